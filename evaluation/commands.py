@@ -104,7 +104,7 @@ def evaluate(
         ),
     )
     about = {"rows": rows.n_records, "holdout": str(share), "splits": splits, "seed": seed}
-    asked = task.model.requirement_words(task)
+    asked = task.model.described(task).requirement
     fields = {"job": task.job.name, "requirement": asked, **about, "ways": _fields(found)}
     head = (
         f"{task.job.name}: {asked}; {rows.n_records:,} rows, {share} held out, splits: {splits}, seed {seed}"

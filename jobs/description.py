@@ -14,7 +14,7 @@ from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
 from jobs.owner.domains import digest_of, domains_of
 from jobs.release.report import clusters_fields, model_fields
-from jobs.task import Task
+from jobs.task import Described, Task
 
 _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})
 """Fields that have lines of their own."""
@@ -22,30 +22,36 @@ _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "n
 
 def description_fields(task: Task) -> dict[str, Any]:
     """The job as fields; what the job does not have is left out."""
+    return _fields(task, task.model.described(task))
+
+
+def _fields(task: Task, described: Described) -> dict[str, Any]:
     job = task.job
     fields: dict[str, Any] = {
         "job": job.name,
         "job_sha256": task.digest.hex(),
         "partition": job.partition,
-        "requirement": task.model.requirement_words(task),
+        "requirement": described.requirement,
         "model": model_fields(job),
         "goal": job.goal,
         **clusters_fields(job),
         "data": job.data,
         **task.partition.described(job),
         **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},
-        "columns": {name: _column_fields(task, name) for name in job.columns},
+        "columns": {
+            name: _column_fields(task, name, described.columns.get(name, {})) for name in job.columns
+        },
         "parties": list(job.roster),
         "addresses": {name: entry.address for name, entry in (job.parties or {}).items()},
         "revealed": _revealed(task),
         **task.partition.described_columns(job),
         "costs": task.mode.costs(task),
-        "notes": task.model.notes(task),
+        "notes": list(described.notes),
     }
     return {key: value for key, value in fields.items() if value not in (None, [], {})}
 
 
-def _column_fields(task: Task, name: str) -> dict[str, Any]:
+def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[str, Any]:
     """One column: its role, its public domain, what the model says of it."""
     column = task.job.columns[name]
     fields: dict[str, Any] = {
@@ -64,7 +70,7 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "missing": column.missing,
         "other": column.other,
         "shared_by": column.shared_by,
-        **task.model.described_column(task, name),
+        **of_model,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -97,10 +103,11 @@ def _revealed(task: Task) -> list[dict[str, Any]]:
 
 def description_lines(task: Task) -> list[str]:
     """The job as text."""
-    fields = description_fields(task)
+    described = task.model.described(task)
+    fields = _fields(task, described)
     return [
         *(f"  {key:12} {_listed(value)}" for key, value in fields.items() if key not in _NOT_LINES),
-        *_settings_lines(task),
+        *_settings_lines(described.settings),
         "  columns",
         *(f"    {name}: {_words(column)}" for name, column in fields["columns"].items()),
         *_party_lines(task),
@@ -133,9 +140,8 @@ def _words(fields: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _settings_lines(task: Task) -> Iterator[str]:
+def _settings_lines(settings: Mapping[str, Any]) -> Iterator[str]:
     """Every setting of the model, where the requirement does not say them all."""
-    settings = task.model.settings(task.job)
     if settings:
         yield "  model"
         yield from (f"    {key}: {_word(value)}" for key, value in settings.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.columns import class_schema
@@ -14,7 +14,7 @@ from jobs.reading import load_columns
 from jobs.task import Partition, Task
 
 if TYPE_CHECKING:
-    from jobs.owner.policy import Policy
+    from jobs.owner.rules import Rule
 
 _ANY_SIZE = (1 << 32) - 1
 """As many ids as matching takes of a party (`crypto.intersection.MAX_SET`)."""
@@ -33,11 +33,8 @@ class Single:
     def held_by(self, job: Job, party: str | None) -> tuple[str, ...]:
         return tuple(job.columns)
 
-    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
-        yield from ()
-
-    def allowance(self, job: Job) -> dict[str, Any]:
-        return {}
+    def rules(self, job: Job) -> Sequence[Rule]:
+        return ()
 
     def described(self, job: Job) -> dict[str, Any]:
         return {}
@@ -49,7 +46,7 @@ class Single:
         return task.schema
 
     def load(self, task: Task, source: Source, me: str) -> Table:
-        return task.model.load(task, source)
+        return task.model.reading.load(source, task)
 
 
 class Horizontal(Single):
@@ -82,14 +79,16 @@ class Vertical:
         held |= {n for n in job.names("class") if job.columns[n].shared_by in (None, party)}
         return tuple(name for name in job.columns if name in held)
 
-    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
-        if not policy.match_ids:
-            yield "ids may not be matched with those of other parties (`policy.match_ids`)"
-        if policy.require_insider and (job.model.lkc is None or not job.lkc.insider):
-            yield "vertical jobs need `insider: true` (`policy.require_insider`)"
+    def rules(self, job: Job) -> Sequence[Rule]:
+        from jobs.owner.rules import ANY, PERMITTED, REQUIRED, Setting
 
-    def allowance(self, job: Job) -> dict[str, Any]:
-        return {"match_ids": True, "min_common": 1, "max_peer_ids": _ANY_SIZE}
+        insider, words = bool(job.model.lkc and job.lkc.insider), "vertical jobs need `insider: true`"
+        return (
+            Setting("match_ids", PERMITTED, True, "ids may not be matched with those of other parties"),
+            Setting("require_insider", REQUIRED, insider, words, stated=False),
+            Setting("min_common", ANY, 1),
+            Setting("max_peer_ids", ANY, _ANY_SIZE),
+        )
 
     def described(self, job: Job) -> dict[str, Any]:
         return _roles(job)

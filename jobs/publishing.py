@@ -66,7 +66,8 @@ def boxed_rows(
     """
     names, qid = task.job.published, [column.name for column in schema.qid]
     by_leaf = {
-        column.name: _numbered(task.model.coder(task, column.name), column.n_leaves) for column in schema.qid
+        column.name: _numbered(task.model.reading.coder(task, column.name), column.n_leaves)
+        for column in schema.qid
     }
     labels = [pa.array(column.labels, pa.string()) for column in printed]
     for batch in source.relabel(_of_domains(task, schema) | by_leaf, names):
@@ -106,7 +107,7 @@ def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
     columns = {}
     for i, qid in enumerate(schema.qid):
         labels = pa.array(cut_labels(qid, cut, i), pa.string())
-        columns[qid.name] = Published(task.model.coder(task, qid.name), cut.positions(i), labels)
+        columns[qid.name] = Published(task.model.reading.coder(task, qid.name), cut.positions(i), labels)
     return columns | _of_domains(task, schema)
 
 
@@ -118,7 +119,7 @@ def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
         domains[schema.class_name] = schema.classes
     for name, domain in domains.items():
         places = np.arange(max(len(domain), 1), dtype=np.int64)
-        coder = task.model.coder(task, name, domain)
+        coder = task.model.reading.coder(task, name, domain)
         columns[name] = Published(coder, places, pa.array(domain, pa.string()))
     return columns
 

@@ -27,14 +27,14 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
     matched: records are found at other parties by their ids. Then a table without rows, or with an id twice, would
     be noticed there, so it is refused whatever the model.
     """
-    job, held, rules = task.job, task.held_by(me), task.model.reading
+    job, held, reading = task.job, task.held_by(me), task.model.reading
     return Coding(
-        {n: task.model.coder(task, n) for n in job.names("qid", "class", "sensitive", "party") if n in held},
+        {n: reading.coder(task, n) for n in job.names("qid", "class", "sensitive", "party") if n in held},
         job.names("id"),
-        checked=matched or rules.checked,
-        outside=rules.outside,
+        checked=matched or reading.checked,
+        outside=reading.outside,
         matched=matched,
-        persons=not matched and task.model.per_person(job),
+        persons=not matched and reading.per_person(job),
     )
 
 

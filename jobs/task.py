@@ -7,7 +7,7 @@ beside the others, and an entry of :data:`jobs.loading.MODELS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from crypto.rng import Rng
     from crypto.rounds import Rounds
     from jobs.data.coders import Coder
-    from jobs.data.coding import Reading
     from jobs.data.sources import Source
     from jobs.data.tables import Table
     from jobs.options import Noted, Options
     from jobs.owner.ledger import Entry, PrivacyLedger
     from jobs.owner.policy import Policy
+    from jobs.owner.rules import Rule
     from jobs.stopwatch import Stopwatch
 
 
@@ -227,6 +227,50 @@ class Checked:
         return replace(self, text="\n".join([self.text, *lines]), fields={**self.fields, **fields})
 
 
+class Coders(Protocol):
+    """Rules by which columns are read."""
+
+    def __call__(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+        """Return the rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model has a table read, and what is noticed of its rows.
+
+    load:     pass 1 of a holder of whole records. Raises DataError.
+    coder:    the rules of columns.
+    checked:  a table without a usable row, or with an id twice, is refused. Where it is not, the refusal would tell
+              others of rows.
+    outside:  the rows with a value outside a domain are counted, for the owner alone; elsewhere such a value is
+              refused.
+    per_person: whether records with the same id are one person's; a table has one record of each id otherwise.
+    """
+
+    load: Callable[[Source, Task], Table]
+    coder: Coders
+    checked: bool = True
+    outside: bool = False
+    per_person: Callable[[Job], bool] = lambda job: False
+
+
+@dataclass(frozen=True)
+class Described:
+    """The part of a job's description that its model gives.
+
+    requirement:  in a line.
+    settings:     under the model's key; empty if the requirement says them all.
+    columns:      by name, besides what the job file says of the column.
+    notes:        a sentence for each setting that has less effect than its author may think.
+    """
+
+    requirement: str
+    settings: Mapping[str, Any]
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class Shown:
     """What of a report the console shows.
@@ -288,6 +332,29 @@ class Account(Protocol):
     @property
     def remark(self) -> str:
         """For the log, after the run: whether it cost less than a new one. Empty if there is nothing to say."""
+        ...
+
+
+class Charges(Protocol):
+    """How runs are charged in the ledger of a data set, and what its owner is told of that."""
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
+        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
+        ...
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        """What of the entries of a ledger counts against its owner's policy."""
+        ...
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
+
+        table:  what pass 1 made of ours; None if it could not be read.
+
+        Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
+        """
         ...
 
 
@@ -405,7 +472,8 @@ class Mode:
 class Model(Protocol):
     """Everything that differs between privacy models, and nothing else.
 
-    Its objects have no state; each method is told in the file of the model's folder that does the work.
+    Its objects have no state; each method is told in the file of the model's folder that does the work. A method that
+    answers something here is for the models that have another answer.
     """
 
     @property
@@ -419,7 +487,7 @@ class Model(Protocol):
         """Refuse a goal or partition that is not for it, before what these need is looked for. Raises ValueError or
         ConfigError.
         """
-        ...
+        return
 
     def check(self, job: Job) -> None:
         """Refuse what the job file alone shows to be wrong. Raises ValueError."""
@@ -439,7 +507,7 @@ class Model(Protocol):
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """What a joint run of this job reveals beside what its mode lists."""
-        ...
+        return ()
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """The columns of the schema whose values are counted in every cell.
@@ -448,75 +516,29 @@ class Model(Protocol):
         """
         ...
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        """What of the model an owner's policy does not allow. ``held``: the columns of the owner's table."""
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        """Return what the model needs of an owner's policy. ``held``: the columns of the owner's table."""
         ...
 
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        """The settings of a policy that allows the model of this job and nothing more."""
+    def described(self, task: Task) -> Described:
+        """Describe a job to whoever is asked to approve it."""
         ...
-
-    # What is said of it to whoever is asked to approve it.
-
-    def requirement_words(self, task: Task) -> str:
-        """The requirement in a line."""
-        ...
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        """The settings under the model's key; none where the requirement says them all."""
-        ...
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        """What the model makes of a column, besides what the job file says of it."""
-        ...
-
-    def notes(self, task: Task) -> list[str]:
-        """A sentence for each setting that has less effect than its author may think."""
-        ...
-
-    # How a table is read.
 
     @property
     def reading(self) -> Reading:
-        """What is noticed of its rows."""
-        ...
-
-    def per_person(self, job: Job) -> bool:
-        """Whether records with the same id are one person's; a table has one record of each id otherwise."""
-        ...
-
-    def load(self, task: Task, source: Source) -> Table:
-        """Pass 1 of a holder of whole records. Raises DataError."""
-        ...
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """The rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        """How a table is read."""
         ...
 
     # A run.
 
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
-        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
-        ...
-
-    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        """What of the entries of a ledger counts against its owner's policy."""
-        ...
-
-    def outlook(
-        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
-    ) -> str:
-        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
-
-        table:  what pass 1 made of ours; None if it could not be read.
-
-        Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
-        """
+    @property
+    def charges(self) -> Charges:
+        """How its runs are charged."""
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         """What a table's owner alone is told of what the job will make of it, in sentences, from its raw records."""
-        ...
+        return ()
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
@@ -596,12 +618,8 @@ class Partition(Protocol):
         """The columns that a party's table must have, in job order; None: those of all parties."""
         ...
 
-    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
-        """What of the partition an owner's policy does not allow."""
-        ...
-
-    def allowance(self, job: Job) -> dict[str, Any]:
-        """The settings of a policy that allows the partition of this job and nothing more."""
+    def rules(self, job: Job) -> Sequence[Rule]:
+        """Return what the partition needs of an owner's policy."""
         ...
 
     def described(self, job: Job) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def _account(session: Session) -> Answering:
     """The run's place in the privacy ledger. Raises BudgetError or PolicyError if there is none."""
     policy, task = session.config.policy, session.task
     ledger = session.config.ledger.asked_by(session.coordinator)
-    account = Answering(task.model.account(ledger, policy, task, session.key.run), ledger, policy, task)
+    account = Answering(
+        task.model.charges.account(ledger, policy, task, session.key.run), ledger, policy, task
+    )
     account.check()
     session.account = account
     return account

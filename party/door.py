@@ -6,7 +6,7 @@ Whoever may not hears one sentence, the same whatever the job would have been.
 from __future__ import annotations
 
 from jobs.errors import PartyError, PolicyError
-from jobs.owner.refusals import starts_none
+from jobs.owner.rules import coordinator_rule
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
 
@@ -27,5 +27,5 @@ async def let_in(caller: str, before: PartyConfig, refresh: Refresh | None) -> P
 
 
 def _check_right(caller: str, config: PartyConfig) -> None:
-    if caller not in config.policy.coordinators:
-        raise PolicyError("policy-refused", starts_none(caller), party=config.name, phase="admit")
+    for objection in coordinator_rule(caller).objections(config.policy):
+        raise PolicyError("policy-refused", objection, party=config.name, phase="admit")

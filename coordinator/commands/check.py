@@ -29,7 +29,7 @@ def check(job: JobFile) -> None:
             remedy="each owner looks with `party check --job`",
         )
     source = source_of(job.folder / table.path, table.delimiter)
-    rows = task.model.load(task, source).rows
+    rows = task.model.reading.load(source, task).rows
     lines = rows.words()
     if task.job.model.dp is not None:
         lines += outside_words(task, rows, source)

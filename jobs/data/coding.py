@@ -12,20 +12,6 @@ from jobs.data.rows_read import RowsRead
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a model has noticed of a table.
-
-    checked:  a table without a usable row, or with an id twice, is refused. Where it is not, the refusal would tell
-              others of rows.
-    outside:  the rows with a value outside a domain are counted, for the owner alone; elsewhere such a value is
-              refused.
-    """
-
-    checked: bool
-    outside: bool
-
-
-@dataclass(frozen=True)
 class Coding:
     """Pass 1.
 

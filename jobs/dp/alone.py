@@ -14,15 +14,15 @@ from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.dp.asked import requirement
-from jobs.dp.budget import counting, outside_words, require_fitting, told_beyond
-from jobs.dp.charge import Charging, DpAccount
+from jobs.dp.budget import counting, load, outside_words, require_fitting
+from jobs.dp.charge import Charging, Epsilon
 from jobs.dp.counts import COUNTS, rows_csv
 from jobs.dp.files import render
 from jobs.dp.result import result_alone
 from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options
+from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import charges
-from jobs.reading import load_table
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import new_folder
@@ -59,30 +59,31 @@ def made_in_folder(
     if the budget does not allow it.
     """
     ledger = options.own_ledger(source)
-    account = DpAccount(ledger, task, options.budget)
+    account = LedgerAccount(Epsilon(ledger, task, options.budget))
     account.check()
     with new_folder(out) as folder:
-        if account.stored is None:
+        kept = account.repeat()
+        if kept is None:
             with watch.phase("read"):
-                loaded = told_beyond(task, load_table(source, task))
+                loaded = load(source, task)
             require_fitting(task, loaded.rows, source)
             noted = Noted(rows=loaded.rows, strays=tuple(outside_words(task, loaded.rows, source)))
             with watch.phase("release"):
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:
-            noted, files = Noted(again=True), _unpacked(account.stored)
+            noted, files = Noted(again=True), _unpacked(kept.encoded)
         release = write_release(folder, files, made.beside(task, files, options))
     account.deliver(release, agreed=True)
     return replace(noted, charged=charges(ledger.entries()))
 
 
 def _charged_files(
-    task: Task, table: CodedTable, account: DpAccount, shown: Observer, made: Made
+    task: Task, table: CodedTable, account: LedgerAccount, shown: Observer, made: Made
 ) -> Mapping[str, bytes]:
     """Charge the job, make its release, and keep it before anybody sees it."""
     account.reserve()
     try:
-        rendered = made.rendered(task, table, exact_noise(SystemRng()), Charging(account, shown))
+        rendered = made.rendered(task, table, exact_noise(SystemRng()), Charging(account.open, shown))
         files = files_of(rendered, {"cost": {"parties": {}}})
         account.finish(_packed(files))
     finally:

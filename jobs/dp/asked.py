@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from anonymize.dp.accounting import Dp
 from anonymize.dp.noisy_table import most_cells
@@ -17,8 +16,7 @@ from jobs.dp import budget
 from jobs.dp.settings import COUNT, DpModel
 from jobs.file.columns import SetOf
 from jobs.file.job import Job, check_table
-from jobs.owner.policy import Policy
-from jobs.owner.refusals import only
+from jobs.owner.rules import AMONG, Rule, Setting
 from jobs.task import Task
 
 
@@ -208,21 +206,14 @@ def _most_cells(task: Task) -> int:
     return min(most, asked.max_cells) if task.job.roster else most
 
 
-def objections(task: Task, policy: Policy) -> Iterator[str]:
-    """What a policy does not allow of ε, the noise and the bound on rows."""
-    yield from budget.objections(task, policy)
+def rules(task: Task) -> Iterator[Rule]:
+    """Yield what a job needs of a policy: for ε, the noise and the bound on rows."""
+    yield from budget.rules(task)
     for kind in _noises(task):
-        if kind not in policy.noise:
-            yield only(f"counts may not get noise of kind {kind}", policy.noise, "noise")
+        yield Setting("noise", AMONG, kind, f"counts may not get noise of kind {kind}")
 
 
 def _noises(task: Task) -> list[NoiseKind]:
     """How the counts of a joint job may come to get their noise: of the fewest cells, and of the most."""
     made = request(task)
     return sorted({made.noise_for(1), made.noise_for(_most_cells(task))})
-
-
-def allowance(task: Task) -> dict[str, Any]:
-    """The settings of a policy that allows just this."""
-    noises = _noises(task)
-    return budget.allowance(task) | ({} if noises == ["joint"] else {"noise": noises})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from jobs.dp.settings import DpModel
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_domains
 from jobs.owner.policy import Policy
-from jobs.owner.refusals import too_large, too_small
+from jobs.owner.rules import AT_LEAST, AT_MOST_EXACTLY, REQUIRED, Rule, Setting
+from jobs.reading import load_table
 from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
@@ -108,24 +109,15 @@ def per_person_words(job: Job) -> str:
     return "" if people is None else f", per person of at most {counted(people, 'record', 'records')}"
 
 
-def objections(task: Task, policy: Policy) -> Iterator[str]:
-    """What a policy does not allow of ε and the bound on rows."""
+def rules(task: Task) -> Iterator[Rule]:
+    """Yield what a job needs of a policy: for ε and the bound on rows."""
     asked = settings(task.job)
-    if policy.max_epsilon is None:
-        yield "no DP job is allowed (`policy.max_epsilon` is unset)"
-    elif asked.epsilon > policy.max_epsilon:
-        yield too_large("epsilon", policy.max_epsilon, asked.epsilon, "max_epsilon")
-    if policy.per_person and task.job.partition != "vertical" and asked.max_records_per_person is None:
-        yield "epsilon must be per person: the job must say `max_records_per_person` (`policy.per_person`)"
-    if asked.max_rows < policy.max_rows:
-        yield too_small("max_rows", f"{policy.max_rows}, our own bound", asked.max_rows, "max_rows")
-
-
-def allowance(task: Task) -> dict[str, Any]:
-    """The settings of a policy that allows just this."""
-    asked = settings(task.job)
-    people = {} if asked.max_records_per_person is None else {"per_person": True}
-    return {"max_epsilon": str(asked.epsilon), "max_rows": asked.max_rows, **people}
+    unset = "no DP job is allowed (`policy.max_epsilon` is unset)"
+    yield Setting("max_epsilon", AT_MOST_EXACTLY, asked.epsilon, "epsilon", unset=unset)
+    if task.job.partition != "vertical":
+        words = "epsilon must be per person: the job must say `max_records_per_person`"
+        yield Setting("per_person", REQUIRED, asked.max_records_per_person is not None, words)
+    yield Setting("max_rows", AT_LEAST, asked.max_rows, "max_rows", whose=", our own bound", stated=True)
 
 
 def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
@@ -136,9 +128,9 @@ def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
     return at_most(loaded.table, loaded.person, most, rng)
 
 
-def told_beyond(task: Task, loaded: Loaded) -> Loaded:
-    """The same table; its owner is told how many of its rows :func:`counting` will leave out."""
-    most = settings(task.job).max_records_per_person
+def load(source: Source, task: Task) -> Loaded:
+    """Pass 1; the owner is told how many of its rows :func:`counting` will leave out. Raises DataError."""
+    loaded, most = load_table(source, task), settings(task.job).max_records_per_person
     if most is None or loaded.person is None:
         return loaded
     of_each = np.bincount(np.repeat(loaded.person, loaded.table.weights))
@@ -175,7 +167,7 @@ def outside_words(task: Task, rows: RowsRead, source: Source) -> list[str]:
 
 def _stray_words(task: Task, name: str, stray: Stray, source: Source) -> str:
     """Return place, value and hint, as an LKC job gives them."""
-    return task.model.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
+    return task.model.reading.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
 
 
 def _most_outside(job: Job) -> Fraction:

@@ -3,56 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
-from jobs.data.coding import Reading
-from jobs.data.sources import Source
-from jobs.data.tables import Loaded, Table
+from jobs.data.tables import Table
 from jobs.dp import budget, outlook
-from jobs.dp.charge import DpAccount
-from jobs.file.job import Job
+from jobs.dp.charge import Epsilon
 from jobs.file.schema import Domains
+from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
-from jobs.reading import load_table
-from jobs.task import Spent, Task
+from jobs.task import Coders, Model, Reading, Spent, Task
 
 
-class Charged:
-    """A release that is charged its ε, and tells little of whether a record was in the table."""
+def reading_by(coder: Coders) -> Reading:
+    """Return how tables are read by the rules of a model."""
+    return Reading(
+        budget.load,
+        coder,
+        checked=False,
+        outside=True,
+        per_person=lambda job: budget.settings(job).max_records_per_person is not None,
+    )
 
-    reading = Reading(checked=False, outside=True)
 
-    def check_first(self, job: Job) -> None:
-        return None
+class Budgeted:
+    """Each run is charged its ε."""
 
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        """None: a sensitive column is treated as quasi-identifiers are."""
-        return ()
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return {}
-
-    def notes(self, task: Task) -> list[str]:
-        return []
-
-    def per_person(self, job: Job) -> bool:
-        return budget.settings(job).max_records_per_person is not None
-
-    def load(self, task: Task, source: Source) -> Loaded:
-        return budget.told_beyond(task, load_table(source, task))
-
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
-
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> DpAccount:
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
         limit = budget.largest_sum(policy)
         assert limit is not None, "the policy allows the job"
-        return DpAccount(ledger, task, limit, policy.max_rows)
+        return LedgerAccount(Epsilon(ledger, task, limit, policy.max_rows))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         return outlook.spent(entries, policy)
@@ -62,7 +43,13 @@ class Charged:
     ) -> str:
         return outlook.outlook(ledger, policy, task, table)
 
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        return ()
 
+class Charged(Model):
+    """A release that is charged its ε, and tells little of whether a record was in the table."""
+
+    charges = Budgeted()
     tells_seconds = False
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        """None: a sensitive column is treated as quasi-identifiers are."""
+        return ()

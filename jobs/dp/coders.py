@@ -18,8 +18,8 @@ from jobs.data.table_file import as_read
 from jobs.task import Task
 
 
-def coder(task: Task, name: str) -> Coder:
-    """The rule of a column."""
+def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+    """The rule of a column. All domains are listed: nothing is left to be found."""
     column = task.job.columns[name]
     nowhere = 0 if task.partition.matched else DROPPED
     if column.role == "class":

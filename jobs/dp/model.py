@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
 from jobs.data.sources import Source
-from jobs.dp import asked, coders
-from jobs.dp.charged import Charged
+from jobs.dp import asked
+from jobs.dp.charged import Charged, reading_by
+from jobs.dp.coders import coder
 from jobs.dp.counts import COUNTS, counts_csv
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.dp.result import DpResult
@@ -30,6 +30,7 @@ class DifferentialPrivacy(Charged):
 
     name = "dp"
     delivered = (COUNTS, REPORT, SUMS)
+    reading = reading_by(coder)
     made = (COUNTS, TABLE)
 
     def check(self, job: Job) -> None:
@@ -38,24 +39,12 @@ class DifferentialPrivacy(Charged):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task, policy)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(asked.rules(task))
 
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return asked.allowance(task)
-
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task)
-
-    def notes(self, task: Task) -> list[str]:
-        return asked.noise_of_counts(task)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        return asked.settings(job).model_dump(mode="json")
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """All domains of a DP job are listed: nothing is left to be found."""
-        return coders.coder(task, name)
+    def described(self, task: Task) -> Described:
+        settings = asked.settings(task.job).model_dump(mode="json")
+        return Described(asked.requirement_words(task), settings, notes=asked.noise_of_counts(task))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

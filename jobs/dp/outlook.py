@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from jobs.data.tables import Table
 from jobs.dp.budget import check_bound, largest_sum
-from jobs.dp.charge import DpAccount
+from jobs.dp.charge import Epsilon
 from jobs.owner.ledger import Entry, PrivacyLedger, spent_in
 from jobs.owner.policy import Policy
 from jobs.task import Spent, Task
@@ -33,8 +33,8 @@ def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | No
     limit = largest_sum(policy)
     if limit is None:
         return ""  # the policy refuses the job by itself
-    account = DpAccount(ledger, task, limit)
-    account.check()
-    if account.stored is None:
+    charge = Epsilon(ledger, task, limit)
+    charge.check()
+    if charge.kept is None:
         return ""
     return "its result is kept: if all parties keep it, it is given again and costs nothing"

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.grid import Grid
 from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
-from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
-from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.file.values import sensitive_coder
+from jobs.file.schema import Domains
+from jobs.file.values import sensitive_columns
 from jobs.lkc import requirement
+from jobs.lkc.coders import coder
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.method import method_of
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
+from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
-    from jobs.owner.composition import Known
-    from jobs.owner.policy import Policy
+    from jobs.owner.rules import Rule
 
 
 _ALONE = (
@@ -40,13 +40,15 @@ _ALONE = (
 )
 
 
-class LkcPrivacy(Limited):
+class LkcPrivacy(Model):
     """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
 
     name = "lkc"
     delivered = (TABLE, REPORT, SUMS)
-    reading = Reading(checked=True, outside=False)
+    reading = Reading(load_table, coder, per_person=lambda job: job.lkc.unit == PERSON)
+    charges = Limited(requirement.known, requirement.largest_k)
     made = (TABLE, GROUPS, SENSITIVE)
+    tells_seconds = True
 
     def check_first(self, job: Job) -> None:
         requirement.check_partition(job)
@@ -64,60 +66,20 @@ class LkcPrivacy(Limited):
         requirement.check_opened(task)
         method_of(task.job).check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        from jobs.lkc.rules import objections
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        from jobs.lkc.rules import rules
 
-        return objections(task, policy, held)
+        return tuple(rules(task, held))
 
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        from jobs.lkc.rules import allowance
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
 
-        return allowance(task.job, held)
-
-    def known(self, task: Task) -> tuple[Known, ...]:
-        return requirement.known(task)
-
-    def largest_k(self, task: Task) -> int:
-        return requirement.largest_k(task)
-
-    def requirement_words(self, task: Task) -> str:
-        return requirement.requirement_words(task.job)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        return requirement.settings(job)
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return requirement.described_column(task, name)
-
-    def notes(self, task: Task) -> list[str]:
+    def described(self, task: Task) -> Described:
         from jobs.lkc.words import notes_on
 
-        return notes_on(task)
-
-    def per_person(self, job: Job) -> bool:
-        return job.lkc.unit == PERSON
-
-    def load(self, task: Task, source: Source) -> Loaded:
-        from jobs.reading import load_table
-
-        return load_table(source, task)
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        column = task.job.columns[name]
-        if column.role == "qid":
-            values = task.taxonomies[name]
-            if isinstance(values, Grid):
-                return Numeric(values)
-            return taxonomy_coder(values, drop=column.missing == "drop")
-        if column.role == "sensitive":
-            return sensitive_coder(task, name, found)
-        missing = DROPPED if column.missing == "drop" else BAD
-        domain = found if column.domain is None else column.domain
-        return (
-            Unlisted(missing, column.may_differ)
-            if domain is None
-            else listed_coder(numbered(domain), missing)
-        )
+        settings = requirement.settings(task.job)
+        columns = {name: requirement.described_column(task, name) for name in task.job.columns}
+        return Described(requirement.requirement_words(task.job), settings, columns, notes_on(task))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -1,157 +1,158 @@
-"""What an owner's policy says of LKC jobs: what it refuses of one, and which policy allows just that."""
+"""Rules of LKC jobs: what a job needs of an owner's policy."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
+from jobs.file.values import values_of
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.entries import Entry, entries_of
 from jobs.lkc.forms import form as forms
-from jobs.lkc.settings import TOP_DOWN
 from jobs.owner.policy import Policy
-from jobs.owner.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
+from jobs.owner.rules import (
+    AMONG,
+    ANY,
+    AT_LEAST,
+    PERMITTED,
+    REQUIRED,
+    Rule,
+    Setting,
+    confidence_rule,
+    objections,
+    protection_rule,
+)
 from jobs.task import Task
 
 
-def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-    """What a policy does not allow of L, K and `colluders`, of C and the protected values in the columns ``held``.
-
-    It must be allowed of one entry of all quasi-identifiers; where the policy accepts partial requirements, of every
-    entry.
-    """
+def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:
+    """Yield what a job needs of a policy: for its requirement, and C and protected values in the columns ``held``."""
     job = task.job
-    entries, names = entries_of(job), _sensitive(job, held)
-    if policy.min_k is None:
-        yield none_allowed("LKC")
-    if policy.partial_requirements:
-        yield from _of_every_entry(job, entries, policy, names)
-    else:
-        yield from _of_one_entry(job, entries, policy, names)
-    if policy.per_person and job.partition != "vertical" and job.lkc.unit != PERSON:
-        yield "K must count people: the job must say `unit: person` (`policy.per_person`)"
-    if job.lkc.method not in policy.methods:
-        yield only(f"method {job.lkc.method} is not allowed", policy.methods, "methods")
-    if (written := forms.release_name(job)) not in policy.releases:
-        yield only(f"release {written} is not allowed", policy.releases, "releases")
-    if (sums := job.lkc.secure_sum) not in (None, *policy.secure_sum):
-        yield only(f"counts may not be summed by secure_sum {sums}", policy.secure_sum, "secure_sum")
+    names = tuple(name for name in job.names("sensitive") if name in held)
+    yield Setting("min_k", ANY, unset="no LKC job is allowed (`policy.min_k` is unset)", stated=False)
+    yield _of_entries(job, names)
+    if job.partition != "vertical":
+        words = "K must count people: the job must say `unit: person`"
+        yield Setting("per_person", REQUIRED, job.lkc.unit == PERSON, words)
+    yield Setting("methods", AMONG, job.lkc.method, f"method {job.lkc.method} is not allowed")
+    written, is_said = forms.release_name(job), job.lkc.release is not None
+    yield Setting("releases", AMONG, written, f"release {written} is not allowed", stated=is_said or None)
+    if (sums := job.lkc.secure_sum) is not None:
+        yield Setting("secure_sum", AMONG, sums, f"counts may not be summed by secure_sum {sums}")
     for name in job.published_clusters:
-        if not policy.cluster_labels:
-            yield f"clusters of records may not be published (as {name}) (`policy.cluster_labels`)"
+        words = f"clusters of records may not be published (as {name})"
+        yield Setting("cluster_labels", PERMITTED, True, words)
     for name in names:
-        yield from unprotected(task, name, policy)
+        yield protection_rule(name, values_of(task, name).protects)
 
 
-def _of_one_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against the entry of all quasi-identifiers that comes nearest."""
-    against = [_of_entry(job, entry, policy, names) for entry in entries if entry.of_all]
-    if not against:
-        return [
-            "no requirement is of all quasi-identifiers, and partial requirements are not allowed "
-            "(`policy.partial_requirements`)"
-        ]
-    return min(against, key=len)
+def _of_entries(job: Job, names: Sequence[str]) -> Rule:
+    """Return the rule of all entries. names: the owner's sensitive columns."""
+    entries = entries_of(job)
+    whole = [tuple(_of_entry(job, e, names, _diversity([e], names))) for e in entries if e.of_all]
+    least, every = _diversity(entries, names), list[Rule]()
+    for entry in entries:
+        every += _of_entry(job, entry, [name for name in names if name in entry.bounded], least)
+    unbounded = [name for name in names if not any(name in entry.bounded for entry in entries)]
+    every += [confidence_rule(name, Fraction(1)) for name in unbounded]
+    every += _of_diversity(job, entries, unbounded, least)
+    return _Entries(tuple(whole), tuple(every))
 
 
-def _of_every_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
-    found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
-    found += [each for n in _unbounded(entries, names) for each in too_confident(n, Fraction(1), policy)]
-    found += _too_uniform(job, entries, policy, _unbounded(entries, names))
-    return each_once(found)
+@dataclass(frozen=True)
+class _Entries:
+    """The entry of all quasi-identifiers that comes nearest; if a policy accepts partial requirements, every entry.
 
-
-def _too_uniform(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    least, by_block = policy.min_diversity, bool(counted_apart(job))
-    asked = _least_diversity(entries, names, by_block=by_block) if names else least
-    if asked >= least:
-        return []
-    refused = too_small("diversity", least, asked, "min_diversity")
-    if by_block and _least_diversity(entries, names) >= least:
-        refused += (
-            ": with `link` in a joint job values of one block alone are ruled out, so more than 2 counts as 2"
-        )
-    return [refused]
-
-
-def _least_diversity(entries: Sequence[Entry], names: Sequence[str], *, by_block: bool = False) -> int:
-    """What each of some sensitive columns, one at least, can count on; where C is below 1 no value is certain.
-
-    by_block:  values are ruled out of one block alone, so that of all blocks nothing more holds than that.
+    whole:  the rules of each entry of all quasi-identifiers.
+    every:  those of every entry. A sensitive column may be without a C in some entries, but not in all.
     """
-    found = {
-        name: max(max(e.diversity_of(name), 2 if e.bounds[name] < 1 else 1) for e in entries)
-        for name in names
-    }
-    least = min(found.values())
-    return min(least, 2) if by_block else least
+
+    whole: Sequence[Sequence[Rule]]
+    every: Sequence[Rule]
+
+    def objections(self, policy: Policy) -> Iterable[str]:
+        if policy.partial_requirements:
+            return _each_once(objections(self.every, policy))
+        return min((list(objections(rules, policy)) for rules in self.whole or [[_PARTIAL]]), key=len)
+
+    def settings(self) -> Sequence[Setting]:
+        rules = self.whole[0] if self.whole else (_PARTIAL, *self.every)
+        return [setting for rule in rules for setting in rule.settings()]
 
 
-def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in entry.bounded]
+_PARTIAL = Setting(
+    "partial_requirements",
+    PERMITTED,
+    True,
+    "no requirement is of all quasi-identifiers, and partial requirements are not allowed",
+)
 
 
-def _unbounded(entries: Sequence[Entry], names: Sequence[str]) -> list[str]:
-    """The sensitive columns that no entry has a C below 1 for."""
-    return [name for name in names if not any(name in entry.bounded for entry in entries)]
+def _each_once(found: Iterable[str]) -> Iterable[str]:
+    """Return of the objections that want the same of different entries the first."""
+    by_wanted: dict[str, str] = {}
+    for each in found:
+        by_wanted.setdefault(each.partition(", not ")[0], each)
+    return by_wanted.values()
 
 
-def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against one entry; names: the sensitive columns whose C in it counts."""
-    found = []
-    if policy.min_k is not None and entry.said.K < policy.min_k:
-        found.append(too_small("K", policy.min_k, entry.said.K, "min_k"))
-    least = policy.min_l if entry.of_all else min(policy.min_l, len(entry.columns))
-    if entry.max_known < least:
-        found.append(too_small("L", least, entry.max_known, "min_l"))
-    if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
-        found.append(too_small("colluders", policy.min_colluders, entry.colluders, "min_colluders"))
-    found += _too_uniform(job, [entry], policy, names)
-    of_columns = (too_confident(name, entry.bounds[name], policy) for name in names)
-    return [*found, *(each for of_column in of_columns for each in of_column)]
+def _of_entry(job: Job, entry: Entry, names: Sequence[str], least: int) -> Iterator[Rule]:
+    """Yield the rules of an entry.
+
+    names:  the sensitive columns whose C in the entry counts. least: as :class:`_Diverse` has it.
+    """
+    most = None if entry.of_all else len(entry.columns)
+    yield Setting("min_k", AT_LEAST, entry.said.K, "K")
+    yield Setting("min_l", AT_LEAST, entry.max_known, "L", most=most, stated=True)
+    if job.partition == "horizontal":
+        yield Setting("min_colluders", AT_LEAST, entry.colluders, "colluders")
+    yield from _of_diversity(job, [entry], names, least)
+    for name in names:
+        yield confidence_rule(name, entry.bounds[name])
 
 
-def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in job.names("sensitive") if name in held)
+def _of_diversity(job: Job, entries: Sequence[Entry], names: Sequence[str], least: int) -> Iterator[Rule]:
+    if names:
+        yield _Diverse(_least_diversity(entries, names), least, by_block=bool(counted_apart(job)))
 
 
-def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
-    """The settings of a policy that allows just this: by the first entry of all quasi-identifiers, if any is."""
-    entries, names = entries_of(job), _sensitive(job, held)
-    whole = [entry for entry in entries if entry.of_all][:1]
-    if whole:
-        entries, partial = tuple(whole), {}
-        bounds = [whole[0].bounds[name] for name in names]
-    else:
-        partial = {"partial_requirements": True}
-        bounds = [entry.bounds[name] for entry in entries for name in _bounded_of(entry, names)]
-        bounds += [Fraction(1) for _ in _unbounded(entries, names)]
-    largest = {"max_c": str(max(bounds))} if bounds else {}
-    sums = {"secure_sum": ["ring"]} if job.lkc.secure_sum == "ring" else {}
-    colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
+@dataclass(frozen=True)
+class _Diverse:
+    """The least diversity of some sensitive columns: the largest of some entries, where C below 1 is 2.
+
+    asked:     of them.
+    least:     of what the job asks for by the key: the policy that allows just the job asks for no more.
+    by_block:  values are ruled out of one block alone, so that of all blocks not more than 2 holds.
+    """
+
+    asked: int
+    least: int
+    by_block: bool
+
+    def objections(self, policy: Policy) -> Iterator[str]:
+        more = _BY_BLOCK if self.by_block and self.asked >= policy.min_diversity else ""
+        return self._setting(self.asked, "diversity", more).objections(policy)
+
+    def settings(self) -> Sequence[Setting]:
+        return (self._setting(self.least),)
+
+    def _setting(self, asked: int, words: str = "", more: str = "") -> Setting:
+        counted = min(asked, 2) if self.by_block else asked
+        return Setting("min_diversity", AT_LEAST, counted, words, more=more)
+
+
+_BY_BLOCK = ": with `link` in a joint job values of one block alone are ruled out, so more than 2 counts as 2"
+
+
+def _diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
+    """Return the least diversity of entries that all ask for it; 1: not all do."""
     is_asked = names and all(entry.diversity > 1 for entry in entries)
-    apart = bool(counted_apart(job))
-    diverse = min(_least_diversity([entry], names, by_block=apart) for entry in entries) if is_asked else 1
-    diversity: dict[str, Any] = {"min_diversity": diverse} if diverse > 1 else {}
-    least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
-    people = {"per_person": True} if job.lkc.unit == PERSON else {}
-    clusters = {"cluster_labels": True} if job.published_clusters else {}
-    method = {} if job.lkc.method == TOP_DOWN else {"methods": [job.lkc.method]}
-    written = {} if job.lkc.release is None else {"releases": [job.lkc.release]}
-    return {
-        **least,
-        **people,
-        **largest,
-        **diversity,
-        **colluders,
-        **partial,
-        **sums,
-        **clusters,
-        **method,
-        **written,
-    }
+    return min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
+
+
+def _least_diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
+    """Return what each of some sensitive columns, one at least, can count on; if C is below 1 no value is certain."""
+    return min(max(max(e.diversity_of(n), 2 if e.bounds[n] < 1 else 1) for e in entries) for n in names)

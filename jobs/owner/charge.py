@@ -1,11 +1,10 @@
-"""A joint run of LKC-privacy at one party: charged in the privacy ledger before its first message.
+"""The charge of a run whose releases do not compose: one of the releases that a policy allows.
 
 LKC releases do not compose, so a policy limits their number, and a later release has the domains of the first. What a
 run opens, it opens to the other parties whether or not a table is delivered in the end. So a run is charged at its
 beginning, and the charge is final once all parties have said that they are about to open something. Nobody opens
-before that, and a run that ends before gives its charge back. Its result is kept before anybody sees it. Where all
-parties keep the same result of a job on their present tables, that is the result: no protocol runs, and nothing is
-opened or charged. Any other start is a new run. So no word of another party makes a run free.
+before that, and a run that ends before gives its charge back (:mod:`jobs.owner.account`). A result is given again
+only where all parties keep it of their present tables.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.table import Ints
 from anonymize.tds import Observer
-from crypto.encoding import expect_length
-from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Inbox, Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
+from jobs.owner.account import Run
 from jobs.owner.composition import Composed, Known, Published, check_tested
 from jobs.owner.domains import changed
 from jobs.owner.kept import Kept, keeps, written
@@ -36,10 +35,9 @@ from jobs.task import Task
 
 KINDS = frozenset({"lkc", "sequences"})
 """The models whose releases do not compose, as a ledger names them."""
-_EARLIER, _OPENING = "lkc/earlier", "lkc/opening"
+_OPENING = "lkc/opening"
 _AGREED = b"\1"
 _KEPT_BYTES = 32
-_NOTHING = bytes(_KEPT_BYTES)
 
 
 class Conducted(Protocol):
@@ -73,141 +71,86 @@ def limits_of(policy: Policy) -> Limits:
     return Limits(policy.max_lkc_releases, policy.own_k, policy.other_domains)
 
 
-class LkcAccount:
-    """One run's place in the ledger of one party."""
+class Release:
+    """A run is charged as one of the releases that a policy allows, with its table."""
 
-    keeps = False
+    step: ClassVar[str] = "lkc/earlier"
 
     def __init__(
         self, ledger: PrivacyLedger, task: Task, run: bytes, limits: Limits, known: tuple[Known, ...] = ()
     ) -> None:
         """``run``: 16 bytes, the same at all parties, new for each run. ``known``: as :class:`Published` has it."""
-        self._ledger = ledger
+        self.ledger = ledger
+        self.kept: Kept | None = None
         self._task = task
         self._run = run
         self._limits = limits
         self._published = Published.of_task(task, known)
         self._table = b""
         self._loaded: Table | None = None
-        self._kept: Kept | None = None
-        self._number: int | None = None
-        self.again = False
-
-    @property
-    def remark(self) -> str:
-        return "gave the result of an earlier run again: nothing was charged" if self.again else ""
-
-    @property
-    def number(self) -> int | None:
-        return self._number
 
     def check(self) -> None:
         """Raise PolicyError if the run would have to be refused, whatever the table is.
 
         Whether the result of an earlier run is kept for the present table is known only when the table is read.
         """
-        if not keeps(self._task) or self._ledger.stored(self._task.digest) is None:
-            self._check(self._ledger.history())
+        if not keeps(self._task) or self.ledger.stored(self._task.digest) is None:
+            self._check(self.ledger.history())
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
-        """Raise PolicyError if the run would have to be refused, whatever the other parties say."""
+        """Look for a kept result on this table. Raises PolicyError if there is none and the run is refused."""
         self._loaded = table
         self._published = Published.of_task(task, self._published.known, me)
-        self.recognize(table_digest(self._ledger.key(rng), table, task, me, rng))
-
-    def recognize(self, table: bytes) -> None:
-        """Look for a kept result on this table, by its digest; raise PolicyError as :meth:`read`."""
-        self._table = table
-        found = self._ledger.kept_run(self._task.digest, table) if keeps(self._task) else None
-        self._kept = None if found is None else Kept.read(*found)
-        if self._kept is None:
-            self._check(self._ledger.history())
+        self._table = table_digest(self.ledger.key(rng), table, task, me, rng)
+        found = self.ledger.kept_run(task.digest, self._table) if keeps(task) else None
+        self.kept = None if found is None else Kept.read(*found)
+        if self.kept is None:
+            self._check(self.ledger.history())
 
     def _check(self, history: History) -> None:
         check_run(history, self._limits, self._published, matched=self._task.partition.matched)
 
-    def charge(self) -> int:
+    def reserve(self) -> int:
         """Charge the run; return the number of its entry. Raises PolicyError beyond the limits."""
-        run = ChargedRun(
-            charged_job(self._task),
-            self._run,
-            self._table,
-            self._published.encoded(),
-        )
-        self._number = self._ledger.charge_run(run, self._check)
-        return self._number
+        published = self._published.encoded()
+        run = ChargedRun(charged_job(self._task), self._run, self._table, published)
+        return self.ledger.charge_run(run, self._check)
 
-    def conducted(
-        self,
-        task: Task,
-        peers: Sequence[str],
-        protocol: Callable[[Observer], Rounds[Any]],
-        shown: Observer,
-    ) -> Rounds[Any]:
-        """Give the kept result of the job if all parties keep the same; else charge, run the protocol, keep.
-
-        Rounds: 1 ("lkc/earlier") before those of the protocol. 1 ("lkc/opening") before the first message that tells
-                something of a table: in horizontal jobs shares of its counts, in vertical ones what is made of ids.
-        Bytes:  32 and 1 to each other party.
-        Leakage: whether a party keeps a result of this very job on its present table, and which. It stands in the
-                 reveal ledger before what the protocol reveals.
-
-        Raises PolicyError if the policy allows no further release, or groups are to be opened with too few of our
-        records; what the protocol raises.
-        """
-        kept = _NOTHING if self._kept is None else self._kept.digest
-        inbox = yield Round(_EARLIER, dict.fromkeys(peers, kept), frozenset(peers))
-        for peer in peers:
-            expect_length(inbox[peer], _KEPT_BYTES, peer, _EARLIER)
-        if self._kept is not None and all(inbox[peer] == kept for peer in peers):
-            self.again, self._number = True, self._kept.number
-            return self._kept.again(task)
-        number = self.charge()
-        ledger = RevealLedger(task.mode.name)
-        reveal_earlier(ledger, 1 + len(peers))
-        try:
-            made: Conducted = yield from self._opened_together(number, peers, protocol, shown)
-            result = made.after(ledger)
-            if keeps(task):
-                self._ledger.finish(number, written(result))
-            return result
-        finally:
-            self._ledger.give_back(number)  # only what was not opened
-
-    def _opened_together(
-        self,
-        number: int,
-        peers: Sequence[str],
-        protocol: Callable[[Observer], Rounds[Any]],
-        shown: Observer,
-    ) -> Rounds[Any]:
+    def opened(self, number: int, peers: Sequence[str], run: Run, shown: Observer) -> Rounds[Any]:
         """Run the protocol; make the charge final once all parties are about to open something.
 
-        `own_k` may end the run before that. Then the charge is final, too: that it ends depends on our records.
+        Rounds: 1 ("lkc/opening") before the first message that tells something of a table: in horizontal jobs shares
+                of its counts, in vertical ones what is made of ids. Bytes: 1 to each other party.
+        Leakage: what parties told each other of earlier runs stands in the reveal ledger before what the protocol
+                 reveals.
+
+        Raises PolicyError if groups are to be opened with too few of our records.
         """
-        opening = _Opening(shown, peers, lambda: self._ledger.open(number))
-        if (
-            self._task.partition.matched
-        ):  # all parties have the same records: there is nothing to set side by side
-            return (yield from opening.before(protocol(opening)))
-        notes = _Notes(self._ledger, number)
+        ledger = RevealLedger(self._task.mode.name)
+        reveal_earlier(ledger, 1 + len(peers))
+        made: Conducted = yield from self._opened_together(number, peers, run, shown)
+        return made.after(ledger)
+
+    def _opened_together(self, number: int, peers: Sequence[str], run: Run, shown: Observer) -> Rounds[Any]:
+        """`own_k` may end the run before all parties are about to open something.
+
+        Then the charge is final, too: that the run ends depends on our records.
+        """
+        opening = _Opening(shown, peers, lambda: self.ledger.open(number))
+        if self._task.partition.matched:  # all parties have the same records: nothing to set side by side
+            return (yield from opening.before(run(opening)))
+        notes = _Notes(self.ledger, number)
         composed = Composed(opening, self._limits.own_k, self._loaded, self._published, notes)
+        own = OwnGroups(composed, self._limits.own_k, *_counted(self._task))
         try:
-            return (
-                yield from opening.before(
-                    protocol(OwnGroups(composed, self._limits.own_k, *_counted(self._task)))
-                )
-            )
+            return (yield from opening.before(run(own)))
         except PolicyError:
             opening.agree()
             composed.withdraw()
             raise
 
-    def deliver(self, release: bytes, *, agreed: bool) -> None:
-        """The files of the release are in place. Raises LocalProtocolError without a charge: our own bug."""
-        if self._number is None:
-            raise LocalProtocolError("delivered without a charge")
-        self._ledger.deliver(self._number, release, agreed=agreed)
+    def written(self, result: Any) -> bytes | None:
+        return written(result) if keeps(self._task) else None
 
 
 class _Opening(PassedOn):
@@ -260,7 +203,7 @@ class _Opening(PassedOn):
 
 def _counted(task: Task) -> tuple[str, str]:
     """What K counts, one and many."""
-    return ("person", "people") if task.model.per_person(task.job) else ("record", "records")
+    return ("person", "people") if task.model.reading.per_person(task.job) else ("record", "records")
 
 
 def charged_releases(entries: Sequence[Entry]) -> list[Entry]:

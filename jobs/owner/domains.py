@@ -18,12 +18,17 @@ def domains_of(task: Task) -> dict[str, str]:
 
     These are columns with a taxonomy, a grid or a clock. A list of values (`domain`) groups nothing.
     """
-    found = {name: digest_of(values) for name, values in task.taxonomies.items()}
-    for name, column in task.job.columns.items():
-        if column.clock is not None:
-            clock = ";".join(f"{key}={value}" for key, value in sorted(column.clock.model_dump().items()))
-            found[name] = _digest(f"clock;{clock};relative={bool(column.relative)}")
-    return {name: found[name] for name in task.job.columns if name in found}
+    found = {name: domain_of(task, name) for name in task.job.columns}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def domain_of(task: Task, name: str) -> str | None:
+    """Return the digest of the domain of a column; None if no values of the column are grouped."""
+    column, values = task.job.columns[name], task.taxonomies.get(name)
+    if column.clock is not None:
+        clock = ";".join(f"{key}={value}" for key, value in sorted(column.clock.model_dump().items()))
+        return _digest(f"clock;{clock};relative={bool(column.relative)}")
+    return None if values is None else digest_of(values)
 
 
 def digest_of(values: Taxonomy | Grid) -> str:

@@ -1,44 +1,38 @@
-"""What models answer alike whose releases do not compose: a policy limits their number."""
+"""The charges of models whose releases do not compose: a policy limits their number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs.data.tables import Table
-from jobs.file.schema import Domains
-from jobs.file.values import sensitive_columns
 from jobs.task import Spent, Task
 
 if TYPE_CHECKING:
-    from jobs.owner.charge import LkcAccount
+    from jobs.owner.account import LedgerAccount
     from jobs.owner.composition import Known
     from jobs.owner.ledger import Entry, PrivacyLedger
     from jobs.owner.policy import Policy
 
 
+@dataclass(frozen=True)
 class Limited:
-    """A release in which inferences of sensitive values are bounded, and that counts as one of so many."""
+    """Each release counts as one of so many.
 
-    tells_seconds = True
+    known:      the quasi-identifiers of each requirement, with its L. Sequences have no quasi-identifiers.
+    largest_k:  the largest K of the requirements on quasi-identifiers.
+    """
 
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        return sensitive_columns(task, found)
+    known: Callable[[Task], tuple[Known, ...]] = lambda task: ()
+    largest_k: Callable[[Task], int] = lambda task: 1
 
-    def known(self, task: Task) -> tuple[Known, ...]:
-        """Return the quasi-identifiers of each requirement, with its L. Sequences have none."""
-        return ()
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
+        from jobs.owner.account import LedgerAccount
+        from jobs.owner.charge import Release, limits_of
 
-    def largest_k(self, task: Task) -> int:
-        """Return the largest K of a job's requirements on quasi-identifiers; 1: sequences have none."""
-        return 1
-
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        from jobs.owner.charge import LkcAccount, limits_of
-
-        return LkcAccount(ledger, task, run, limits_of(policy), self.known(task))
+        return LedgerAccount(Release(ledger, task, run, limits_of(policy), self.known(task)))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         from jobs.owner.outlook import spent

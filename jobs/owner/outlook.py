@@ -79,7 +79,7 @@ def _few(history: History, task: Task, table: Table, asked: Asked) -> list[str]:
     except PolicyError as error:
         return [error.problem.message]
     few = Together(table, asked.published, earlier).records_below(asked.largest_k)
-    words = ("person", "people") if task.model.per_person(task.job) else ("record", "records")
+    words = ("person", "people") if task.model.reading.per_person(task.job) else ("record", "records")
     in_groups = f"in a group of fewer than K = {asked.largest_k} of ours, over the releases so far"
     return [f"{counted(few, *words)} of ours: {in_groups}"]
 

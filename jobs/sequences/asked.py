@@ -14,8 +14,7 @@ from jobs.errors import ConfigError
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_domains
 from jobs.file.values import values_of
-from jobs.owner.policy import Policy
-from jobs.owner.refusals import none_allowed, too_confident, too_large, too_small, unprotected
+from jobs.owner.rules import AT_LEAST, AT_MOST, REQUIRED, Rule, Setting, confidence_rule, protection_rule
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
@@ -222,36 +221,22 @@ _WORK = ("max_items", "max_candidates")
 """What bounds the work of a run, in a job and in a policy."""
 
 
-def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-    """What a policy does not allow of L, K, C and the protected values in the columns ``held``."""
+def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:
+    """Yield what a job needs of a policy: for L, K, C and the protected values in the columns ``held``."""
     job, asked = task.job, settings(task.job)
     names = [name for name in job.names("sensitive") if name in held]
-    if policy.min_k is None:
-        yield none_allowed("sequences")
-    elif asked.K < policy.min_k:
-        yield too_small("K", policy.min_k, asked.K, "min_k")
-    if asked.L < policy.min_l:
-        yield too_small("L", policy.min_l, asked.L, "min_l")
+    yield Setting(
+        "min_k", AT_LEAST, asked.K, "K", unset="no sequences job is allowed (`policy.min_k` is unset)"
+    )
+    yield Setting("min_l", AT_LEAST, asked.L, "L", stated=True)
     for key in _WORK:
-        most, wanted = getattr(policy, key), getattr(asked, key)
-        if wanted > most:
-            yield too_large(key, most, wanted, key)
-    if policy.min_colluders:
-        yield f"{too_small('colluders', policy.min_colluders, 0, 'min_colluders')}: jobs of sequences have none"
-    if policy.per_person and not job.names("id"):
-        yield "K must count people: the job must have a column with `role: id` (`policy.per_person`)"
-    diverse = 1 if any(bounds(job)[name] == 1 for name in names) else 2
-    if names and diverse < policy.min_diversity:
-        yield too_small("diversity", policy.min_diversity, diverse, "min_diversity")
+        yield Setting(key, AT_MOST, getattr(asked, key), key)
+    yield Setting("min_colluders", AT_LEAST, 0, "colluders", more=": jobs of sequences have none")
+    words = "K must count people: the job must have a column with `role: id`"
+    yield Setting("per_person", REQUIRED, bool(job.names("id")), words, stated=False)
+    if names:
+        diverse = 1 if any(bounds(job)[name] == 1 for name in names) else 2
+        yield Setting("min_diversity", AT_LEAST, diverse, "diversity", stated=False)
     for name in names:
-        yield from too_confident(name, bounds(job)[name], policy)
-        yield from unprotected(task, name, policy)
-
-
-def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
-    """The settings of a policy that allows just this."""
-    asked = settings(job)
-    found = [bound for name, bound in bounds(job).items() if name in held]
-    usual = Policy()
-    work = {name: getattr(asked, name) for name in _WORK if getattr(asked, name) > getattr(usual, name)}
-    return {"min_l": asked.L, "min_k": asked.K, **({"max_c": str(max(found))} if found else {}), **work}
+        yield confidence_rule(name, bounds(job)[name])
+        yield protection_rule(name, values_of(task, name).protects)

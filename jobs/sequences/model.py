@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
-from jobs.data.coding import Reading
 from jobs.data.sources import Source
-from jobs.data.tables import Table
 from jobs.file.job import Job
+from jobs.file.schema import Domains
+from jobs.file.values import sensitive_columns
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
-from jobs.sequences import asked, coders
-from jobs.sequences.reading import Tracks, load_tracks, settings
+from jobs.sequences import asked
+from jobs.sequences.coders import coder
+from jobs.sequences.reading import load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
 
 
-class Sequences(Limited):
+class Sequences(Model):
     """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
 
     name = "sequences"
     delivered = (TABLE, REPORT, SUMS)
-    reading = Reading(checked=True, outside=False)
+    reading = Reading(load_tracks, coder)
+    charges = Limited()
     made = (TABLE,)
+    tells_seconds = True
 
     def check_first(self, job: Job) -> None:
         asked.check_partition(job)
@@ -46,34 +48,17 @@ class Sequences(Limited):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task, policy, held)
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
 
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return asked.allowance(task.job, held)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(asked.rules(task, held))
 
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task.job)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        """What the requirement does not say."""
-        return settings(job).model_dump(mode="json", exclude={"L", "K", "C"}, exclude_none=True)
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return asked.described_column(task, name)
-
-    def notes(self, task: Task) -> list[str]:
-        return asked.notes(task)
-
-    def per_person(self, job: Job) -> bool:
-        """All rows of an id are one record, so records are what is counted."""
-        return False
-
-    def load(self, task: Task, source: Source) -> Tracks:
-        return load_tracks(source, task)
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        return coders.coder(task, name, found)
+    def described(self, task: Task) -> Described:
+        in_words = {"L", "K", "C"}
+        others = settings(task.job).model_dump(mode="json", exclude=in_words, exclude_none=True)
+        columns = {name: asked.described_column(task, name) for name in task.job.columns}
+        return Described(asked.requirement_words(task.job), others, columns, asked.notes(task))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":
@@ -84,13 +69,6 @@ class Sequences(Limited):
 
     def level(self, job: Job) -> str:
         return job.disclosure or ""
-
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
-
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        return ()
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer

@@ -7,6 +7,7 @@ With `missing: never` a column has no such cell: what is missing or unknown is `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from anonymize.grid import Grid
@@ -19,8 +20,8 @@ from jobs.task import Task
 _FIRST = 0
 
 
-def coder(task: Task, name: str) -> Coder:
-    """The rule of a column."""
+def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+    """The rule of a column. All domains are listed: nothing is left to be found."""
     column = task.job.columns[name]
     if column.role == "class":
         assert column.domain is not None

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
 from jobs.data.sources import Source
 from jobs.dp import budget
-from jobs.dp.charged import Charged
+from jobs.dp.charged import Charged, reading_by
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic import asked, coders
+from jobs.synthetic import asked
+from jobs.synthetic.coders import coder
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.synthetic.result import SyntheticResult
@@ -31,6 +31,7 @@ class SyntheticTables(Charged):
 
     name = SYNTHETIC
     delivered = (SYNTHETIC_TABLE, MARGINALS, REPORT, SUMS)
+    reading = reading_by(coder)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
     def check(self, job: Job) -> None:
@@ -39,21 +40,11 @@ class SyntheticTables(Charged):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return budget.objections(task, policy)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(budget.rules(task))
 
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return budget.allowance(task)
-
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        return asked.settings(job).model_dump(mode="json")
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """All domains are listed: nothing is left to be found."""
-        return coders.coder(task, name)
+    def described(self, task: Task) -> Described:
+        return Described(asked.requirement_words(task), asked.settings(task.job).model_dump(mode="json"))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

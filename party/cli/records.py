@@ -42,7 +42,7 @@ def budget_command(config: Path, accept: bool) -> None:
         settings.ledger.accept()
     entries = settings.ledger.entries()
     models = [model_named(name) for name in sorted(MODELS)]
-    of_models = [model.spent(entries, settings.policy) for model in models]
+    of_models = [model.charges.spent(entries, settings.policy) for model in models]
     spent = list({each.words: each for each in of_models}.values())  # some are counted together
     answers = Answers(settings.ledger, settings.policy)
     given = answers.all()
@@ -272,14 +272,14 @@ def check_ledger(
     """Ask the privacy ledger whether it allows a job; say what is left. Return the problem if there is one."""
     ledger, policy, model = settings.ledger.asked_by(coordinator), settings.policy, task.model
     try:
-        lines.append(f"  ledger       {model.spent(ledger.entries(), policy).words}")
+        lines.append(f"  ledger       {model.charges.spent(ledger.entries(), policy).words}")
         lines.append(f"               {Answers(ledger, policy).words()}")
     except BudgetError as error:
         problem = error.problem
         lines.append(f"  ledger       {problem.error_id}: {problem.message} [{problem.cause}]")
         return error
     try:
-        known = model.outlook(ledger, policy, task, settings.name, table, SystemRng())
+        known = model.charges.outlook(ledger, policy, task, settings.name, table, SystemRng())
         check_answers(ledger, policy, task, settings.source)
     except (BudgetError, PolicyError, DataError) as error:
         problem = problem_of(error)

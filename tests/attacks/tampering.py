@@ -154,7 +154,7 @@ class Stage:
         policy = Policy.model_validate(allowance(self.task, me, COORDINATOR))
         ledger = PrivacyLedger(folder / me, me, COORDINATOR)
         account = Answering(
-            self.task.model.account(ledger, policy, self.task, bytes(16)), ledger, policy, self.task
+            self.task.model.charges.account(ledger, policy, self.task, bytes(16)), ledger, policy, self.task
         )
         path = folder / f"{me}.csv"
         path.write_bytes(self.files[me])

@@ -86,7 +86,7 @@ class Run:
 
     def _party(self, path: Path, me: str, ledger: PrivacyLedger, policy: Policy, size: int) -> Rounds[Result]:
         task = self.task
-        account = Answering(task.model.account(ledger, policy, task, bytes(16)), ledger, policy, task)
+        account = Answering(task.model.charges.account(ledger, policy, task, bytes(16)), ledger, policy, task)
         table = task.load(Csv(jobs.write_csv(path, sample_rows(size), COLUMNS)), me)
         return protocol_of(task, me, table, SeededRng(me), Stopping(), account)
 

@@ -1125,23 +1125,23 @@ MUTANTS = (
     ),
     Mutant(
         "a-repetition-by-the-word-of-others",
-        "LkcAccount.conducted",
-        "if self._kept is not None and all(inbox[peer] == kept for peer in peers):",
-        "if self._kept is not None:",
+        "LedgerAccount.conducted",
+        "if kept is not None and all(inbox[peer] == told for peer in peers):",
+        "if kept is not None:",
         _REPETITIONS,
     ),
     Mutant(
         "a-repetition-that-runs-the-protocol",
-        "LkcAccount.conducted",
-        "return self._kept.again(task)",
-        "return (yield from protocol(shown))",
+        "LedgerAccount.conducted",
+        "again: Result = kept.again(task)",
+        "again: Result = yield from protocol(shown)",
         _REPETITIONS,
     ),
     Mutant(
         "a-repetition-on-another-table",
-        "LkcAccount.recognize",
-        "self._ledger.kept_run(self._task.digest, table)",
-        "self._ledger.stored_entry(self._task.digest)",
+        "Release.read",
+        "self.ledger.kept_run(task.digest, self._table)",
+        "self.ledger.stored_entry(task.digest)",
         ("tests/jobs/owner/test_charge.py",),
     ),
     Mutant(
@@ -1153,9 +1153,9 @@ MUTANTS = (
     ),
     Mutant(
         "own-k-that-nobody-asks",
-        "LkcAccount._opened_together",
-        "protocol(OwnGroups(composed, self._limits.own_k, *_counted(self._task)))",
-        "protocol(composed)",
+        "Release._opened_together",
+        "own = OwnGroups(composed, self._limits.own_k, *_counted(self._task))",
+        "own = composed",
         ("tests/jobs/owner/test_charge.py",),
     ),
     # releases that are set beside each other
@@ -1210,15 +1210,15 @@ MUTANTS = (
     ),
     Mutant(
         "a-stop-by-own-k-that-is-free",
-        "LkcAccount._opened_together",
+        "Release._opened_together",
         "opening.agree()",
         "",
         ("tests/attacks/test_repetitions.py",),
     ),
     Mutant(
         "a-charge-that-is-never-given-back",
-        "LkcAccount.conducted",
-        "self._ledger.give_back(number)",
+        "LedgerAccount.conducted",
+        "self.settle()",
         "pass",
         ("tests/jobs/owner/test_charge.py",),
     ),
@@ -1231,7 +1231,7 @@ MUTANTS = (
     ),
     Mutant(
         "refused-groups-that-stay-noted",
-        "LkcAccount._opened_together",
+        "Release._opened_together",
         "composed.withdraw()",
         "",
         ("tests/attacks/test_two_releases.py",),
@@ -1275,9 +1275,9 @@ MUTANTS = (
     # clusters: labels of raw records
     Mutant(
         "clusters-that-nobody-allowed",
-        "objections",
-        "if not policy.cluster_labels:",
-        "if False:",
+        "rules",
+        'yield Setting("cluster_labels", PERMITTED, True, words)',
+        "yield from ()",
         ("tests/jobs/file/test_clusters.py",),
     ),
     Mutant(
@@ -1375,9 +1375,9 @@ MUTANTS = (
     ),
     Mutant(
         "kd-without-leave",
-        "objections",
-        "if job.lkc.method not in policy.methods:",
-        "if False:",
+        "rules",
+        'yield Setting("methods", AMONG, job.lkc.method, f"method {job.lkc.method} is not allowed")',
+        "yield from ()",
         _KD_JOBS,
     ),
     Mutant(

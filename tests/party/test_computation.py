@@ -12,7 +12,8 @@ import party.net.mesh
 from coordinator.run import conduct
 from crypto.local import run_local
 from jobs.modes import protocol_of
-from jobs.owner.charge import Limits, LkcAccount
+from jobs.owner.account import LedgerAccount
+from jobs.owner.charge import Limits, Release
 from jobs.owner.ledger import PrivacyLedger
 from tests.support.duplex import run
 from tests.support.network import sample_network, serving
@@ -32,7 +33,9 @@ def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.Mon
     """The run of tests/party/net/test_runner.py once more: whole daemons, over TLS, with seeded coins."""
     net = sample_network(tmp_path / "net", goal=goal, score=PUBLISHED_NAMES[goal])
     accounts = {
-        me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), Limits())
+        me: LedgerAccount(
+            Release(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), Limits())
+        )
         for me in PARTIES
     }
     charged = seeded(goal, None, accounts)

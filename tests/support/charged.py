@@ -12,7 +12,8 @@ from jobs.data.sources import Csv
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.modes import protocol_of
-from jobs.owner.charge import Limits, LkcAccount
+from jobs.owner.account import LedgerAccount
+from jobs.owner.charge import Limits, Release
 from jobs.owner.ledger import PrivacyLedger
 from tests.support import jobs
 from tests.support.rng import SeededRng
@@ -30,7 +31,7 @@ class Site:
     other_domains: bool = False
     runs: int = 0
     limits: dict[str, int | None] = field(default_factory=dict)
-    accounts: dict[str, LkcAccount] = field(default_factory=dict)
+    accounts: dict[str, LedgerAccount] = field(default_factory=dict)
 
     def write(self, rows: list[dict[str, str]], order: int = 1) -> None:
         """Deal rows out among the parties; of a vertical job each party has all."""
@@ -56,7 +57,9 @@ class Site:
             run = bytes([self.runs] * 16)
             limit = self.limits.get(me, self.limit)
             limits = Limits(limit, self.own_k, self.other_domains)
-            account = LkcAccount(self.ledger(me), task, run, limits, task.model.known(task))
+            account = LedgerAccount(
+                Release(self.ledger(me), task, run, limits, task.model.charges.known(task))
+            )
             account.check()
             account.read(task, me, loaded, coins)
             self.accounts[me] = account

@@ -13,11 +13,12 @@ from typing import Any
 from anonymize.tds import Observer
 from crypto.local import Transcript, run_local
 from jobs.data.sources import Csv
-from jobs.dp.charge import DpAccount
+from jobs.dp.charge import Epsilon
 from jobs.dp.result import DpResult
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.modes import protocol_of
+from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import PrivacyLedger
 from jobs.task import Task
 from tests.support import jobs
@@ -100,7 +101,7 @@ class Site:
         """One run of the job; ``limits``: of the parties' ledgers, 10 where nothing is said."""
         generators, task = {}, self.task
         for me, path in self.tables.items():
-            account = DpAccount(self.ledger(me), task, (limits or {}).get(me, Fraction(10)))
+            account = LedgerAccount(Epsilon(self.ledger(me), task, (limits or {}).get(me, Fraction(10))))
             loaded = task.load(Csv(path), me)
             coins = SeededRng((seed, me))
             generators[me] = protocol_of(task, me, loaded, coins, Observer(), account)

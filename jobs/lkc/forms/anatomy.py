@@ -276,7 +276,7 @@ class Exact:
         self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
     ) -> Callable[[str], bool]:
         """Whether a cell with this text would be kept, and is written as releases write it."""
-        reading = task.model.coder(task, column.name).begin()
+        reading = task.model.reading.coder(task, column.name).begin()
         grid = column.values if isinstance(column.values, Grid) else None
 
         def is_known(label: str) -> bool:

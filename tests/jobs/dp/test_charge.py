@@ -10,8 +10,9 @@ import pytest
 from anonymize.errors import DataError, PrivacyError
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
-from jobs.dp.charge import DpAccount
+from jobs.dp.charge import Epsilon
 from jobs.errors import BudgetError
+from jobs.owner.account import LedgerAccount
 from tests.support.dp_jobs import PARTITIONS, TWO, dp_site
 from tests.support.samples import PARTIES
 
@@ -49,7 +50,7 @@ def test_a_retry_gives_the_same_bytes_and_costs_nothing(tmp_path: Path, partitio
 def test_nothing_is_opened_or_kept_without_a_charge(tmp_path: Path) -> None:
     """It is no assert: those can be off."""
     site = dp_site(tmp_path)
-    account = DpAccount(site.ledger(PARTIES[0]), site.task, ONE)
+    account = LedgerAccount(Epsilon(site.ledger(PARTIES[0]), site.task, ONE))
     for unpaid in (account.open, lambda: account.finish(b"")):
         with pytest.raises(LocalProtocolError, match="without a charge"):
             unpaid()

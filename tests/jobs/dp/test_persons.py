@@ -60,7 +60,7 @@ def test_the_noise_is_drawn_for_so_many_records() -> None:
     task = jobs.task_of(dp_single({M: "3"}))
     assert requirement(task).per_person == 3
     assert requirement(jobs.task_of(dp_single())).per_person == 1
-    assert task.model.requirement_words(task).endswith("per person of at most 3 records")
+    assert task.model.described(task).requirement.endswith("per person of at most 3 records")
 
 
 def test_rows_of_one_id_are_one_persons_and_those_without_are_left_out(tmp_path: Path) -> None:

@@ -150,4 +150,4 @@ def test_who_lists_too_many_values_is_told() -> None:
     for refine, told in (("child", 1), ("children", 0)):
         column = {"role": "qid", "taxonomy": {"Any": many}, "refine": refine, "missing": "drop"}
         task = jobs.task_of(single(city=column))
-        assert sum("not taken out one by one" in note for note in task.model.notes(task)) == told
+        assert sum("not taken out one by one" in note for note in task.model.described(task).notes) == told

@@ -20,10 +20,11 @@ from jobs.file.values import Values, values_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
 from jobs.lkc.report import protected_fields
-from jobs.lkc.rules import objections
+from jobs.lkc.rules import rules
 from jobs.lkc.verify import require_verified
 from jobs.loading import check_task
 from jobs.owner.policy import Policy
+from jobs.owner.rules import objections
 from jobs.release.csv import TABLE, read_csv
 from jobs.task import Task
 from tests.support import jobs
@@ -245,7 +246,7 @@ def test_a_policy_names_values_or_test_values(
 ) -> None:
     task = jobs.task_of(with_surgery(joint_job(), taxonomy=TREE, **surgery))
     policy = Policy(min_k=1, max_c=Fraction(1), protected={"surgery": tuple(demanded)})
-    says = [o for o in objections(task, policy, ["surgery"]) if "protected" in o]
+    says = [o for o in objections(rules(task, ["surgery"]), policy) if "protected" in o]
     assert (not says) == is_met
 
 

@@ -248,7 +248,7 @@ def test_reports_and_descriptions_say_it(tmp_path: Path) -> None:
     report = json.loads((out / REPORT).read_text())
     assert report["model"]["lkc"]["link"] == [["treatment", "disease"]]
     assert any("not linked are disease with treatment; end" in note for note in report["notes"])
-    assert task.model.requirement_words(task) == "L=all K=4 diversity=3 at_most(end)=1"
+    assert task.model.described(task).requirement == "L=all K=4 diversity=3 at_most(end)=1"
     report["model"]["lkc"]["link"] = "none"
     (out / REPORT).write_text(json.dumps(report))
     with pytest.raises(PartyError, match="`model` is not what job and table say"):
@@ -423,7 +423,7 @@ def test_vertical_jobs_say_what_their_tables_link() -> None:
 def test_what_has_no_effect_is_said() -> None:
     def notes(**said: Any) -> str:
         task = jobs.task_of(job_of(**said))
-        return " ".join(task.model.notes(task))
+        return " ".join(task.model.described(task).notes)
 
     assert "`link` has no effect" in notes(link=[["end", "disease", "treatment"]])
 

@@ -127,7 +127,7 @@ def test_an_owner_can_ask_for_it() -> None:
 
 def test_it_is_told_wherever_the_requirement_is() -> None:
     task = jobs.task_of(sealed(1))
-    assert task.model.requirement_words(task) == "L=2 K=2 C=1/2 colluders=1"
+    assert task.model.described(task).requirement == "L=2 K=2 C=1/2 colluders=1"
     said = " ".join(task.mode.words(task, None)["protection"])
     assert (
         "`colluders: 1`: what remains of any group after any one party subtracts its own rows is empty"

@@ -13,11 +13,12 @@ from jobs.errors import PartyError
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
-from jobs.lkc.rules import objections
+from jobs.lkc.rules import rules
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.loading import check_task
 from jobs.owner.objections import allowance
 from jobs.owner.policy import Policy
+from jobs.owner.rules import objections
 from jobs.release.csv import TABLE, read_csv
 from tests.support import jobs
 from tests.support.commands import invoke
@@ -138,7 +139,7 @@ def test_policies_have_a_bound(lkc: dict[str, str], least: int, is_met: bool, pa
         partial_requirements=partial,
         protected={"surgery": ("Rare",)},
     )
-    says = list(objections(task, policy, ["surgery"]))
+    says = list(objections(rules(task, ["surgery"]), policy))
     asked = 1 if lkc.get("C") == "1" else 2
     refused = f"diversity must be at least {least}, not {asked} (`policy.min_diversity`)"
     assert says == ([] if is_met else [refused])
@@ -158,7 +159,7 @@ def test_policies_count_what_a_limit_leaves(at_most: str | None, C: str, counts:
     for partial in (False, True):
         for least in (1, 2, 3):
             changed = {**allowed, "min_diversity": least, "partial_requirements": partial}
-            says = list(objections(task, Policy.model_validate(changed), ["surgery"]))
+            says = list(objections(rules(task, ["surgery"]), Policy.model_validate(changed)))
             refused = f"diversity must be at least {least}, not {counts} (`policy.min_diversity`)"
             assert says == ([] if least <= counts else [refused])
 

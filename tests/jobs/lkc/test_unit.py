@@ -132,7 +132,7 @@ def test_it_is_told_wherever_the_requirement_is() -> None:
         (shared_job("leader"), "it was tested by the leader, hospital-a, as each party counted"),
     ):
         task = jobs.task_of(fields)
-        assert task.model.requirement_words(task) == "L=2 K=4 people C=1/2"
+        assert task.model.described(task).requirement == "L=2 K=4 people C=1/2"
         words = verified_words(task)
         assert "at least K=4 records, and no protected value above its C; that these records are of" in words
         assert who in words

@@ -13,7 +13,8 @@ from crypto.local import Message
 from jobs.data.sources import Csv
 from jobs.errors import BudgetError, PolicyError
 from jobs.loading import open_task
-from jobs.owner.charge import Limits, LkcAccount, table_digest
+from jobs.owner.account import LedgerAccount
+from jobs.owner.charge import Limits, Release, table_digest
 from jobs.owner.kept import keeps
 from jobs.owner.ledger import PrivacyLedger
 from tests.support import jobs
@@ -282,8 +283,7 @@ def test_a_malformed_word_about_earlier_runs_is_the_senders(site: Site) -> None:
 
 def test_nothing_is_delivered_without_a_charge(tmp_path: Path) -> None:
     task = jobs.task_of(joint_job())
-    account = LkcAccount(PrivacyLedger(tmp_path / "ledger", "d"), task, bytes(16), Limits())
-    account.recognize(bytes(32))
+    account = LedgerAccount(Release(PrivacyLedger(tmp_path / "ledger", "d"), task, bytes(16), Limits()))
     with pytest.raises(LocalProtocolError, match="without a charge"):
         account.deliver(bytes(32), agreed=True)
 

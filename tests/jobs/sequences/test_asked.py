@@ -13,7 +13,8 @@ from jobs.description import description_fields
 from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, load_task, parse_job
 from jobs.owner.policy import Policy
-from jobs.sequences.asked import allowance, notes, objections
+from jobs.owner.rules import allowance, objections
+from jobs.sequences.asked import notes, rules
 from jobs.sequences.settings import SequencesModel
 from tests.support import jobs
 from tests.support.wards import WARDS, joint_wards_job, sets_job, wards_columns, wards_job
@@ -206,7 +207,8 @@ POLICY = {"min_l": 2, "min_k": 2, "max_c": "0.5"}
 def test_what_a_policy_has_against_it(changes: dict[str, Any], found: list[str]) -> None:
     task = jobs.task_of(wards_job())
     assert (
-        list(objections(task, Policy.model_validate({**POLICY, **changes}), tuple(task.job.columns))) == found
+        list(objections(rules(task, tuple(task.job.columns)), Policy.model_validate({**POLICY, **changes})))
+        == found
     )
 
 
@@ -217,14 +219,14 @@ def test_a_policy_allows_the_work_that_a_job_does_unless_it_says_otherwise() -> 
 
 def test_a_policy_that_allows_just_this() -> None:
     task = jobs.task_of(wards_job())
-    assert allowance(task.job, tuple(task.job.columns)) == {"min_l": 2, "min_k": 2, "max_c": "1/2"}
+    assert allowance(rules(task, tuple(task.job.columns))) == {"min_l": 2, "min_k": 2, "max_c": "1/2"}
     more = jobs.task_of(wards_job({"max_items": "65", "max_candidates": "4000001"}))
-    allowed = allowance(more.job, tuple(more.job.columns))
+    allowed = allowance(rules(more, tuple(more.job.columns)))
     assert (allowed["max_items"], allowed["max_candidates"]) == (65, 4_000_001)
-    assert list(objections(more, Policy.model_validate(allowed), tuple(more.job.columns))) == []
+    assert list(objections(rules(more, tuple(more.job.columns)), Policy.model_validate(allowed))) == []
     sets = jobs.task_of(sets_job())
     policy = Policy.model_validate({**POLICY, "per_person": True})
-    assert list(objections(sets, policy, ("codes",))) == [
+    assert list(objections(rules(sets, ("codes",)), policy)) == [
         "K must count people: the job must have a column with `role: id` (`policy.per_person`)"
     ]
 

@@ -16,6 +16,7 @@ from jobs.description import description_lines
 from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, parse_job
 from jobs.owner.policy import Policy
+from jobs.owner.rules import allowance, objections
 from jobs.synthetic import asked
 from tests.support import jobs
 from tests.support.commands import invoke, listing
@@ -221,11 +222,12 @@ def test_approval_sees_what_tables_are_opened() -> None:
 
 def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
     task = jobs.task_of(synthetic_single())
-    allowed = task.model.allowance(task, ())
+    rules = task.model.rules(task, ())
+    allowed = allowance(rules)
     assert allowed == {"max_epsilon": "5", "max_rows": 1000}
-    assert list(task.model.objections(task, Policy(**allowed), ())) == []
-    assert len(list(task.model.objections(task, Policy(max_epsilon=Fraction(4), max_rows=1001), ()))) == 2
-    assert next(iter(task.model.objections(task, Policy(), ()))).startswith("no DP job is allowed")
+    assert list(objections(rules, Policy(**allowed))) == []
+    assert len(list(objections(rules, Policy(max_epsilon=Fraction(4), max_rows=1001)))) == 2
+    assert next(iter(objections(rules, Policy()))).startswith("no DP job is allowed")
 
 
 @pytest.mark.parametrize(

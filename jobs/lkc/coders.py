@@ -1,0 +1,27 @@
+"""How a column of an LKC job is read: a value outside its domain is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anonymize.grid import Grid
+from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
+from jobs.file.values import sensitive_coder
+from jobs.task import Task
+
+
+def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+    """Return the rule of a column."""
+    column = task.job.columns[name]
+    if column.role == "qid":
+        values = task.taxonomies[name]
+        if isinstance(values, Grid):
+            return Numeric(values)
+        return taxonomy_coder(values, drop=column.missing == "drop")
+    if column.role == "sensitive":
+        return sensitive_coder(task, name, found)
+    missing = DROPPED if column.missing == "drop" else BAD
+    domain = found if column.domain is None else column.domain
+    if domain is None:
+        return Unlisted(missing, column.may_differ)
+    return listed_coder(numbered(domain), missing)

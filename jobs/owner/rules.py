@@ -1,0 +1,159 @@
+"""Rules of a policy: what a job asks under a key, and which values of the key allow that.
+
+A rule is written once and read in two ways: :func:`objections` returns what a policy has against a job, and
+:func:`allowance` the policy that allows just the job. No sentence tells who else a policy lists, or which values it
+protects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from operator import eq, ge, le
+from typing import Any, Protocol
+
+from jobs.owner.policy import Policy
+
+
+class Rule(Protocol):
+    """A part of what a job needs of a policy."""
+
+    def objections(self, policy: Policy) -> Iterable[str]:
+        """Return a sentence for each thing that the policy does not allow."""
+        ...
+
+    def settings(self) -> Sequence[Setting]:
+        """Return the settings of a policy that allows just the job."""
+        ...
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How what is asked compares with the value of a key.
+
+    allows:   of what is asked and of a value: whether the value allows what is asked.
+    loosest:  of all that is asked under a key: the value, as files have it, that just allows all of it.
+    usual:    of a value and of the default: whether the policy that allows just the job may leave the value out.
+    refusal:  of a rule and of a value that does not allow what is asked.
+    """
+
+    allows: Callable[[Any, Any], bool]
+    loosest: Callable[[Sequence[Any]], Any]
+    usual: Callable[[Any, Any], bool]
+    refusal: Callable[[Setting, Any], str]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A rule of one key.
+
+    words:   what is compared, or the whole refusal.
+    column:  of a key that has a value for each column.
+    most:    the most that a policy can want of the job; None: as much as it says.
+    unset:   the refusal, with the key, if the key has no value; empty: the job is allowed then.
+    whose:   what a refusal says of the value. more: what follows the refusal.
+    stated:  whether the policy that allows just the job has the key; None: unless the value is usual.
+    """
+
+    key: str
+    compared: Comparison
+    asked: Any = None
+    words: str = ""
+    column: str | None = None
+    most: int | None = None
+    unset: str = ""
+    whose: str = ""
+    more: str = ""
+    stated: bool | None = None
+
+    def objections(self, policy: Policy) -> Iterator[str]:
+        allowed = self.value(policy)
+        if allowed is None:
+            if self.unset:
+                yield self.unset
+        elif not self.compared.allows(self.asked, allowed):
+            yield f"{self.compared.refusal(self, allowed)} (`policy.{self.key}`){self.more}"
+
+    def settings(self) -> Sequence[Setting]:
+        return () if self.stated is False else (self,)
+
+    def value(self, policy: Policy) -> Any:
+        """Return what a policy says, as far as the job is concerned; None: nothing."""
+        value = getattr(policy, self.key)
+        if self.column is not None:
+            return value.get(self.column, ())
+        return value if self.most is None else min(value, self.most)
+
+
+def _bound(rule: Setting, words: str, allowed: Any) -> str:
+    return f"{rule.words} must be {words} {allowed}{rule.whose}, not {rule.asked}"
+
+
+def _only(rule: Setting, allowed: Sequence[str]) -> str:
+    return f"{rule.words}, only {' or '.join(allowed)}" if allowed else rule.words
+
+
+def _are_in(values: Sequence[Any], default: Sequence[Any]) -> bool:
+    return all(each in default for each in values)
+
+
+AT_LEAST = Comparison(ge, min, eq, lambda rule, least: _bound(rule, "at least", least))
+"""The job asks as much as the policy says."""
+AT_MOST = Comparison(le, max, le, lambda rule, most: _bound(rule, "at most", most))
+AT_MOST_EXACTLY = replace(AT_MOST, loosest=lambda asked: str(max(asked)), usual=lambda value, default: False)
+"""The same of fractions."""
+REQUIRED = replace(AT_LEAST, refusal=lambda rule, _: rule.words)
+"""The job has what the policy may require."""
+PERMITTED = replace(AT_MOST, refusal=lambda rule, _: rule.words)
+"""The policy permits what the job may have."""
+LISTED = Comparison(lambda asked, among: asked in among, list, _are_in, lambda rule, _: rule.words)
+"""The policy lists what the job asks."""
+AMONG = replace(LISTED, refusal=_only)
+"""The same, and a refusal tells what the policy lists."""
+ANY = replace(LISTED, allows=lambda asked, allowed: True, loosest=lambda asked: asked[0], usual=eq)
+"""No value of the key refuses a job."""
+PROTECTED = replace(LISTED, allows=lambda protects, listed: all(map(protects, listed)))
+"""The job protects the values that the policy lists."""
+
+
+def confidence_rule(name: str, bound: Fraction) -> Setting:
+    """Return the rule of the C of a sensitive column."""
+    column = f"sensitive column {name}"
+    unset = f"{column}: no C is allowed (`policy.max_c` is unset)"
+    return Setting("max_c", AT_MOST_EXACTLY, bound, f"{column}: C", unset=unset)
+
+
+def protection_rule(name: str, protects: Callable[[str], bool]) -> Setting:
+    """Return the rule of the values of a sensitive column that a job protects."""
+    words = f"sensitive column {name}: values that must be protected are not"
+    return Setting("protected", PROTECTED, protects, words, column=name, stated=False)
+
+
+def coordinator_rule(name: str) -> Setting:
+    """Return the rule of who may start jobs."""
+    return Setting("coordinators", LISTED, name, f"{name} may not start jobs here")
+
+
+def objections(rules: Iterable[Rule], policy: Policy) -> Iterator[str]:
+    """Yield what a policy has against a job with these rules."""
+    for rule in rules:
+        yield from rule.objections(policy)
+
+
+def allowance(rules: Iterable[Rule]) -> dict[str, Any]:
+    """Return the settings of a policy that allows a job with these rules and nothing more."""
+    by_place: dict[tuple[str, str | None], list[Setting]] = {}
+    for setting in (each for rule in rules for each in rule.settings()):
+        by_place.setdefault((setting.key, setting.column), []).append(setting)
+    found: dict[str, Any] = {}
+    for (key, column), (first, *others) in by_place.items():
+        value = first.compared.loosest([first.asked, *(each.asked for each in others)])
+        if first.stated or not first.compared.usual(value, first.value(_UNSAID)):
+            within = found if column is None else found.setdefault(key, {})
+            within[key if column is None else column] = value
+    return found
+
+
+_UNSAID = Policy()
+"""A policy that says nothing."""
