@@ -27,7 +27,7 @@ from rich.table import Table
 
 from benchmarks.shared_jobs import OUT, ROOT, shared_job
 from benchmarks.support import machine
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 WORSE = 1.1
 LKC = ("L=4", "K=50", "C=0.2")

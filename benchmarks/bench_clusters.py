@@ -30,7 +30,7 @@ from jobs.lkc.alone import anonymized
 from jobs.loading import load_task
 from jobs.reading import load_table
 from jobs.task import Task
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 SEEDS = range(5)
 CRX_NUMBERS = {"A2": (13, 81, 1), "A3": (0, 29, 1), "A8": (0, 29, 1), "A11": (0, 68, 1), "A14": (0, 2001, 20)}

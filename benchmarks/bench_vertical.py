@@ -30,7 +30,7 @@ from coordinator.run import run_in_process
 from coordinator.simulate import sources_of
 from jobs.loading import load_task
 from jobs.release.csv import TABLE, read_csv
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.corpus.cases import CASES
 from tests.support.commands import invoke
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 BASES = (
     "classification", "kd", "anatomy", "clusters", "sealed", "leader", "joint kd", "vertical", "dp", "dp horizontal",

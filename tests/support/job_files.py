@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.keys import placed
+from tests.support.placed import placed
 from tests.support.samples import columns
 
 FILED = columns(job={"role": "qid", "taxonomy": "job.csv"})

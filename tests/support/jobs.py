@@ -26,7 +26,7 @@ from jobs.lkc.requirement import requirement as lkc_requirement
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
 from jobs.task import Task
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 
 def bundle_of(fields: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Bundle:

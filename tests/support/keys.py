@@ -1,27 +1,13 @@
-"""Keys of LKC jobs, given beside the others and put where a job file has them."""
+"""Short Paillier keys for tests: drawn once per size, insecure by their size alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import cache
 
-from jobs.lkc.settings import LkcSettings
-
-_OF_MODEL = ("requirements", "unit")
+from crypto.paillier import PrivateKey, generate_key
+from tests.support.rng import SeededRng
 
 
-def placed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a job with the keys of LKC jobs under `model.lkc`, where the job is one."""
-    model = fields.get("model")
-    if not isinstance(model, Mapping) or not {"lkc", "requirements"} & model.keys():
-        return dict(fields)
-    lkc = model.get("lkc") or {}
-    if not isinstance(lkc, Mapping):
-        return dict(fields)
-    under = {
-        key: said for key, said in fields.items() if key in LkcSettings.model_fields and said is not None
-    }
-    under |= {key: said for key, said in model.items() if key in _OF_MODEL}
-    kept = {key: said for key, said in fields.items() if key not in LkcSettings.model_fields}
-    others = {key: said for key, said in model.items() if key not in ("lkc", *_OF_MODEL)}
-    return {**kept, "model": {"lkc": {**lkc, **under}, **others}}
+@cache
+def short_key(owner: str = "holder", key_bits: int = 512) -> PrivateKey:
+    return generate_key(owner, SeededRng(("key", owner, key_bits)), key_bits, unsafe_short=True)

@@ -35,8 +35,8 @@ from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import Ran
 from tests.support.joint import sample_rows
-from tests.support.keys import placed
 from tests.support.loopback import HOST, free_ports
+from tests.support.placed import placed
 from tests.support.samples import COLUMNS, joint_job
 
 GUARD_S = 30.0

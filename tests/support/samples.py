@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from tests.support.keys import placed
+from tests.support.placed import placed
 
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 

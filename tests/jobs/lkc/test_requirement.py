@@ -21,7 +21,7 @@ from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.task import Task
 from tests.support import jobs
-from tests.support.keys import placed
+from tests.support.placed import placed
 from tests.support.samples import columns, joint_job, single_job, vertical_job
 
 
