@@ -31,7 +31,7 @@ from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.file.clusters import ClusterModel, clusters_of, digest_of
 from jobs.file.yaml_text import parse_yaml, read_text
-from jobs.lkc.alone import anonymized, without_withheld
+from jobs.lkc.alone import anonymized, rows_kept
 from jobs.reading import load_table
 from jobs.release.csv import REPORT
 from jobs.release.folder import refuse_existing
@@ -204,7 +204,7 @@ def evaluate(
     }
     read = load_table(source, task)
     unseen = _require_its_rows(report, read.table.n_records)
-    table = without_withheld(task, read).table
+    table = rows_kept(task, read).table
     columns = [table.schema.qid[i] for i in clusters_of(model, table.schema.qid).columns]
     compared = partial(_compared, model, method)
     tables = {
@@ -274,7 +274,7 @@ def _places(column: QidColumn, cut: Any, path: Path) -> Ints:
 
 def _unguided(task: Task, source: Source) -> tuple[CodedTable, Mapping[str, Ints]]:
     """A release of the same table, alone, without clusters: its rows, and the same of it. Raises PrivacyError."""
-    loaded = without_withheld(task, load_table(source, task))
+    loaded = rows_kept(task, load_table(source, task))
     cut = anonymized(task, loaded, Observer()).cut
     places = {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
     return loaded.table, places

@@ -25,7 +25,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.file.job import Job
-from jobs.lkc.alone import anonymized, without_withheld
+from jobs.lkc.alone import anonymized, rows_kept
 from jobs.lkc.blocks import is_parted
 from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.requirement import requirement
@@ -134,7 +134,7 @@ def of_release(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
 
 
 def _top_down(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
-    kept = without_withheld(task, loaded)
+    kept = rows_kept(task, loaded)
     return seen_by_cut(anonymized(task, kept, Observer()).cut), kept.table
 
 

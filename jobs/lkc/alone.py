@@ -22,8 +22,8 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
-from jobs.lkc.options.option import ByRow
-from jobs.lkc.report import build_report, withheld_fields
+from jobs.lkc.options.option import ByRow, options_of_job
+from jobs.lkc.report import build_report
 from jobs.lkc.requirement import beside, job_score, requirement
 from jobs.lkc.tables import Written, table_alone, write_table
 from jobs.options import Noted, Options
@@ -67,23 +67,17 @@ def made(task: Task, loaded: Loaded, shown: Observer) -> CutAlone:
     return CutAlone(task, loaded, anonymized(task, loaded, shown))
 
 
-def without_withheld(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
-    """Return the table without the rows that `withhold` leaves out. Raises PrivacyError."""
-    if task.job.lkc.withhold is None:
-        return loaded
-    from jobs.lkc.options.withhold import kept
-
-    return kept(task, loaded, shown)
+def rows_kept(task: Task, loaded: Loaded) -> Loaded:
+    """Return the part of a table that the options of its job leave. Raises PrivacyError."""
+    for option in options_of_job(task.job):
+        loaded = option.kept(task, loaded, None)
+    return loaded
 
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
     """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
     counted = beside(task, loaded, loaded.party)
     return anonymize_alone(loaded.table, requirement(task), job_score(task.job), shown, beside=counted)
-
-
-WITHHOLD = "withhold"
-"""The phase in which rows are withheld: how long it took depends on rows that the release does not have."""
 
 
 def release_to_folder(
@@ -99,10 +93,10 @@ def _release(
     """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
     with watch.phase("read"):
         read = form_of(task.job).load(source, task)
-    loaded = read
-    if task.job.lkc.withhold is not None:
-        with watch.phase(WITHHOLD):
-            loaded = without_withheld(task, read, shown)
+    loaded, options_of = read, options_of_job(task.job)
+    for option in options_of:
+        with watch.phase(option.phase):
+            loaded = option.kept(task, loaded, shown)
     with watch.phase("anonymize"):
         made = method_of(task.job).made_alone(task, loaded, shown)
     with watch.phase("release"):
@@ -114,10 +108,10 @@ def _release(
     )
     with watch.phase("report"):
         report = made.report(written) | {"data": loaded.rows.fields()}
-        if task.job.lkc.withhold is not None:
-            withheld = read.table.n_records - loaded.table.n_records
-            report |= withheld_fields(task, withheld, written.release)
-    seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
+        for option in options_of:
+            report |= option.fields(task, read.table.n_records - loaded.table.n_records, written.release)
+    untold = {option.phase for option in options_of}
+    seconds = {phase: took for phase, took in watch.seconds.items() if phase not in untold}
     return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
 
 

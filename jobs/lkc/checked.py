@@ -17,7 +17,8 @@ from jobs.file.schema import qid_of
 from jobs.file.values import values_of
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
-from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
+from jobs.lkc.options.option import options_of_job
+from jobs.lkc.report import keys_of, risk_fields, told_by_table
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table
 from jobs.release.checking import met_words, report_beside
@@ -117,7 +118,7 @@ def _contradicted(
     """Compare all of a report that follows from the job and the table."""
     if report.get("rows") != release.n_records:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
-    told = _told(task, release, verified) | _withheld(task, release, report, path)
+    told = _told(task, release, verified) | _left_out(task, release, report, path)
     added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
     key = first_other(told, dict.fromkeys(told) | report) or added
     if key is None:
@@ -141,27 +142,27 @@ def _uncompared(
     return [*within, *(name for name in report if name not in known)]
 
 
-def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """What follows of withheld rows, and the risk beside them, from how many rows were used.
+def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What follows of rows that were left out, and the risk beside them, from how many rows were used.
 
-    Raises PartyError where that is no number of rows that could have been withheld.
+    Raises PartyError where that is no number of rows of which so many could be left out.
     """
     if task.job.roster:
-        return {"withheld": None}
-    data = report.get("data")
+        return {}
+    data, options = report.get("data"), options_of_job(task.job)
     used = data.get("used") if isinstance(data, Mapping) else None
-    n_withheld = used - release.n_records if isinstance(used, int) else -1
-    if not 0 <= n_withheld <= int((task.job.lkc.withhold or 0) * (used or 0)):
+    n_left_out = used - release.n_records if isinstance(used, int) else -1
+    if not 0 <= n_left_out <= sum(option.most_left_out(used or 0) for option in options):
         raise PartyError(
-            "verification-failed", f"{path}: `data.used` is not what rows and `withhold` leave of a table"
+            "verification-failed",
+            f"{path}: `data.used` is not what the rows of the table, and what the job may "
+            "leave out of those that were read, add up to",
         )
     if not _adds_up(data):
         raise PartyError(
             "verification-failed", f"{path}: `data.read` is not what was used and what was dropped"
         )
-    if task.job.lkc.withhold is None:
-        return {"withheld": None}
-    return withheld_fields(task, n_withheld, release)
+    return {key: told for option in options for key, told in option.fields(task, n_left_out, release).items()}
 
 
 def _adds_up(data: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from anonymize.lkc.blocks import count_linked, groups_of
@@ -25,9 +26,10 @@ from jobs.file.columns import Column
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.options.option import options_of_job
 from jobs.lkc.requirement import job_score
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
-from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
+from jobs.lkc.words import linked_words, notes_on, verified_words
 from jobs.release.report import (
     SIGNATURES,
     asked_fields,
@@ -168,28 +170,21 @@ def require_metrics(measured: Mapping[str, Any], report: Mapping[str, Any], path
 
 def risk_fields(task: Task, release: Release) -> dict[str, Any]:
     """How many records are in small groups on all quasi-identifiers."""
-    return {"risk": _risk(task, release, {}, 0)}
+    return {"risk": risk_of(task, release)}
 
 
-def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, Any]:
-    """How many rows `withhold` left out of those that were read and used, beside the risk of the others: nothing else
-    is told of them.
+def risk_of(
+    task: Task, release: Release, further: Mapping[str, Any] = MappingProxyType({}), without: str = ""
+) -> dict[str, Any]:
+    """Return the risk of a release.
+
+    further:  what is told besides. without: a sentence on records that are not in the release.
     """
-    n = n_withheld + release.n_records
-    told = {"limit": str(task.job.lkc.withhold), "rows": n_withheld, "share": n_withheld / n}
-    return {
-        "withheld": told | {"meaning": withheld_words(n_withheld, n)},
-        "risk": _risk(task, release, {"withheld": n_withheld}, n_withheld),
-    }
-
-
-def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
-    is_parted = bool(task.job.roster) or task.job.lkc.link is not None or task.job.lkc.release is not None
-    linked = _linked(task, release) if is_parted else None
-    meaning = risk_words(task, risk, n_withheld)
+    meaning = form_of(task.job).quasi.risk(task, risk) + without
     plain = as_it_is.measure(task.job.columns, release)
     further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
+    linked = _linked(task, release)
     if linked is None:
         return {**asdict(risk), **further, "meaning": meaning}
     meaning = f"{meaning} {linked_words(task, linked, release.n_records)}"
@@ -210,7 +205,7 @@ def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
 
     decided:  those of its method.
     """
-    alone = {"data", *(["withheld"] if task.job.lkc.withhold is not None else [])}
+    alone = {"data", *(key for option in options_of_job(task.job) for key in option.told)}
     return {
         *asked_fields(task),
         *("requirements", "sensitive", "notes", "verified", "rows", "metrics", "risk", "reveals"),

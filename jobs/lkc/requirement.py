@@ -74,15 +74,6 @@ def _check_subsets(entry: Entry) -> None:
         )
 
 
-def check_withhold(job: Job) -> None:
-    """Plain columns are not there yet when rows are withheld. Raises ValueError."""
-    if job.lkc.withhold is not None and job.names("plain"):
-        raise ValueError(
-            f"columns.{job.names('plain')[0]}: plain columns are read after rows were withheld, without knowing "
-            "which; leave out `withhold` or the column"
-        )
-
-
 _OF_PARTITIONS: Mapping[str, tuple[str, str]] = {
     "withhold": (
         "single",

@@ -14,7 +14,8 @@ from jobs.data.tables import Loaded
 from jobs.file.job import Job
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.method import MadeAlone, Method
-from jobs.lkc.requirement import check_score, check_withhold
+from jobs.lkc.options.option import options_of_job
+from jobs.lkc.requirement import check_score
 from jobs.lkc.settings import KD
 from jobs.task import Shown, Task
 
@@ -31,7 +32,8 @@ class TopDown(Method):
         if job.lkc.split is not None:
             raise ValueError(f"`split` is for `method: {KD}`: a top-down table has one cut of every column")
         check_score(job)
-        check_withhold(job)
+        for option in options_of_job(job):
+            option.check(job)
 
     def level(self, job: Job) -> str:
         return job.disclosure or ""

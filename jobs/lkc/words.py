@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from anonymize.blocks import Blocks
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
-from anonymize.lkc.metrics import Risk
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
 from jobs import as_it_is
-from jobs.data.counted import counted, noun
+from jobs.data.counted import counted
 from jobs.file.job import Job
 from jobs.file.schema import qid_of
 from jobs.lkc.blocks import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
@@ -156,17 +155,6 @@ def _about_clusters(task: Task) -> list[str]:
     ]
 
 
-def risk_words(task: Task, risk: Risk, n_withheld: int = 0) -> str:
-    """Why groups below K are right, or that there are none; how many records stand in them, and of which records."""
-    without = (
-        f" {counted(n_withheld, 'record was', 'records were')} withheld and {noun(n_withheld, 'is', 'are')} in none "
-        "of these figures: they are of the records in the table."
-        if n_withheld
-        else ""
-    )
-    return form_of(task.job).quasi.risk(task, risk) + without
-
-
 def linked_words(task: Task, linked: int, n_records: int) -> str:
     """How many records' values of different blocks stand together all the same."""
     of_how_many = f"of {counted(linked, 'record', 'records')} ({linked / n_records:.1%})"
@@ -186,18 +174,6 @@ def of_a_part(job: Job) -> str:
     """What of a record is told where all of its group have the same."""
     beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
     return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
-
-
-def withheld_words(n_withheld: int, n_used: int) -> str:
-    """How many rows were left out so that the others could keep more detail, and what the figures then mean."""
-    if not n_withheld:
-        return "Nothing was withheld: no rows in the limit of `withhold` would have freed more than they are worth."
-    return (
-        f"{counted(n_withheld, 'row', 'rows')} of {n_used:,} ({n_withheld / n_used:.1%}) "
-        f"{noun(n_withheld, 'was', 'were')} withheld (`withhold`): records in groups that blocked specializations. "
-        "They are not in the table; its counts, shares and risks are those of the rest, in which rare combinations "
-        "are missing."
-    )
 
 
 def verified_words(task: Task) -> str:

@@ -44,7 +44,7 @@ from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
-from jobs.lkc.alone import anonymized, without_withheld
+from jobs.lkc.alone import anonymized, rows_kept
 from jobs.lkc.kd import alone as kd_alone
 from jobs.loading import open_task
 from jobs.reading import load_table
@@ -133,7 +133,7 @@ class Watched:
 
     def __call__(self, loaded: Loaded) -> tuple[Seen, CodedTable]:
         self.given.append(loaded)
-        kept = without_withheld(self._rows.task, loaded)
+        kept = rows_kept(self._rows.task, loaded)
         return seen_by_cut(anonymized(self._rows.task, kept, Observer()).cut), kept.table
 
 
@@ -190,7 +190,7 @@ def test_of_withheld_rows_nothing_is_learned(tmp_path: Path) -> None:
     def learn(
         learner: str, part: np.ndarray[Any, Any], test: np.ndarray[Any, Any], *, all_tested: bool
     ) -> Figures:
-        kept = without_withheld(rows.task, rows.table(part))
+        kept = rows_kept(rows.task, rows.table(part))
         assert kept.table.n_records < len(part)
         codes = [*kept.table.qid, kept.table.axis(0), kept.table.axis(1)]
         there = set(zip(*(column.tolist() for column in codes), strict=True))
@@ -224,7 +224,7 @@ def test_withheld_rows_are_told_from_others_where_domains_are_left_to_the_data(t
         withhold="1/50",
         columns=columns(transfused={"role": "class"}, surgery={"role": "sensitive"}),
     )
-    kept = without_withheld(rows.task, rows.table()).table
+    kept = rows_kept(rows.task, rows.table()).table
     assert kept.schema.classes == ("N", "Y")
     assert rows.among(np.arange(100), kept).tolist() == [i for i in range(100) if i not in {3, 50}]
 

@@ -916,7 +916,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows-that-nobody-dropped",
-        "_withheld",
+        "_left_out",
         "if not _adds_up(data):",
         "if False:",
         _REPORTS,

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 from anonymize.criteria.criterion import Demand
 from anonymize.release import Release
 from anonymize.table import Ints
+from anonymize.tds import Observer
 from anonymize.verification.tables import Claim
+from jobs.data.tables import Loaded
 from jobs.file.job import Job
 from jobs.file.values import Values
 from jobs.lkc.settings import Requirement
@@ -187,6 +189,45 @@ OPTIONS: Mapping[tuple[str, ...], str] = {
 
 
 _KEYS = [key for keys in OPTIONS for key in keys]
+
+
+class JobOption(ABC):
+    """One option of a whole job of one holder, for whom it leaves out some of the rows that were read.
+
+    key:    in the job file. phase: of a run, in which its work is done: how long that took is not told, since it
+            depends on rows that the release does not have.
+    told:   the keys of a report that the option brings.
+    """
+
+    key: ClassVar[str]
+    phase: ClassVar[str]
+    told: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def check(self, job: Job) -> None:
+        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+
+    @abstractmethod
+    def kept(self, task: Task, loaded: Loaded, shown: Observer | None) -> Loaded:
+        """Return the part of a table that is anonymized, as if there were no other rows. Raises PrivacyError."""
+
+    @abstractmethod
+    def most_left_out(self, n_used: int) -> int:
+        """Return how many rows may be left out of those that were read and used."""
+
+    @abstractmethod
+    def fields(self, task: Task, n_left_out: int, release: Release) -> dict[str, Any]:
+        """Return what a report says of the rows left out, and of the release in their light."""
+
+
+OF_JOBS: Mapping[str, str] = {"withhold": "jobs.lkc.options.withhold"}
+"""By key the module of an option of a whole job."""
+
+
+def options_of_job(job: Job) -> tuple[JobOption, ...]:
+    """Return the options of a whole job: those whose keys it gives."""
+    given = {key: getattr(job.lkc, key) for key in OF_JOBS}
+    return tuple(import_module(OF_JOBS[key]).made(said) for key, said in given.items() if said is not None)
 
 
 def in_order(options: Iterable[Option]) -> list[Option]:

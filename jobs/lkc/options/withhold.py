@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
 import numpy as np
 
 from anonymize.criteria.criterion import Beside
 from anonymize.lkc.withholding import withheld_rows
+from anonymize.release import Release
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
+from jobs.data.counted import counted, noun
 from jobs.data.tables import Loaded
-from jobs.lkc.requirement import beside, job_score, requirement
-from jobs.reading import part_of
+from jobs.file.job import Job
+from jobs.lkc.options.option import JobOption
 from jobs.task import Task
 
 
-def kept(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
-    """Return a table without the rows that are left out, as if it never had them. Raises PrivacyError."""
-    assert task.job.lkc.withhold is not None
-    table, asked = loaded.table, requirement(task)
-    most = int(task.job.lkc.withhold * table.n_records)
+@dataclass(frozen=True)
+class Withhold(JobOption):
+    """share: of the rows that are read and used, at most."""
 
-    def part(rows: Ints) -> tuple[CodedTable, Beside]:
-        some = part_of(loaded, rows, task)
-        return some.table, beside(task, some, some.party)
+    share: Fraction
+    key: ClassVar[str] = "withhold"
+    phase: ClassVar[str] = "withhold"
+    told: ClassVar[tuple[str, ...]] = ("withheld",)
 
-    gone = withheld_rows(table, asked, job_score(task.job), most, part, shown)
-    return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
+    def check(self, job: Job) -> None:
+        """Plain columns are not there yet when rows are withheld."""
+        for name in job.names("plain"):
+            raise ValueError(
+                f"columns.{name}: plain columns are read after rows were withheld, without knowing which; leave out "
+                "`withhold` or the column"
+            )
+
+    def kept(self, task: Task, loaded: Loaded, shown: Observer | None) -> Loaded:
+        from jobs.lkc.requirement import beside, job_score, requirement
+        from jobs.reading import part_of
+
+        def part(rows: Ints) -> tuple[CodedTable, Beside]:
+            some = part_of(loaded, rows, task)
+            return some.table, beside(task, some, some.party)
+
+        table = loaded.table
+        most = self.most_left_out(table.n_records)
+        gone = withheld_rows(table, requirement(task), job_score(task.job), most, part, shown)
+        return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
+
+    def most_left_out(self, n_used: int) -> int:
+        return int(self.share * n_used)
+
+    def fields(self, task: Task, n_left_out: int, release: Release) -> dict[str, Any]:
+        """How many rows were withheld, beside the risk of the others: nothing else is told of them."""
+        from jobs.lkc.report import risk_of
+
+        n = n_left_out + release.n_records
+        told = {"limit": str(self.share), "rows": n_left_out, "share": n_left_out / n}
+        return {
+            "withheld": told | {"meaning": _meaning(n_left_out, n)},
+            "risk": risk_of(task, release, {"withheld": n_left_out}, _without(n_left_out)),
+        }
+
+
+def _meaning(n_withheld: int, n_used: int) -> str:
+    """How many rows were left out so that the others could keep more detail, and what the figures then mean."""
+    if not n_withheld:
+        return "Nothing was withheld: no rows in the limit of `withhold` would have freed more than they are worth."
+    return (
+        f"{counted(n_withheld, 'row', 'rows')} of {n_used:,} ({n_withheld / n_used:.1%}) "
+        f"{noun(n_withheld, 'was', 'were')} withheld (`withhold`): records in groups that blocked specializations. "
+        "They are not in the table; its counts, shares and risks are those of the rest, in which rare combinations "
+        "are missing."
+    )
+
+
+def _without(n_withheld: int) -> str:
+    """Which records figures of risk are of; empty where none is missing."""
+    if not n_withheld:
+        return ""
+    return (
+        f" {counted(n_withheld, 'record was', 'records were')} withheld and {noun(n_withheld, 'is', 'are')} in none "
+        "of these figures: they are of the records in the table."
+    )
+
+
+def made(share: Fraction) -> Withhold:
+    """Make the option of a job that gives the key."""
+    return Withhold(share)

@@ -19,7 +19,7 @@ import pytest
 from anonymize.release import release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.lkc.alone import anonymized, without_withheld
+from jobs.lkc.alone import anonymized, rows_kept
 from jobs.lkc.parts import ROWS
 from jobs.lkc.verify import require_verified
 from jobs.options import NO_OPTIONS
@@ -200,6 +200,6 @@ def test_every_part_of_a_combination_matters(tmp_path: Path) -> None:
     for asked in COMBINED.values():
         with_people = jobs.task_of(fields_of(single_job, "classification", {**asked, **people}))
         task = jobs.task_of(fields_of(single_job, "classification", asked))
-        loaded = without_withheld(task, load_table(source, with_people))
+        loaded = rows_kept(task, load_table(source, with_people))
         cuts.add((anonymized(task, loaded, Observer()).cut, loaded.table.n_records))
     assert len(cuts) == len(COMBINED)

@@ -19,7 +19,7 @@ from anonymize.scores.names import OF_GOAL
 from jobs.errors import Exit
 from jobs.lkc import alone
 from jobs.lkc import run as lkc_run
-from jobs.lkc.words import risk_words
+from jobs.lkc.forms.form import form_of
 from jobs.release.csv import REPORT, TABLE
 from jobs.version import __version__
 from tests.support import jobs
@@ -44,7 +44,8 @@ from tests.support.scores import PUBLISHED_NAMES
     ],
 )
 def test_one_record_is_a_record(risk: Risk, says: str) -> None:
-    assert says in risk_words(jobs.task_of(single_job()), risk)
+    task = jobs.task_of(single_job())
+    assert says in form_of(task.job).quasi.risk(task, risk)
 
 
 JOB_VALUES = {"Any": {"Janitor", "Mover", "Lawyer", "?"}, "Blue": {"Janitor", "Mover"}, "White": {"Lawyer"}}

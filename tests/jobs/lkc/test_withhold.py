@@ -13,8 +13,9 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc import alone
-from jobs.lkc.alone import WITHHOLD, release_to_folder, without_withheld
+from jobs.lkc.alone import release_to_folder
 from jobs.lkc.checked import verify_table
+from jobs.lkc.options.withhold import Withhold
 from jobs.lkc.report import shown_fields
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
@@ -65,7 +66,7 @@ def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
     assert 0 < told["rows"] <= 20
     assert report["rows"] == 100 - told["rows"]
     assert report["data"]["used"] == 100
-    assert WITHHOLD not in report["cost"]["seconds"]  # it would tell how many runs there were
+    assert Withhold.phase not in report["cost"]["seconds"]  # it would tell how many runs there were
     assert len((tmp_path / "out" / TABLE).read_text().splitlines()) == 1 + report["rows"]
     assert f"{told['rows']} rows of 100" in told["meaning"]
     assert report["risk"]["withheld"] == told["rows"]
@@ -151,12 +152,12 @@ def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pyte
     fields = of_one_column(columns=left_to_data())
     task, taken = jobs.task_of(fields), []
 
-    def keeps_all(task: Any, loaded: Any, shown: Any) -> Any:
-        taken.append(without_withheld(task, loaded, shown))
+    def keeps_all(option: Withhold, task: Any, loaded: Any, shown: Any) -> Any:
+        taken.append(kept(option, task, loaded, shown))
         return loaded
 
-    run_of = alone.anonymized
-    monkeypatch.setattr(alone, "without_withheld", keeps_all)
+    run_of, kept = alone.anonymized, Withhold.kept
+    monkeypatch.setattr(Withhold, "kept", keeps_all)
     monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
     with pytest.raises(PartyError, match="violates K"):
         run(tmp_path, fields, odd_rows())
