@@ -28,7 +28,7 @@ from jobs.lkc.requirement import beside, job_score, requirement
 from jobs.lkc.tables import Written, table_alone, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
-from jobs.release.report import write_report_of
+from jobs.release.making import write_report
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -112,7 +112,7 @@ def _release(
             report |= option.fields(task, read.table.n_records - loaded.table.n_records, written.release)
     untold = {option.phase for option in options_of}
     seconds = {phase: took for phase, took in watch.seconds.items() if phase not in untold}
-    return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
+    return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from jobs.options import Options
 from jobs.release.csv import REPORT
 from jobs.release.folder import write_files
 from jobs.release.report import SIGNATURES, finished_now, following, versions
-from jobs.release.sums import write_sums
+from jobs.release.sums import fields_of_file, write_sums
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Rendered, Task
 
@@ -20,9 +20,26 @@ def files_of(rendered: Rendered, made: Mapping[str, Any]) -> dict[str, bytes]:
     """Return tables and report of a release, by file name. made: what the maker alone can say, beside time and
     versions.
     """
-    report = {**finished_now(), **following(rendered), "versions": versions(), **made}
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    return {**rendered.tables, REPORT: text.encode()}
+    return {**rendered.tables, REPORT: _report(following(rendered), made)}
+
+
+def _report(following: Mapping[str, Any], made: Mapping[str, Any]) -> bytes:
+    """Return the content of a report. made: as of :func:`files_of`."""
+    report = {**finished_now(), **following, "versions": versions(), **made}
+    return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def write_report(
+    folder: Path, names: Sequence[str], report: Mapping[str, Any], seconds: Mapping[str, float]
+) -> bytes:
+    """Write the report of one holder's tables, which are in the folder, and the digests; return that of the release.
+
+    names:  of the tables. seconds: what each phase of the run took.
+    """
+    files = {"files": {name: fields_of_file(folder / name) for name in names}}
+    cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
+    (folder / REPORT).write_bytes(_report({**report, **files}, cost))
+    return write_sums(folder, (*names, REPORT))
 
 
 def write_release(folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from anonymize.table import Schema
 from anonymize.tds import Step
 from jobs.errors import PartyError
 from jobs.file.job import Job
-from jobs.release.csv import REPORT
-from jobs.release.sums import SUMS, fields_of_file, file_fields, sums_of, write_sums
+from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.task import Rendered, Task
 from jobs.version import __version__
 
@@ -145,25 +143,3 @@ def first_added(report: Mapping[str, Any], known: Collection[str]) -> str | None
 def as_text(value: Any) -> str:
     """Values that are the same, as JSON; 1, 1.0 and true are not."""
     return json.dumps(value, sort_keys=True)
-
-
-def write_report_of(
-    folder: Path,
-    names: Sequence[str],
-    report: Mapping[str, Any],
-    seconds: Mapping[str, float],
-    parties: Mapping[str, Mapping[str, Any]] | None = None,
-) -> bytes:
-    """Write the report of the release in ``folder``, with its account of costs: our seconds by phase, and what each
-    party reported; then the digests. Return the digest of the release.
-
-    names:  of the other files of the release.
-    """
-    files = {"files": {name: fields_of_file(folder / name) for name in names}}
-    made = {
-        "versions": versions(),
-        "cost": {"seconds": dict(seconds), "parties": dict(parties or {})},
-    }
-    text = json.dumps({**finished_now(), **report, **files, **made}, indent=1, ensure_ascii=False)
-    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
-    return write_sums(folder, (*names, REPORT))

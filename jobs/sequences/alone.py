@@ -25,7 +25,7 @@ from jobs.data.sources import Source
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.release.csv import TABLE
-from jobs.release.report import write_report_of
+from jobs.release.making import write_report
 from jobs.sequences.asked import least_frequent, requirement
 from jobs.sequences.files import write_table
 from jobs.sequences.reading import Tracks, load_tracks, settings
@@ -75,7 +75,7 @@ def _release(
         n_maximal = n_maximal_frequent(task, made.left) if frequent is None else frequent.after
         told = told_by_table(task, seen.paths, release.n_rows, verified, n_maximal)
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
-    return write_report_of(folder, (TABLE,), report, watch.seconds), Noted()
+    return write_report(folder, (TABLE,), report, watch.seconds), Noted()
 
 
 @dataclass(frozen=True)
