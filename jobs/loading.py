@@ -16,7 +16,7 @@ from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.file.clusters import read_model
 from jobs.file.fields import parse_model
 from jobs.file.job import Job, check_columns
-from jobs.file.key_errors import line_of
+from jobs.file.key_errors import line_named, line_of
 from jobs.file.schema import check_values
 from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
 from jobs.json_text import read_json
@@ -221,7 +221,8 @@ def parse_job(fields: Any, where: str) -> Job:
         model.check(job)
         mode = mode_of(model, job)
     except ValueError as error:
-        raise ConfigError("job-invalid", f"{where}: {error}") from None
+        line = line_named(str(error), fields)
+        raise ConfigError("job-invalid", f"{where}: {f'line {line}: ' if line else ''}{error}") from None
     if len(job.roster) < mode.least:
         message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
         raise ConfigError("job-too-few-parties", message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,3 +97,29 @@ def line_of(keys: Sequence[str], fields: Any) -> int | None:
         else:
             break
     return line
+
+
+def line_named(message: str, fields: Any) -> int | None:
+    """Return the line of the first key of a file that a message names and the file has; None: it names no such key.
+
+    A message names a key by its path (`model.lkc.K`, columns.age) or, in backticks, by itself.
+    """
+    model = fields.get("model") if isinstance(fields, Mapping) else None
+    above: list[list[str]] = [[], *(["model", key] for key in (model if isinstance(model, Mapping) else ()))]
+    for path, key in _NAMED.findall(message):
+        named = (path or key).split(".")
+        for keys in [named] if path else ([*first, *named] for first in above):
+            if _has(keys[:2] if path else keys, fields):
+                return line_of(keys, fields)
+    return None
+
+
+_NAMED = re.compile(r"((?:columns|model|parties)(?:\.\w+)+)|`(\w+)")
+
+
+def _has(keys: Sequence[str], fields: Any) -> bool:
+    for key in keys:
+        if not isinstance(fields, Mapping) or key not in fields:
+            return False
+        fields = fields[key]
+    return True
