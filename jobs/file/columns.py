@@ -36,6 +36,25 @@ MOST_CELLS = 1 << 20
 """Of a clock."""
 
 
+_DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
+"""Keys that say which values a quasi-identifier has; a column has one of these."""
+KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
+    "id": frozenset(),
+    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings"},
+    "sensitive": frozenset(
+        {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
+        | {"missing", "other", "spellings"}
+    ),
+    "class": frozenset({"domain", "missing", "shared_by", "other", "spellings", "publish_as_is"}),
+    "plain": frozenset({"publish_as_is"}),
+    "party": frozenset({"domain", "spellings"}),
+    "location": frozenset({"domain", "domain_file", "spellings"}),
+    "time": frozenset({"numeric", "clock", "relative"}),
+    "items": frozenset({"domain", "domain_file", "separator", "spellings"}),
+}
+"""By role the keys that a column may have."""
+
+
 class NumericDomain(Fields):
     """A public domain [min, max) with a public grid of cut points; never taken from the data."""
 
@@ -354,55 +373,12 @@ class Column(Fields):
         return tuple(spelled.get(form, form) for form in map(as_read, self.values))
 
     @model_validator(mode="after")
-    def _keys_fit_role(self) -> Column:
-        allowed = {
-            "id": set(),
-            "qid": {
-                "taxonomy",
-                "refine",
-                "suppress",
-                "numeric",
-                "dates",
-                "set",
-                "missing",
-                "other",
-                "spellings",
-            },
-            "sensitive": {
-                "domain",
-                "taxonomy",
-                "level",
-                "publish",
-                "numeric",
-                "values",
-                "C",
-                "at_most",
-                "distance",
-                "missing",
-                "other",
-                "spellings",
-            },
-            "class": {"domain", "missing", "shared_by", "other", "spellings", "publish_as_is"},
-            "plain": {"publish_as_is"},
-            "party": {"domain", "spellings"},
-            "location": {"domain", "domain_file", "spellings"},
-            "time": {"numeric", "clock", "relative"},
-            "items": {"domain", "domain_file", "separator", "spellings"},
-        }[self.role]
-        extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
+    def _keys_fit(self) -> Column:
+        said = {key for key in self.model_fields_set if getattr(self, key) is not None}
+        extra = said - KEYS_OF_ROLE[self.role] - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
-        if (
-            self.role == "qid"
-            and [
-                self.taxonomy,
-                self.suppress,
-                self.numeric,
-                self.dates,
-                self.set,
-            ].count(None)
-            != 4
-        ):
+        if self.role == "qid" and len(said & _DOMAINS_OF_QID) != 1:
             raise ValueError(
                 "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`; in DP jobs also `set`)"
             )
@@ -413,6 +389,17 @@ class Column(Fields):
         self._check_time()
         if self.role == "party" and self.domain is None:
             raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
+        self._check_missing()
+        for key in ("domain", "values"):
+            listed = getattr(self, key)
+            if listed is not None and (not listed or len(set(listed)) != len(listed)):
+                raise ValueError(f"`{key}` lists each value once, and at least one")
+        self._check_spellings()
+        self._check_values()
+        return self
+
+    def _check_missing(self) -> None:
+        """Check what becomes of cells that are missing, or hold no value of the domain."""
         is_number = self.numeric is not None or self.dates is not None
         if is_number and self.other is not None:
             raise ValueError(
@@ -425,23 +412,21 @@ class Column(Fields):
                 "`missing: leaf` is for quasi-identifiers and sensitive columns; list '?' in `domain` to keep such "
                 "rows"
             )
-        for key in ("domain", "values"):
-            listed = getattr(self, key)
-            if listed is not None and (not listed or len(set(listed)) != len(listed)):
-                raise ValueError(f"`{key}` lists each value once, and at least one")
-        self._check_spellings()
+
+    def _check_values(self) -> None:
+        """Check that protected and other values are values of the domain, each listed once."""
         values = set(map(as_read, self.values or ()))
         if len(values) != len(self.values or ()):
             raise ValueError(
                 "`values` lists each value once; two Unicode forms (NFC and NFD) count as one value"
             )
-        if self.domain is not None:
-            domain = set(map(as_read, self.domain))
-            if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
-                raise ValueError("`values` must be in `domain`")
-            if self.other is not None and as_read(self.other) not in domain:
-                raise ValueError("`other` must be in `domain`")
-        return self
+        if self.domain is None:
+            return
+        domain = set(map(as_read, self.domain))
+        if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
+            raise ValueError("`values` must be in `domain`")
+        if self.other is not None and as_read(self.other) not in domain:
+            raise ValueError("`other` must be in `domain`")
 
     def _check_spellings(self) -> None:
         """Refuse two spellings of one listed value."""
