@@ -18,7 +18,7 @@ from jobs.file.values import values_of
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
 from jobs.lkc.options.option import options_of_job
-from jobs.lkc.report import keys_of, risk_fields, told_by_table
+from jobs.lkc.report import risk_fields, told_by_table
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table
 from jobs.release.checking import met_words, report_beside
@@ -118,11 +118,14 @@ def _contradicted(
     """Compare all of a report that follows from the job and the table."""
     if report.get("rows") != release.n_records:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
-    told = _told(task, release, verified) | _left_out(task, release, report, path)
-    added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
-    key = first_other(told, dict.fromkeys(told) | report) or added
+    told, method = (
+        _told(task, release, verified) | _left_out(task, release, report, path),
+        method_of(task.job),
+    )
+    beside = ("rows", "metrics", "reveals", SIGNATURES if task.job.roster else "data", *method.decided(task))
+    key = first_other(told, report) or first_added(report, {*told, *beside})
     if key is None:
-        method_of(task.job).check_told(task, release, report, path)
+        method.check_told(task, release, report, path)
     return key
 
 

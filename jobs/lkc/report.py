@@ -6,7 +6,7 @@ Everything in it is public in the job, published in the table, or stands in the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -26,12 +26,10 @@ from jobs.file.columns import Column
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.options.option import options_of_job
 from jobs.lkc.requirement import job_score
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, verified_words
 from jobs.release.report import (
-    SIGNATURES,
     asked_fields,
     first_other,
     printed_step,
@@ -198,21 +196,6 @@ def _linked(task: Task, release: Release) -> int | None:
         return None
     shuffled_among = (*form_of(job).groups(job), *told_beside_groups(job))
     return count_linked(release, groups_of(release, shuffled_among), parts)
-
-
-def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
-    """Every key that the report of a release may have beside those of its maker: which, follows from the job.
-
-    decided:  those of its method.
-    """
-    alone = {"data", *(key for option in options_of_job(task.job) for key in option.told)}
-    return {
-        *asked_fields(task),
-        *("requirements", "sensitive", "notes", "verified", "rows", "metrics", "risk", "reveals"),
-        *decided,
-        *task.mode.fields(task, None, release),
-        *({SIGNATURES} if task.job.roster else alone),
-    }
 
 
 def decided_keys(task: Task) -> tuple[str, ...]:
