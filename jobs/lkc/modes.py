@@ -33,7 +33,6 @@ def _vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any
     exposure = measure_exposure(tested, job.names("qid", "class"), protected_bounds(tested, task))
     return _joint_run_fields(task, None, release) | {
         "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
-        "insider": bool(job.lkc.insider),
         "exposed_to_parties": asdict(exposure),
     }
 
