@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anonymize.criteria.criterion import Criterion, Measure, Tally, tallies_of
+from anonymize.errors import SchemaError
 from anonymize.table import CodedTable, Combinations, Ints, Schema, tally
 
 Blocks = tuple[tuple[str, ...], ...]
@@ -82,14 +83,11 @@ def _block(schema: Schema, axes: Sequence[int]) -> CountedBlock:
     return CountedBlock(own, tuple(axes))
 
 
-def is_told(blocks: Sequence[CountedBlock], measure: Measure) -> bool:
-    """Whether a measure is counted in the cells of one block."""
-    return any(block.tells(measure) for block in blocks)
-
-
-def is_public(blocks: Sequence[CountedBlock], criterion: Criterion) -> bool:
-    """Whether all that a criterion takes of a group is counted in the cells of blocks."""
-    return all(is_told(blocks, measure) for measure in tallies_of([criterion]))
+def check_apart(blocks: Sequence[CountedBlock], criteria: Sequence[Criterion]) -> None:
+    """Refuse criteria that look at columns of several blocks. Raises SchemaError."""
+    if not all(any(block.tells(each) for block in blocks) for each in tallies_of(criteria)):
+        message = "a criterion looks at several blocks of a table that is counted block by block"
+        raise SchemaError("job-invalid", message)
 
 
 def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequence[Entries]) -> Entries:

@@ -13,7 +13,7 @@ and what joint runs test; one holder has :class:`anonymize.criteria.search.Ruled
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -49,25 +49,6 @@ MAX_COMBINATIONS = 256
 """Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
 Limits = tuple[tuple[str, int], ...]
 """By column how many of its values are ruled out and inferred together, at most."""
-
-
-def tally_bounds(totals: Mapping[Tally, Ints], unknown: Collection[Measure]) -> dict[Tally, Ints]:
-    """Public counts of groups, with what these say of tallies that are not public.
-
-    Of records that hold some values at most so many as hold one of them; of those that lack some at least so many as
-    are left if no record has two of them. For either criterion here, what is at stake by these is enough to judge by:
-    more of the first, and fewer of the second, only put more cases at stake, and say of fewer values that all records
-    with one have the other, too.
-    """
-    found = dict(totals)
-    n = totals[RECORDS]
-    for counted in totals:
-        if counted in unknown:
-            holding = [totals[_holding(v, ())] for v in counted.holding if _holding(v, ()) in totals]
-            lacking = [totals[_lacking((v,))] if _lacking((v,)) in totals else 0 * n for v in counted.lacking]
-            least = np.maximum(n - sum((n - own for own in lacking), 0 * n), 0)
-            found[counted] = np.minimum.reduce([n, *holding]) if counted.holding else least
-    return found
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def open_blocks(
 ) -> Rounds[Entries]:
     """:func:`open_cells` of one block after the other, linked in the way that follows from what was opened.
 
-    counts:  of the measures that are public, by which groups were judged.
+    counts:  of the measures by which groups were judged.
     """
     opened = []
     for block in blocks:

@@ -28,33 +28,18 @@ def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
     return b.build()
 
 
-@lru_cache(maxsize=64)
-def shared_sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
-    """The same where nothing of the group is public: from shares of what the rule takes of the left side, then of the
-    right one.
-    """
-    kind, *numbers = rule.title
-    b = Builder("/".join(map(str, ("shared_sides", kind, width, n_values, *numbers))))
-    values = b.input(rule.entry, Held.ADDITIVE_SHARED, width, 2 * n_values)
-    on = InCircuit(b)
-    met = [rule.met(on, side) for side in (values[:n_values], values[n_values:])]
-    b.output("met", To.CARRIED, [[all_of(b, met)]])
-    return b.build()
-
-
 @lru_cache(maxsize=32)
-def ends_circuit(width: int, *, is_public: bool = True) -> Circuit:
+def ends_circuit(width: int) -> Circuit:
     """Whether a number is 0 left of a cut, and whether it is right of it.
 
     The garbler has its share of the number on the left, and that less the public one of the group; the evaluator has
     what is left of 0 once its own share is taken: the number is 0 where both have the same, and nothing is added up.
-    Where that of the group is not public, both have a share of it, and the evaluator a number for each side, too.
     """
-    b = Builder(f"ends/{width}" if is_public else f"shared_ends/{width}")
+    b = Builder(f"ends/{width}")
     left, right = b.input(Held.GARBLER.value, Held.GARBLER, width, 2)
-    others = b.input(Held.EVALUATOR.value, Held.EVALUATOR, width, 1 if is_public else 2)
-    b.output("none", To.CARRIED, [[equal(b, left, others[0])]])
-    b.output("all", To.CARRIED, [[equal(b, right, others[-1])]])
+    (other,) = b.input(Held.EVALUATOR.value, Held.EVALUATOR, width)
+    b.output("none", To.CARRIED, [[equal(b, left, other)]])
+    b.output("all", To.CARRIED, [[equal(b, right, other)]])
     return b.build()
 
 

@@ -6,15 +6,14 @@ found out once for each number, on both sides of a cut, and all such rules are j
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.criteria.criterion import Bools, Criterion, Form, Measure, Rule, Tally, alike, tallies_of
-from anonymize.criteria.ruled_out import tally_bounds
+from anonymize.criteria.criterion import Bools, Criterion, Form, Measure, Rule, Tally, alike
 from anonymize.criteria.size import Size
 from anonymize.joint.engine import Engine, carried, in_rows, low_bits
 from anonymize.joint.kd import circuits
@@ -38,14 +37,14 @@ _CHOSEN_GATES = 4
 class OpenGroups:
     """What is known of the groups of a front.
 
-    totals:  their public counts, 0 for others: int64, shape (n_measures, n_groups).
-    stakes:  by criterion the cases that a side could break, shape (n_groups, n_cases) each: public.
-    shares:  at the pair, our shares of all their counts, of those that are public, too; shape as totals.
+    totals:  their counts: int64, shape (n_measures, n_groups).
+    stakes:  by criterion the cases that a side could break, shape (n_groups, n_cases) each.
+
+    Both are public.
     """
 
     totals: Ints = field(repr=False)
     stakes: Mapping[Criterion, Bools] = field(repr=False)
-    shares: Words | None = field(repr=False)
 
     @property
     def of_one_candidate(self) -> int:
@@ -55,25 +54,18 @@ class OpenGroups:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Criteria whose rules are equal and look at values: their tests can go through one circuit.
-
-    is_public:  what they take of groups is.
-    """
+    """Criteria whose rules are equal and look at values: their tests can go through one circuit."""
 
     rule: Rule
     criteria: tuple[Criterion, ...]
     forms: tuple[Form, ...]
-    is_public: bool
 
     def circuit(self, width: int, n_values: int) -> Circuit:
-        make = circuits.sides_circuit if self.is_public else circuits.shared_sides_circuit
-        return make(self.rule, width, n_values)
+        return circuits.sides_circuit(self.rule, width, n_values)
 
     def inputs(self, width: int, left: Words, whole: Words) -> dict[str, Words]:
-        """Ours: of what the rule takes on the left and of the group, shape (n_tests, n_values) each."""
-        if self.is_public:
-            return {self.rule.entry: low_bits(left, width), "whole": low_bits(whole, width)}
-        return {self.rule.entry: low_bits(np.concatenate([left, whole - left], axis=1), width)}
+        """Our shares of what the rule takes on the left, and what it takes of the group: (n_tests, n_values) each."""
+        return {self.rule.entry: low_bits(left, width), "whole": low_bits(whole, width)}
 
     def width(self, n_records: int) -> int:
         """Bits of what is tested in a group of so many records, rounded up."""
@@ -87,42 +79,29 @@ def _rounded(bits: int, step: int) -> int:
 class SideTests:
     """The tests of a requirement, and their verdicts."""
 
-    def __init__(
-        self,
-        criteria: Sequence[Criterion],
-        measures: Sequence[Measure],
-        least: int,
-        unknown: Collection[Measure] = (),
-    ) -> None:
-        """``measures``: of every row of counts; ``unknown``: those of which nothing is public. ``least``: K."""
+    def __init__(self, criteria: Sequence[Criterion], measures: Sequence[Measure], least: int) -> None:
+        """``measures``: of every row of counts. ``least``: K."""
         sized = any(isinstance(criterion, Size) for criterion in criteria)
         self._criteria = tuple(criteria) if sized else (Size(1), *criteria)
         self._measures = measures
         self._least = least
         self._zeros = ZeroForms(self._criteria, measures)
-        self._unknown = frozenset(unknown)
-        known = [c for c in self._criteria if self._unknown.isdisjoint(tallies_of([c]))]
-        others = [c for c in self._criteria if c not in known]
         self._valued = [
-            _Alike(
-                rule, tuple(own), tuple({form: None for c in own for case in c.cases for form in case}), of
-            )
-            for some, of in ((known, True), (others, False))
-            for (rule, _), own in alike(some).items()
+            _Alike(rule, tuple(own), tuple({form: None for c in own for case in c.cases for form in case}))
+            for (rule, _), own in alike(self._criteria).items()
             if not rule.of_zeros
         ]
 
-    def of(self, totals: Ints, shares: Words | None) -> OpenGroups:
-        """``totals``, ``shares``: as :class:`OpenGroups` has them. Of its size a side is always tested."""
+    def of(self, totals: Ints) -> OpenGroups:
+        """``totals``: as :class:`OpenGroups` has them. Of its size a side is always tested."""
         tallies = {m: counts for m, counts in self._by_measure(totals).items() if isinstance(m, Tally)}
-        tallies = tally_bounds(tallies, self._unknown)
         stakes: dict[Criterion, Bools] = {}
         for criterion in self._criteria:
             if isinstance(criterion, Size):
                 stakes[criterion] = np.ones((totals.shape[1], len(criterion.cases)), dtype=bool)
             else:
                 stakes[criterion] = criterion.at_stake(tallies, self._least)
-        return OpenGroups(totals, stakes, shares)
+        return OpenGroups(totals, stakes)
 
     def share_bits(self, n_records: int) -> int:
         """Width of shares in which counts and forms of groups of so many records fit, at most."""
@@ -141,9 +120,8 @@ class SideTests:
                     gates += own.circuit(width, len(forms)).and_gates + 1
                     bits += 2 * len(forms) * width
         width = _rounded(self._zeros.bits(n_records), _ZEROS_STEP)
-        for form in self._zeros.forms:
-            is_public = self._unknown.isdisjoint(m for m, _ in form.terms)
-            gates += circuits.ends_circuit(width, is_public=is_public).and_gates
+        for _ in self._zeros.forms:
+            gates += circuits.ends_circuit(width).and_gates
             bits += 2 * width
         for (rule, n_values), criteria in alike(self._zeros.criteria).items():
             n_tests = sum(len(criterion.cases) for criterion in criteria)
@@ -188,14 +166,13 @@ class SideTests:
         self, front: Front, present: Bools, left: Words, groups: OpenGroups
     ) -> Iterator[tuple[_Alike, int, Ints, Words, Words]]:
         """Of rules that look at values: the candidate of each test, our shares of what it takes on the left, and what
-        it takes of the group, or our shares of that.
+        it takes of the group.
         """
         for own in self._valued:
             widths = np.array([own.width(n) for n in front.sizes.tolist()])
             for width in np.unique(widths).tolist():
                 here = present & (widths == width)[:, None]
-                whole = groups.totals.astype(np.uint64) if own.is_public else _shares(groups)
-                stakes = groups.stakes
+                whole, stakes = groups.totals.astype(np.uint64), groups.stakes
                 parts = [p for c in own.criteria for p in self._tests_of(c, here, left, whole, stakes[c])]
                 if parts:
                     slots, values, of_groups = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -223,7 +200,7 @@ class SideTests:
         owner: list[Ints] = []
         if not wanted.any():
             return met, owner
-        none, all_ = yield from self._ends(engine, front.sizes, wanted, left, _shares(groups))
+        none, all_ = yield from self._ends(engine, front.sizes, wanted, left, groups.totals)
         for tests in self._zeros.tests(stakes, present, wanted):
             there, counts = np.unique(tests.slots, return_counts=True)
             items, of_row = in_rows(counts, circuits.TESTS_AT_ONCE)
@@ -235,44 +212,34 @@ class SideTests:
         return met, owner
 
     def _ends(
-        self, engine: Engine, sizes: Ints, wanted: Bools, left: Words, whole: Words
+        self, engine: Engine, sizes: Ints, wanted: Bools, left: Words, whole: Ints
     ) -> Rounds[tuple[CarriedWords, CarriedWords]]:
         """Whether a number is 0 left of a candidate, and whether it is right of it, of all that are wanted, in order.
 
-        wanted:  shape (n_forms, n_groups, n_candidates). whole: our shares of the counts of the groups.
+        wanted:  shape (n_forms, n_groups, n_candidates). whole: the counts of the groups.
         """
         values = self._zeros.numbers(wanted, left)
-        of_groups = self._zeros.numbers(wanted, np.broadcast_to(whole[:, :, None], left.shape))
-        known = np.array([self._unknown.isdisjoint(m for m, _ in form.terms) for form in self._zeros.forms])
-        is_known = np.broadcast_to(known[:, None, None], wanted.shape)[wanted]
+        totals = np.broadcast_to(whole.astype(np.uint64)[:, :, None], left.shape)
+        of_groups = self._zeros.numbers(wanted, totals)
         by_group = np.array([_rounded(self._zeros.bits(n), _ZEROS_STEP) for n in sizes.tolist()])
         widths = np.broadcast_to(by_group[None, :, None], wanted.shape)[wanted]
         found: list[tuple[CarriedWords, CarriedWords]] = []
-        kinds = 2 * widths + ~is_known
-        order = np.argsort(kinds, kind="stable")
-        each_kind, counts = np.unique(kinds, return_counts=True)
-        for kind, some in zip(each_kind.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
-            width, is_public = kind // 2, kind % 2 == 0
-            inputs = _ends_of(engine, values[some], of_groups[some], width, is_public=is_public)
-            circuit = circuits.ends_circuit(width, is_public=is_public)
-            outputs = yield from engine.run(circuit, len(some), inputs)
+        order = np.argsort(widths, kind="stable")
+        each_width, counts = np.unique(widths, return_counts=True)
+        for width, some in zip(each_width.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
+            inputs = _ends_of(engine, values[some], of_groups[some], width)
+            outputs = yield from engine.run(circuits.ends_circuit(width), len(some), inputs)
             found.append((carried(outputs, "none"), carried(outputs, "all")))
         none, all_ = (CarriedWords.concatenate(parts) for parts in zip(*found, strict=True))
         back = np.argsort(order)
         return none.take(back), all_.take(back)
 
 
-def _ends_of(engine: Engine, share: Words, whole: Words, width: int, *, is_public: bool) -> dict[str, Words]:
+def _ends_of(engine: Engine, share: Words, whole: Words, width: int) -> dict[str, Words]:
     """Our input of ends: what our share is where the number left, or right, of a cut is 0."""
     if engine.role is Held.EVALUATOR:
-        sides = [np.uint64(0) - share] if is_public else [np.uint64(0) - share, whole - share]
-        return {Held.EVALUATOR.value: low_bits(np.stack(sides, axis=1), width)}
+        return {Held.EVALUATOR.value: low_bits((np.uint64(0) - share).reshape(-1, 1), width)}
     return {Held.GARBLER.value: low_bits(np.stack([share, share - whole], axis=1), width)}
-
-
-def _shares(groups: OpenGroups) -> Words:
-    assert groups.shares is not None, "the pair has them"
-    return groups.shares
 
 
 def _of(form: Form, counts: Mapping[Measure, NDArray[Any]]) -> NDArray[Any]:

@@ -8,19 +8,16 @@ replays the released table computes all of that from it (semantics §11.5). Two 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anonymize.blocks import Blocks, counted_blocks, is_public, is_told, linked_root
+from anonymize.blocks import Blocks, check_apart, counted_blocks, linked_root
 from anonymize.criteria.clear import Judge
 from anonymize.criteria.criterion import (
     RECORDS,
     Criterion,
-    Measure,
     tallies_of,
 )
 from anonymize.criteria.size import least_size
@@ -39,14 +36,10 @@ from anonymize.kd.replay import replay
 from anonymize.kd.rows import OpenRows
 from anonymize.kd.single import check_labels, the_entry
 from anonymize.kd.table import BoxedTable, in_box_order
-from anonymize.lkc.requirement import (
-    Requirement,
-    root_refused,
-    whole_table,
-)
+from anonymize.lkc.requirement import Requirement, criteria_of, root_refused, whole_table
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import ROOT, Observer
-from crypto.encoding import Words, decode_words, encode_words
+from crypto.encoding import decode_words, encode_words
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
@@ -101,10 +94,8 @@ def anonymize_kd_sealed(
     Output, each:   the same :class:`JointKd`, but for the groups of its own rows.
     Leakage:        to all: root check bit; counts of the whole table; for every front which candidate of each open
                     group was taken, and what the criteria count left of it; the cells of the final groups. Of several
-                    blocks all counts are those of each block, and of a criterion that looks at columns of different
-                    ones nothing is opened but, in the candidates taken, whether it is met. All but a root check that
-                    fails follow from the output, as do the sizes of circuits. Leader and deputy together could open
-                    everything.
+                    blocks all counts are those of each block. All but a root check that fails follow from the output,
+                    as do the sizes of circuits. Leader and deputy together could open everything.
     Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at
                     most 6, 2 for every batch of tests of one rule and width and of zero tests of one width, 1 for
                     every rule of zeros, and 1 for every level of a tree over the tests of one candidate; those of
@@ -134,13 +125,10 @@ def _grouping(boxes: Boxes) -> BoxesOfRows:
     return BoxesOfRows(boxes.first, boxes.last)
 
 
-N = TypeVar("N", np.int64, np.uint64)
-
-
-def _moved(move: Move, left: NDArray[N], whole: NDArray[N]) -> NDArray[N]:
-    """Counts of the groups after a front, or shares of them, from those left of its cuts."""
+def _moved(move: Move, left: Ints, whole: Ints) -> Ints:
+    """Counts of the groups after a front, from those left of its cuts."""
     sides = np.stack([left, whole - left])
-    moved: NDArray[N] = sides[move.is_right.astype(np.int64), :, move.parent].T
+    moved: Ints = sides[move.is_right.astype(np.int64), :, move.parent].T
     return moved
 
 
@@ -155,6 +143,7 @@ class _Party:
         self._schema = request.schema
         self._blocks = counted_blocks(request.schema, request.linked)
         self._entries = request.requirement.entries(request.schema)
+        check_apart(self._blocks, criteria_of(self._entries))
         self._ledger = ledger
         self._observer = observer
 
@@ -165,19 +154,14 @@ class _Party:
         own = whole_table(self._table, entries, {})
         self._observer.grouping(_grouping(whole(self._schema)))
         self._observer.opening_groups(own.sum(keepdims=True))
-        shares = yield from check_root(
+        yield from check_root(
             self._pair, self._table.schema, entries, own, ledger, _ROOT, root_refused(entries)
         )
         by_block = [block.root(self._table) for block in self._blocks]
         opened = yield from open_counts(self._pair, np.concatenate(by_block), ledger)
         root = self._linked_root(np.split(opened, np.cumsum([len(own) for own in by_block])[:-1]))
-        known = [replace(e, criteria=self._public(e.criteria)) for e in entries]
-        (entry,) = opened_root(self._pair, root[0], known, root[1], _ROOT)
-        unknown = tuple(c for e in entries for c in e.criteria if not is_public(self._blocks, c))
-        self._begin(root, (*entry.criteria, *unknown), shares or {})
-
-    def _public(self, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-        return tuple(criterion for criterion in criteria if is_public(self._blocks, criterion))
+        (entry,) = opened_root(self._pair, root[0], entries, root[1], _ROOT)
+        self._begin(root, entry.criteria)
 
     def _linked_root(self, by_block: Sequence[Ints]) -> tuple[Schema, Ints]:
         """The whole table as :func:`anonymize.blocks.linked_root` gives it."""
@@ -186,42 +170,26 @@ class _Party:
             raise RemoteProtocolError(self._pair.roster.suspects, "shares/open", message)
         return linked_root(self._schema, self._blocks, by_block)
 
-    def _begin(
-        self, root: tuple[Schema, Ints], criteria: Sequence[Criterion], shares: Mapping[Measure, Words]
-    ) -> None:
-        """root: the whole table. shares: at the pair, ours of what was counted for the root check."""
+    def _begin(self, root: tuple[Schema, Ints], criteria: Sequence[Criterion]) -> None:
+        """root: the whole table."""
         schema, (of_root, counts) = self._schema, root
         self._least = least_size(criteria)
         self._views = views = views_of(schema, tallies_of(criteria))
         self._measures = measures_of(views)
-        told = [m for m in self._measures if is_told(self._blocks, m)]
-        self._is_told = np.array([m in told for m in self._measures])
-        unknown = [m for m in self._measures if m not in told]
-        self._tests = SideTests(criteria, self._measures, self._least, unknown)
-        self._judge = Judge(self._public(criteria), told)
+        self._tests = SideTests(criteria, self._measures, self._least)
+        self._judge = Judge(criteria, self._measures)
         own = self._table
         self._rows = OpenRows(own, [view.of_some(own.schema, own.cells) for view in views])
         self._fronts = Fronts(schema, PublicSplit(schema), int(counts.sum()), self._least)
         labels = [view.of_cells(of_root) for view in views]
-        self._totals = count_by(views, labels, np.zeros_like(counts), 1, counts) * self._is_told[:, None]
-        unknown_shares = np.stack([shares[m] for m in unknown]) if shares and unknown else None
-        self._shares = self._shares_of(self._totals, unknown_shares)
+        self._totals = count_by(views, labels, np.zeros_like(counts), 1, counts)
         self._records = self._measures.index(RECORDS)
         self._final = [self._totals] if self._fronts.next() is None else []
         self._widths: list[int] = []
         self._cuts: list[Ints] = []
 
-    def _shares_of(self, counts: Ints, unknown: Words | None) -> Words | None:
-        """At the pair, our shares of the counts of groups; unknown: of those that are not public, in their order."""
-        if self._pair.engine is None:
-            return None
-        shares = counts.astype(np.uint64) * np.uint64(self._pair.roster.leads)
-        if unknown is not None:
-            shares[~self._is_told] = unknown
-        return shares
-
     def next(self) -> Front | None:
-        self._open_groups = self._tests.of(self._totals, self._shares)
+        self._open_groups = self._tests.of(self._totals)
         front = self._fronts.next(min(max(MANY_TESTS // self._open_groups.of_one_candidate, 1), WIDE_FRONT))
         if front is not None:
             self._widths.append(front.at.shape[1])
@@ -238,20 +206,14 @@ class _Party:
         self._observer.phase("validity")
         taken = yield from self._taken(front, judged)
         self._observer.phase("integrate")
-        self._left, unknown = self._totals.copy(), None
-        if self._shares is not None:
-            unknown = self._shares[~self._is_told]
+        self._left = self._totals.copy()
         cut = np.flatnonzero(taken != NONE)
         if len(cut):
             self._observer.grouping(_grouping(self._fronts.boxes_after(front, taken)))
-            told = np.flatnonzero(self._is_told)
             chosen = None if judged is None else judged[:, cut, taken[cut]]
-            self._left[np.ix_(told, cut)] = yield from self._open(
+            self._left[:, cut] = yield from self._open(
                 own[:, :, cut, taken[cut]], self._totals[:, cut], bits, chosen
             )
-            if unknown is not None and chosen is not None:
-                unknown[:, cut] = chosen[~self._is_told]
-        self._left_shares = self._shares_of(self._left, unknown)
         self._cuts.append(taken)
         return Verdict(taken, self._left[self._records])
 
@@ -261,8 +223,6 @@ class _Party:
         moved = _moved(move, self._left, self._totals)
         self._final.append(moved[:, move.is_final])
         self._totals = moved[:, ~move.is_final]
-        if self._shares is not None and self._left_shares is not None:
-            self._shares = _moved(move, self._left_shares, self._shares)[:, ~move.is_final]
 
     def finish(self) -> Rounds[JointKd]:
         """Open the cells of the final groups, and see that all that was told follows from them."""
@@ -270,7 +230,7 @@ class _Party:
         order = in_box_order(boxes)
         rank = np.argsort(order)
         final = np.concatenate(self._final, axis=1)[:, order]
-        counts = {m: own for m, own, told in zip(self._measures, final, self._is_told, strict=True) if told}
+        counts = dict(zip(self._measures, final, strict=True))
         self._observer.phase("integrate")
         group = rank[self._rows.group]
         entries = yield from open_blocks(self._pair, self._table, self._blocks, group, counts, self._ledger)
@@ -298,14 +258,13 @@ class _Party:
         return self._ledger.reveal("cut_taken", taken, "all")
 
     def _open(self, own: Ints, totals: Ints, bits: int, share: Shares | None) -> Rounds[Ints]:
-        """Open what was judged of the cuts taken, left of them, of what is public: int64, shape (n_told, n_cuts).
+        """Open what was judged of the cuts taken, left of them: int64, shape (n_measures, n_cuts).
 
         own:  ours of both sides, shape (n_measures, 2, n_cuts). totals: of the groups. share: of what was judged.
         """
         self._observer.opening_groups(own[self._records].reshape(-1))
-        own, totals = own[self._is_told], totals[self._is_told]
         yield from self._pair.hear_consent(_CONSENT)
-        flat = None if share is None else np.ascontiguousarray(share[self._is_told]).reshape(-1)
+        flat = None if share is None else np.ascontiguousarray(share).reshape(-1)
         total = yield from open_vector(self._pair.shares, totals.size, bits, flat)
         assert total is not None
         opened = total.astype(np.int64).reshape(-1, 1)

@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from anonymize.blocks import counted_blocks
+from anonymize.blocks import check_apart, counted_blocks
 from anonymize.candidates import Prospect, Prospects
 from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
@@ -170,7 +170,7 @@ def anonymize_horizontally(
 
     beside:  what our side counts are made of, by row of the table, where the requirement takes any.
 
-    Raises PrivacyError if the root check fails.
+    Raises PrivacyError if the root check fails, SchemaError for criteria that look at several blocks.
     """
     party = _Party(table, request, referee, observer, beside or {})
     yield from party.start()
@@ -188,7 +188,9 @@ class _Party:
         self._beside = beside
         self._entries: tuple[Entry, ...] = request.requirement.entries(request.schema)
         self._request = request
-        self._told = Told(request.schema, counted_blocks(request.schema, request.linked), table)
+        blocks = counted_blocks(request.schema, request.linked)
+        check_apart(blocks, criteria_of(self._entries))
+        self._told = Told(request.schema, blocks, table)
         self._referee = referee
         self._observer = observer
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.criteria.criterion import Measure
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.sealed import RootTests
@@ -14,7 +13,7 @@ from anonymize.joint.messages import checked_counts, decode_bit, encode_bit
 from anonymize.joint.pair import Pair
 from anonymize.lkc.requirement import Entry, check_root_of_cells, check_sizes, given
 from anonymize.table import MAX_RECORDS, Ints, Schema
-from crypto.encoding import Words, as_words
+from crypto.encoding import as_words
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
 from crypto.shares import dtype, open_vector, share_vector, width_for
@@ -62,11 +61,8 @@ def check_root(
     ledger: RevealLedger,
     step: str,
     refused: PrivacyError,
-) -> Rounds[dict[Measure, Words] | None]:
-    """The first half of :func:`open_root`: the bit.
-
-    Returns shares of what criteria count of the whole table, modulo 2**64, shape (1,) each; outside the pair None.
-    """
+) -> Rounds[None]:
+    """The first half of :func:`open_root`: the bit."""
     roster, tests = pair.roster, RootTests(schema, entries)
     share = yield from share_vector(pair.shares, as_words(tests.counts(own)))
     met = False
@@ -75,10 +71,6 @@ def check_root(
     payload = yield from pair.tell(step, encode_bit(met))
     if not ledger.reveal("root_check", decode_bit(payload, roster.leader, step), "all"):
         raise refused
-    if share is None:
-        return None
-    words = share.astype(np.uint64).reshape(-1, 1)
-    return dict(zip((*tests.tallies, *tests.sides), words, strict=True))
 
 
 def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:

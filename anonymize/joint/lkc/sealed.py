@@ -8,7 +8,6 @@ validity bit, and the counts of leaf partitions just refined. Two or more partie
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -53,7 +52,6 @@ from anonymize.lkc.requirement import (
     root_refused,
 )
 from anonymize.lkc.sides import SidesOfGroups
-from anonymize.lkc.untold import ToldApart, linked_counts
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -94,8 +92,7 @@ def anonymize_sealed(
                     the result are order and split points of discarded candidates, and which nodes of the cut
                     are no candidates (classification: no specialization of them has gain; general: intervals
                     without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
-                    Of several blocks (``request.linked``) all counts are those of each block; of a criterion that
-                    looks at columns of different ones nothing is opened but, in the bit, whether it is met.
+                    Of several blocks (``request.linked``) all counts are those of each block.
                     With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
                     leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
@@ -124,19 +121,15 @@ def anonymize_sealed(
                     n >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
 
-    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message, or counts opened that
-    should not have been found valid, LocalProtocolError for a roster without two different parties as the pair, or a
-    reveal that the mode does not list; and what the observer raises where it is told of groups about to be opened,
-    before any of our part in them is.
+    Raises PrivacyError if the root check fails, SchemaError for criteria that look at several blocks,
+    RemoteProtocolError for a malformed message, or counts opened that should not have been found valid,
+    LocalProtocolError for a roster without two different parties as the pair, or a reveal that the mode does not
+    list; and what the observer raises where it is told of groups about to be opened, before any of our part in them
+    is.
     """
     observer = observer or Observer()
     observer.phase("setup")
-    request = replace(request, requirement=ToldApart(request.requirement, request.linked))
     table = table.sparse()
-    beside = {
-        **(beside or {}),
-        **linked_counts(criteria_of(request.requirement.entries(table.schema)), table),
-    }
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
     referee = SealedReferee(pair, request, observer, ledger, table.schema)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from anonymize.blocks import counted_blocks, is_told
 from anonymize.criteria.criterion import tallies_of
 from anonymize.criteria.size import least_size
 from anonymize.criteria.views import measures_of, views_of
 from anonymize.joint.kd.judging import SideTests
 from anonymize.joint.lkc.check_costs import sent_for
 from anonymize.lkc.requirement import criteria_of
-from jobs.lkc.blocks import counted_apart
 from jobs.lkc.costs import of_root
 from jobs.lkc.requirement import requirement
 from jobs.task import Task
@@ -36,6 +34,4 @@ def side_tests(task: Task) -> SideTests:
     """What sides of cuts are asked, as the job says it."""
     schema, criteria = task.schema, criteria_of(requirement(task).entries(task.schema))
     measures = measures_of(views_of(schema, tallies_of(criteria)))
-    blocks = counted_blocks(schema, counted_apart(task.job))
-    unknown = [measure for measure in measures if not is_told(blocks, measure)]
-    return SideTests(criteria, measures, least_size(criteria), unknown)
+    return SideTests(criteria, measures, least_size(criteria))

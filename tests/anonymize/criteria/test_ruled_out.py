@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from anonymize.criteria import search
 from anonymize.criteria.clear import InTheClear, met_by_group
 from anonymize.criteria.criterion import RECORDS, Criterion, Form, Measure, Tally, tallies_of
-from anonymize.criteria.ruled_out import DiverseValues, Diversity, RuledOut, RuledOutValues, tally_bounds
+from anonymize.criteria.ruled_out import DiverseValues, Diversity, RuledOut, RuledOutValues
 from anonymize.criteria.search import RuledColumn
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema, SensitiveColumn
@@ -169,17 +169,12 @@ def test_unions_of_groups_that_tell_little_tell_little(
 def test_what_is_at_stake_decides_alone(
     case: tuple[list[Sensitive], list[list[Row]]], most: int, least: int
 ) -> None:
-    """In every part of a group that has no record or at least so many; also where tallies of several columns are
-    known by their bounds alone.
-    """
+    """In every part of a group that has no record or at least so many."""
     columns, groups = case
     for criterion in both(columns, most):
         for group in groups:
             totals = tallied(criterion, group)
-            unknown = [t for t in totals if len(t.columns) > 1]
-            hidden = {t: 0 * own if t in unknown else own for t, own in totals.items()}
-            by_bounds = tally_bounds(hidden, unknown)
-            stakes = [criterion.at_stake(told, least)[0] for told in (totals, by_bounds)]
+            at_stake = criterion.at_stake(totals, least)[0]
             sizes = (0, *range(least, len(group) + 1))
             parts = [part for size in sizes for part in combinations(group, size)]
             counts = counted(criterion, parts)
@@ -189,8 +184,7 @@ def test_what_is_at_stake_decides_alone(
                     for forms in criterion.cases
                 ]
             )
-            for at_stake in stakes:
-                assert met.all(axis=0).tolist() == met[at_stake].all(axis=0).tolist()
+            assert met.all(axis=0).tolist() == met[at_stake].all(axis=0).tolist()
 
 
 def test_what_cannot_break_in_a_large_part_is_not_at_stake() -> None:

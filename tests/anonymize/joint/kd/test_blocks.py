@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymize.blocks import counted_blocks
-from anonymize.errors import PrivacyError
+from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.kd import cells
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable
@@ -36,37 +35,33 @@ def coded(
     rows: Sequence[Mapping[str, str]],
     asked: Mapping[str, str],
     linked: Sequence[Sequence[str]],
-    *,
-    apart: bool = False,
-    **said: Any,
 ) -> tuple[CodedTable, AskedList]:
     """The table of all, and what is asked of it."""
     link = [list(block) for block in linked]
     columns = COLUMNS if "C" in asked and len(asked) == 1 else AT_MOST
-    bundle = jobs.bundle_of(job_of(asked, link=link, columns=columns, **said))
-    with block_by_block() if apart else nullcontext():
+    bundle = jobs.bundle_of(job_of(asked, link=link, columns=columns))
+    with block_by_block():
         return jobs.dense(jobs.coded(bundle, rows)), jobs.requirement_of(bundle)
 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    "asked",
     [
-        ({"C": "0.7"}, {}),
-        (ASKED, {"apart": True}),
-        (ASKED, {}),
-        ({"diversity": "3"}, {}),
+        ({"C": "0.7"}),
+        (ASKED),
+        ({"diversity": "3"}),
     ],
-    ids=["one column", "block by block", "relinkable", "relinkable zeros"],
+    ids=["one column", "block by block", "zeros"],
 )
 def test_equals_the_single_holder_and_opens_what_the_release_tells(
-    seed: int, asked: Mapping[str, str], said: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+    seed: int, asked: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is opened is computed from blocks alone: also cuts that linked values decide follow from the boxes."""
+    """What is opened is computed from blocks alone."""
     coins = random.Random(seed)  # noqa: S311
     linked, n = coins.choice([NONE, PAIR]), coins.choice([2, 3])
-    whole, requirement = coded(rows_of(coins.choice([20, 80, 160]), seed), asked, linked, **said)
+    whole, requirement = coded(rows_of(coins.choice([20, 80, 160]), seed), asked, linked)
     leader, deputy = coins.sample(range(n), 2)
     tables = jobs.split_among(whole, np.array(coins.choices(range(n), k=whole.n_records)), n)
     if seed % 2:
@@ -88,15 +83,10 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(
     assert all(own == told for own in seen)
 
 
-def test_what_is_linked_decides_only_where_it_may() -> None:
-    """The cases of the test above differ: linked values refuse cuts that blocks alone allow."""
-    n_groups = {}
-    for name, said in (("apart", {"apart": True}), ("relinkable", {})):
-        whole, requirement = coded(rows_of(160, 1), ASKED, NONE, **said)
-        tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
-        results, _ = run_sealed_kd(tables, requirement, linked=NONE)
-        n_groups[name] = results["p0"].table.n_groups
-    assert 1 < n_groups["relinkable"] < n_groups["apart"]
+def test_criteria_of_several_blocks_are_refused() -> None:
+    whole, requirement = coded(rows_of(40), ASKED, PAIR)
+    with pytest.raises(SchemaError, match="looks at several blocks"):
+        run_sealed_kd([whole, whole], requirement, linked=NONE)
 
 
 def test_two_tables_with_equal_blocks_look_alike() -> None:
@@ -194,8 +184,7 @@ def test_no_linked_count_is_opened(small: tuple[list[CodedTable], AskedList]) ->
 
 
 def test_golden_transcript(golden: Golden) -> None:
-    """Three parties; blocks by themselves, and with tests that link them."""
-    for name, said in (("blocks", {"apart": True}), ("blocks, relinkable", {})):
-        whole, requirement = coded(rows_of(60, 6), ASKED, NONE, **said)
-        tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
-        golden.check("kd", name, run_sealed_kd(tables, requirement, linked=NONE)[1].digest())
+    """Three parties."""
+    whole, requirement = coded(rows_of(60, 6), ASKED, NONE)
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+    golden.check("kd", "blocks", run_sealed_kd(tables, requirement, linked=NONE)[1].digest())

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from anonymize.criteria.clear import InTheClear
-from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import Rule
 from anonymize.criteria.distinct import EnoughAbove
 from anonymize.criteria.mixed import NotAll
 from anonymize.criteria.ruled_out import SomeoneLeft
-from anonymize.criteria.size import LargeEnough
-from anonymize.joint.kd.circuits import TESTS_AT_ONCE, ends_circuit, shared_sides_circuit, zeros_circuit
+from anonymize.joint.kd.circuits import TESTS_AT_ONCE, ends_circuit, zeros_circuit
 from crypto.circuit import Held, evaluate
 
 
@@ -32,34 +30,6 @@ def test_who_has_nothing_left_or_right_of_a_cut() -> None:
     assert found["none"][:, 0].tolist() == (left == 0).tolist()
     assert found["all"][:, 0].tolist() == (left == whole).tolist()
     assert circuit.and_gates == 2 * (width - 1)
-
-
-def test_the_same_where_nothing_of_the_group_is_public() -> None:
-    width = 2
-    cases = np.array(list(itertools.product(range(4), repeat=4)), dtype=np.uint64).T
-    left, whole, share, other = cases[:, cases[0] <= cases[1]]
-    low = np.uint64(3)
-    # Garbler: its shares of the left side, and that less its share of the whole; evaluator: what makes them 0.
-    inputs = {
-        Held.GARBLER.value: np.stack([share, share - other], axis=1) & low,
-        Held.EVALUATOR.value: np.stack([share - left, (whole - other) - (left - share)], axis=1) & low,
-    }
-    circuit = ends_circuit(width, is_public=False)
-    found = evaluate(circuit, len(left), inputs)
-    assert found["none"][:, 0].tolist() == (left == 0).tolist()
-    assert found["all"][:, 0].tolist() == (left == whole).tolist()
-    assert circuit.and_gates == 2 * (width - 1)
-
-
-@pytest.mark.parametrize("rule", [NotNegative(), LargeEnough(3)])
-def test_both_sides_from_shares(rule: Rule) -> None:
-    """Of every pair of values of 4 bits, two's complement, both sides as in the clear."""
-    signed = isinstance(rule, NotNegative)
-    values = np.array(list(itertools.product(range(16), repeat=2)), dtype=np.uint64)
-    clear = np.where(values >= 8, values.astype(np.int64) - 16, values.astype(np.int64)) if signed else values
-    sides = [rule.met(InTheClear(), [clear[:, side].astype(np.int64)]) for side in range(2)]
-    found = evaluate(shared_sides_circuit(rule, 4, 1), len(values), {rule.entry: values})["met"]
-    assert found[:, 0].astype(bool).tolist() == np.logical_and(*sides).tolist()
 
 
 @pytest.mark.parametrize(("rule", "n_values"), [(SomeoneLeft(), 2), (NotAll(), 2), (EnoughAbove(2, 3), 3)])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +15,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anonymize.blocks import counted_blocks, relinked
-from anonymize.criteria.views import sensitive_codes
-from anonymize.errors import PrivacyError
+from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import SealedReferee
-from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.untold import LinkedCount, LinkedRows, ToldApart, linked_counts
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.scores.added import Added
@@ -50,15 +46,13 @@ def coded(
     rows: Sequence[Mapping[str, str]],
     asked: Mapping[str, str],
     linked: Sequence[Sequence[str]],
-    *,
-    apart: bool = False,
     **said: Any,
 ) -> tuple[CodedTable, Request]:
     """The table of all, and what is asked of it."""
     columns = COLUMNS if set(asked) == {"C"} else AT_MOST
     shape = {"method": None, "goal": None, "link": [list(block) for block in linked], "columns": columns}
     bundle = jobs.bundle_of(job_of(asked, **(shape | said)))
-    with block_by_block() if apart else nullcontext():
+    with block_by_block():
         return jobs.dense(jobs.coded(bundle, rows)), replace(jobs.request_of(bundle), linked=tuple(linked))
 
 
@@ -82,11 +76,10 @@ def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, req
     ("asked", "said"),
     [
         ({"C": "0.7"}, {}),
-        (ASKED, {"apart": True}),
         (ASKED, {}),
         ({"diversity": "3"}, {"goal": "general"}),
     ],
-    ids=["one column", "block by block", "relinkable", "relinkable zeros"],
+    ids=["one column", "block by block", "zeros"],
 )
 def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Mapping[str, Any]) -> None:
     coins = random.Random(seed)  # noqa: S311
@@ -109,13 +102,13 @@ def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Map
 @settings(max_examples=examples(25), deadline=None)
 @given(case=cases(), data=st.data())
 def test_random_tables_of_any_l_have_the_turns_of_the_single_holder(case: Case, data: st.DataObject) -> None:
-    """Each sensitive column is a block; all are looked at together, or each by itself."""
+    """Each sensitive column is a block, and is looked at by itself."""
     n_blocks = len(case.problem.sensitive) + (case.problem.class_name is not None)
     assume(case.problem.sensitive and n_blocks > 1)
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.dense(jobs.coded(bundle, case.rows))
     alone = tuple((column.name,) for column in whole.schema.sensitive)
-    requirement, _ = data.draw(ruled_lists(case, blocks=data.draw(st.sampled_from([(), alone]))))
+    requirement, _ = data.draw(ruled_lists(case, blocks=alone))
     request = replace(jobs.request_of(bundle), requirement=requirement, linked=alone)
     if isinstance(request.goal, Added):
         request = replace(request, goal=replace(request.goal, contexts="partitions"))
@@ -160,14 +153,13 @@ def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, An
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("said", [{"apart": True}, {}], ids=["block by block", "relinkable"])
 @pytest.mark.parametrize("score", ["infogain", "groups"])
 def test_what_is_opened_is_counted_block_by_block(
-    score: str, said: Mapping[str, Any], n: int, revealed: Revealed, computed: list[Computed]
+    score: str, n: int, revealed: Revealed, computed: list[Computed]
 ) -> None:
     """In the circuits nothing is opened but verdicts and candidates, outside of them the counts of each block."""
     goal = "classification" if score == "infogain" else "general"
-    whole, request = coded(rows_of(160, 5), ASKED, NONE, score=score, goal=goal, **said)
+    whole, request = coded(rows_of(160, 5), ASKED, NONE, score=score, goal=goal)
     tables = jobs.split_among(whole, np.arange(whole.n_records) % n, n)
     results, transcript = run_sealed(tables, request)
     told = told_of_blocks(results["p0"], request)
@@ -185,21 +177,17 @@ def test_what_is_opened_is_counted_block_by_block(
     assert shapes[0] == (2 + sum(len(domain) for domain in SENSITIVE.values()),)
 
 
-def test_what_is_linked_decides_only_where_it_may() -> None:
-    """The cases differ: linked values refuse specializations that blocks alone allow."""
-    applied = {}
-    for name, said in (("apart", {"apart": True}), ("relinkable", {})):
-        whole, request = coded(rows_of(160, 5), ASKED, NONE, **said)
-        tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
-        applied[name] = len(run_sealed(tables, request)[0]["p0"].outcome.applied)
-    assert 1 < applied["relinkable"] < applied["apart"]
+def test_criteria_of_several_blocks_are_refused() -> None:
+    whole, request = coded(rows_of(40), ASKED, PAIR)
+    with pytest.raises(SchemaError, match="looks at several blocks"):
+        run_sealed([whole, whole], replace(request, linked=NONE))
 
 
 def test_two_tables_with_equal_blocks_look_alike(revealed: Revealed) -> None:
     """Records of one party with equal quasi-identifiers exchange the values of a block: nobody receives messages of
     other sizes, all that is opened is the same, and so is the result.
     """
-    whole, request = coded(rows_of(400, 3), ASKED, NONE, goal="general", apart=True)
+    whole, request = coded(rows_of(400, 3), ASKED, NONE, goal="general")
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     results, before = run_sealed(tables, request)
     moved = _exchanged(tables[2])
@@ -297,27 +285,7 @@ def test_a_short_opening_of_blocks_names_its_sender(small: tuple[list[CodedTable
 
 
 def test_golden_transcript(golden: Golden) -> None:
-    """Three parties; blocks by themselves, and with tests that link them."""
-    for name, said in (("blocks", {"apart": True}), ("blocks, relinkable", {})):
-        whole, request = coded(rows_of(60, 6), ASKED, NONE, **said)
-        tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
-        golden.check("sealed", name, run_sealed(tables, request)[1].digest())
-
-
-def test_thousands_of_linked_tallies_share_the_values_of_the_rows() -> None:
-    whole, request = coded(rows_of(40), ASKED, NONE)
-    entries = ToldApart(request.requirement, NONE).entries(whole.schema)
-    beside = linked_counts(criteria_of(entries), whole)
-    assert len(beside) > 20
-    rows, keys = np.arange(3, 37), np.arange(34) % 5
-    codes, weights = sensitive_codes(whole.schema, whole.cells), np.asarray(whole.weights)
-    for side, data in beside.items():
-        assert isinstance(side, LinkedCount)
-        assert isinstance(data, LinkedRows)
-        of_rows = (weights * side.counted.among(codes))[rows]
-        assert data.count(rows, keys, 5).tolist() == np.bincount(keys, of_rows, 5).tolist()
-    held = {
-        id(a) for d in beside.values() if isinstance(d, LinkedRows) for a in (d.weights, *d.codes.values())
-    }
-    assert len(held) == 1 + len(whole.schema.sensitive)
-    assert {repr(data) for data in beside.values()} == {"LinkedRows(<private>)"}
+    """Three parties."""
+    whole, request = coded(rows_of(60, 6), ASKED, NONE)
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+    golden.check("sealed", "blocks", run_sealed(tables, request)[1].digest())
