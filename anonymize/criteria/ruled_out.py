@@ -41,10 +41,8 @@ from anonymize.criteria.search import RuledColumn, RuledOutSearch
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema
 
-MAX_JOINT_RULED_OUT, MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 1, 3, 20_000
-"""What joint runs test, who try all sets of values: so many values ruled out, l, and pairs of a protected value and
-any value.
-"""
+MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 3, 20_000
+"""What joint runs test, who try all sets of values: l, and pairs of a protected value and any value."""
 MAX_COMBINATIONS = 256
 """Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
 Limits = tuple[tuple[str, int], ...]

@@ -41,6 +41,10 @@ INSTEAD: Mapping[str, str] = {
     "model.requirements": ": write it under `model.lkc`, as `model: {lkc: {requirements: [...]}}`",
 }
 """By key of earlier versions what to write instead."""
+_AT_MOST: Mapping[str, str] = {
+    "ruled_out": "write `ruled_out: 1`, or `diversity` for readers who rule out more values",
+}
+"""By key what to write instead of a number that is too large."""
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
@@ -60,6 +64,9 @@ def _about(path: str, item: Mapping[str, Any]) -> str:
         return f"unknown key `{path}`{INSTEAD.get(path, '')}"
     if item["type"] == "missing":
         return f"`{path}` is missing"
+    key = path.rpartition(".")[2]
+    if item["type"] == "less_than_equal" and key in _AT_MOST:
+        return f"`{path}`: {_AT_MOST[key]}"
     return f"`{path}`: {_message(item)}" if path else _message(item)
 
 

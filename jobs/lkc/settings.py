@@ -30,7 +30,7 @@ _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
 
 
-MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
+MAX_DIVERSITY = 6
 """What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 ALL = "all"
 IN_ROWS = "rows"
@@ -184,11 +184,10 @@ class Requirement(Fields):
     ruled_out: int | None = Field(
         default=None,
         ge=0,
-        le=MAX_RULED_OUT,
-        description="C also holds among the records that are left once somebody rules out any so many sensitive "
-        "values of a person (or fewer), of any columns; where none is left nothing is asked. Default 0. Single up to "
-        "3; leader, sealed, strict and vertical 1, in vertical jobs of the columns of one holder, which have at most "
-        "256 combinations of values. Costs utility.",
+        le=1,
+        description="1: C also holds among the records that are left once somebody rules out any one sensitive value "
+        "of a person, of any column; where none is left nothing is asked. Default 0. In vertical jobs of the columns "
+        "of one holder, which have at most 256 combinations of values. Costs utility.",
     )
     diversity: int | None = Field(
         default=None,

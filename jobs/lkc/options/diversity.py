@@ -17,7 +17,6 @@ from anonymize.criteria.ruled_out import (
     MAX_COMBINATIONS,
     MAX_JOINT_CASES,
     MAX_JOINT_DIVERSITY,
-    MAX_JOINT_RULED_OUT,
     DiverseValues,
     RuledOutValues,
 )
@@ -77,13 +76,12 @@ class Diversity(Option):
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
         """Joint runs try all sets of values; colluders are told of less."""
-        most, least = self.ruled_out or 0, self.least or 2
-        if job.partition != "single" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
+        if job.partition != "single" and self.diversity > MAX_JOINT_DIVERSITY:
             raise ValueError(
-                f"{self.where}: joint runs try all sets of values, so `ruled_out` is at most {MAX_JOINT_RULED_OUT} "
-                f"there and `diversity` at most {MAX_JOINT_DIVERSITY}"
+                f"{self.where}: joint runs try all sets of values, so `diversity` is at most {MAX_JOINT_DIVERSITY} "
+                "there"
             )
-        if "colluders" in others and (most or least > 2):
+        if "colluders" in others and self.looks_together:
             raise ValueError(
                 f"{self.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
             )

@@ -49,10 +49,8 @@ def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) ->
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (lkc("vertical", ruled_out="2"), "`ruled_out` is at most 1"),
-        (lkc("vertical", diversity="4"), "`diversity` at most 3"),
-        (lkc("horizontal", ruled_out="2"), "`ruled_out` is at most 1"),
-        (lkc("horizontal", diversity="4"), "`diversity` at most 3"),
+        (lkc("vertical", diversity="4"), "`diversity` is at most 3"),
+        (lkc("horizontal", diversity="4"), "`diversity` is at most 3"),
         (
             lkc("horizontal", diversity="3", colluders="1"),
             "`colluders` is for K, C, `distinct` and `diversity: 2`",
@@ -61,7 +59,14 @@ def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) ->
         (lkc(surgery={"at_most": "2"}, ruled_out="1"), "columns.surgery.at_most: 2 limits nothing"),
         (lkc(surgery={"at_most": "1"}, diversity="2"), "columns.surgery.at_most: 1 limits nothing"),
         (lkc(surgery={"at_most": "3"}, ruled_out="1", diversity="4"), "look at 3 values together at most"),
-        (lkc(ruled_out="4"), "`model.lkc.ruled_out`"),
+        (
+            lkc(ruled_out="2"),
+            "`model.lkc.ruled_out`: write `ruled_out: 1`, or `diversity` for readers who rule out",
+        ),
+        (
+            single_job(model={"lkc": {"requirements": [{"K": "2", "C": "0.5", "ruled_out": "2"}]}}),
+            "`model.lkc.requirements.0.ruled_out`: write `ruled_out: 1`",
+        ),
         (lkc(diversity="1"), "`model.lkc.diversity`"),
         (lkc(diversity="7"), "`model.lkc.diversity`"),
     ],
@@ -70,13 +75,17 @@ def test_what_cannot_be_tested_is_refused(fields: Said, said: str) -> None:
     assert said in refused(fields).message
 
 
-@pytest.mark.parametrize(("asked", "limit"), [({"diversity": "4"}, 2), ({"ruled_out": "2"}, 2)])
-def test_a_column_of_few_values_needs_a_limit(asked: dict[str, str], limit: int) -> None:
-    task = jobs.task_of(lkc(surgery={}, **asked))
+@pytest.mark.parametrize(
+    ("asked", "domain"),
+    [({"diversity": "4"}, ["Heart", "Knee", "Rare"]), ({"ruled_out": "1"}, ["Knee", "Rare"])],
+)
+def test_a_column_of_few_values_needs_a_limit(asked: dict[str, str], domain: list[str]) -> None:
+    limit = len(domain) - 1
+    task = jobs.task_of(lkc(surgery={"domain": domain}, **asked))
     with pytest.raises(SchemaError, match="whoever rules out the others") as caught:
         check_task(task)
     assert caught.value.remedy == f"set `at_most: {limit}` in columns.surgery"
-    check_task(jobs.task_of(lkc(surgery={"at_most": str(limit)}, **asked)))
+    check_task(jobs.task_of(lkc(surgery={"domain": domain, "at_most": str(limit)}, **asked)))
 
 
 def in_two_hands(model: Said, insider: bool = False, **sensitive: tuple[str, Said]) -> Said:
