@@ -15,9 +15,8 @@ import pytest
 from anonymize.dp.noise import Coins
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp import circuits
-from anonymize.joint.dp.columns import OwnColumns
+from anonymize.joint.dp.columns import OwnColumns, session_of
 from anonymize.joint.dp.noise import Plans
-from anonymize.joint.dp.setting import session_of
 from anonymize.joint.engine import Engine
 from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster

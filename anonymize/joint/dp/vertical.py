@@ -26,10 +26,16 @@ from anonymize.dp.noisy_table import CellDomain, NoisyTable, cut_domain
 from anonymize.dp.utility import utility
 from anonymize.joint.columns import Columns, Holding
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
+from anonymize.joint.dp.columns import (
+    DpSetting,
+    OwnColumns,
+    PairSession,
+    aligned,
+    check_aligned,
+    open_session,
+)
 from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
 from anonymize.joint.engine import low_bits
 from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.joint.roster import Roster

@@ -14,8 +14,14 @@ import numpy as np
 
 from anonymize.joint.columns import Columns, Holding
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
+from anonymize.joint.dp.columns import (
+    DpSetting,
+    OwnColumns,
+    PairSession,
+    aligned,
+    check_aligned,
+    open_session,
+)
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Axis, Marginal

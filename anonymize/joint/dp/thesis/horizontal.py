@@ -26,8 +26,8 @@ from anonymize.dp.diffgen import Histograms, Place
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import NoisyTable, cell_counts, cut_domain
 from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.columns import DpSetting, open_session
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
-from anonymize.joint.dp.setting import DpSetting, open_session
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight, weight_sum_circuit
 from anonymize.joint.dp.thesis.ranges import KeySize, Ranges, ranges_for
 from anonymize.joint.engine import Engine, carried

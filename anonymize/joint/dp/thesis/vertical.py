@@ -16,9 +16,15 @@ import numpy as np
 from anonymize.dp.noise import exact_noise
 from anonymize.joint.columns import Columns, Holding
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
+from anonymize.joint.dp.columns import (
+    DpSetting,
+    OwnColumns,
+    PairSession,
+    aligned,
+    check_aligned,
+    open_session,
+)
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight
 from anonymize.joint.dp.thesis.ranges import KeySize, weights_for
 from anonymize.joint.dp.thesis.weights import draw_by_weight

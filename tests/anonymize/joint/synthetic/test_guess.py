@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.columns import session_of
 from anonymize.joint.dp.noise import Plans
-from anonymize.joint.dp.setting import session_of
 from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import open_sessions

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.joint.dp.setting import session_of
+from anonymize.joint.dp.columns import session_of
 from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import open_sessions
