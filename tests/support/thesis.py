@@ -12,9 +12,12 @@ from anonymize.joint.dp.thesis.horizontal import release_horizontally_as_publish
 from anonymize.joint.dp.thesis.ranges import KeySize, Ranges
 from anonymize.joint.dp.thesis.vertical import release_aligned_as_published
 from anonymize.joint.engine import Engine
+from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import CircuitSession
 from anonymize.table import CodedTable
+from anonymize.tds import Observer
 from crypto.circuit import Held
+from crypto.rng import Rng
 from crypto.rounds import Rounds
 from tests.support import ideal_arithmetic
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns, split_rows
@@ -48,7 +51,7 @@ def published(partition: str, table: CodedTable, seed: object = 0, **settings: A
 
 def idealize(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twins in place of circuits, polynomials and scalar products; keys of any size will do."""
-    for module in ("dp.thesis.vertical", "dp.thesis.horizontal"):
+    for module in ("dp.columns", "dp.thesis.horizontal"):
         monkeypatch.setattr(f"anonymize.joint.{module}.open_session", ideal_session)
     for name in ("value_receiver", "value_sender"):
         monkeypatch.setattr(f"anonymize.joint.dp.thesis.horizontal.{name}", getattr(ideal_arithmetic, name))
@@ -70,8 +73,8 @@ def no_key(*_: object) -> Rounds[None]:
     yield
 
 
-def ideal_session(setting: Any) -> Rounds[Any]:
-    """A session in the clear, with the coins of our own."""
-    role = Held.GARBLER if setting.roster.leads else Held.EVALUATOR
-    return CircuitSession(Engine(IdealSession(role, setting.peer, setting.rng), setting.observer), None)
+def ideal_session(roster: Roster, rng: Rng, observer: Observer) -> Rounds[Any]:
+    """Make a session in the clear, with the coins of our own."""
+    role = Held.GARBLER if roster.leads else Held.EVALUATOR
+    return CircuitSession(Engine(IdealSession(role, roster.others[0], rng), observer), None)
     yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -42,35 +42,6 @@ Asked = TypeVar("Asked", bound=Request)
 
 
 @dataclass(frozen=True)
-class DpSetting(Generic[Asked]):
-    """What the parts of a run at one party have in common."""
-
-    roster: Roster
-    request: Asked
-    reveals: RevealLedger
-    observer: Observer
-    rng: Rng
-
-    @property
-    def peer(self) -> str:
-        return self.roster.others[0]
-
-
-def open_session(setting: DpSetting[Asked]) -> Rounds[PairSession]:
-    """Base transfers of the two parties; the leader garbles."""
-    setting.observer.phase("setup")
-    roster = setting.roster
-    pairs = [(roster.leader, roster.deputy)]
-    sessions = yield from open_sessions(roster.me, pairs, setting.rng, setting.observer)
-    return session_of(roster, sessions)
-
-
-def session_of(roster: Roster, sessions: CircuitSessions) -> PairSession:
-    """Our end of the session that leader and deputy opened."""
-    return sessions.garbling[roster.deputy] if roster.leads else sessions.evaluating[roster.leader]
-
-
-@dataclass(frozen=True)
 class OwnColumns:
     """What one party brings: records in the common order, with its own columns and the class.
 
@@ -90,30 +61,65 @@ class OwnColumns:
         return self.numbers.index(column) if column in self.numbers else None
 
 
-def aligned(
-    setting: DpSetting[Asked], columns: Columns, holding: Holding
-) -> Rounds[tuple[OwnColumns, PairSession]]:
+@dataclass(frozen=True)
+class AlignedPair(Generic[Asked]):
+    """One of two parties once both have the same records in one common order, and a session."""
+
+    roster: Roster
+    request: Asked
+    reveals: RevealLedger
+    observer: Observer
+    own: OwnColumns = field(repr=False)
+    session: PairSession = field(repr=False)
+    rng: Rng = field(repr=False)
+
+    @property
+    def peer(self) -> str:
+        return self.roster.others[0]
+
+
+def align_pair(
+    roster: Roster,
+    columns: Columns,
+    holding: Holding,
+    request: Asked,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None,
+) -> Rounds[AlignedPair[Asked]]:
     """Find the common records, make sure that both have the same class, if any, for each, and open a session."""
-    roster, request = setting.roster, setting.request
+    reveals, observer = RevealLedger(mode), observer or Observer()
     _check_two(roster)
     if columns.class_from is not None:
         raise SchemaError("job-invalid", "in DP jobs both parties hold the class: `shared_by` is refused")
     check_holding(holding, columns, request.schema, roster.me)
     request.check(len(holding.ids))
-    setting.observer.phase("align")
-    positions = yield from align(
-        roster, holding.ids, request.job_hash, setting.rng, setting.reveals, setting.observer
-    )
+    observer.phase("align")
+    positions = yield from align(roster, holding.ids, request.job_hash, rng, reveals, observer)
     own = own_columns(request.schema, holding.common(positions), len(positions))
-    setting.observer.phase("setup")
-    sessions = yield from open_sessions(
-        roster.me, [(roster.leader, roster.deputy)], setting.rng, setting.observer
-    )
+    sessions = yield from _open(roster, rng, observer)
     classes = own.table.axis(0)
-    setting.observer.opening()  # no ε covers this exact bit: whoever asks for it pays for the whole job
+    observer.opening()  # no ε covers this exact bit: whoever asks for it pays for the whole job
     if request.schema.class_name is not None:
-        yield from check_class(roster, classes, request.job_hash, sessions, setting.reveals)
-    return own, session_of(roster, sessions)
+        yield from check_class(roster, classes, request.job_hash, sessions, reveals)
+    return AlignedPair(roster, request, reveals, observer, own, session_of(roster, sessions), rng)
+
+
+def open_aligned(
+    roster: Roster, own: OwnColumns, request: Asked, rng: Rng, *, mode: str, observer: Observer | None
+) -> Rounds[AlignedPair[Asked]]:
+    """Open a session for records that both parties already have in one common order.
+
+    Raises as :func:`anonymize.joint.dp.vertical.release_vertically` for what no two parties can run.
+    """
+    _check_two(roster)
+    request.check(own.n_records)
+    if own.n_records < 1 or (own.table.weights != 1).any():
+        raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
+    observer = observer or Observer()
+    session = yield from open_session(roster, rng, observer)
+    return AlignedPair(roster, request, RevealLedger(mode), observer, own, session, rng)
 
 
 def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:
@@ -126,13 +132,19 @@ def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:
     return OwnColumns(table, tuple(held))
 
 
-def check_aligned(setting: DpSetting[Asked], own: OwnColumns) -> None:
-    """Refuse what no two parties can run. Raises as
-    :func:`anonymize.joint.dp.vertical.release_vertically`."""
-    _check_two(setting.roster)
-    setting.request.check(own.n_records)
-    if own.n_records < 1 or (own.table.weights != 1).any():
-        raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
+def open_session(roster: Roster, rng: Rng, observer: Observer) -> Rounds[PairSession]:
+    """Make the base transfers of the two parties; the leader garbles."""
+    return session_of(roster, (yield from _open(roster, rng, observer)))
+
+
+def _open(roster: Roster, rng: Rng, observer: Observer) -> Rounds[CircuitSessions]:
+    observer.phase("setup")
+    return (yield from open_sessions(roster.me, [(roster.leader, roster.deputy)], rng, observer))
+
+
+def session_of(roster: Roster, sessions: CircuitSessions) -> PairSession:
+    """Our end of the session that leader and deputy opened."""
+    return sessions.garbling[roster.deputy] if roster.leads else sessions.evaluating[roster.leader]
 
 
 def _check_two(roster: Roster) -> None:

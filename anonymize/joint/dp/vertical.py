@@ -25,15 +25,7 @@ from anonymize.dp.noise import exact_noise
 from anonymize.dp.noisy_table import CellDomain, NoisyTable, cut_domain
 from anonymize.dp.utility import utility
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import (
-    DpSetting,
-    OwnColumns,
-    PairSession,
-    aligned,
-    check_aligned,
-    open_session,
-)
+from anonymize.joint.dp.columns import AlignedPair, OwnColumns, align_pair, open_aligned
 from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.engine import low_bits
@@ -83,9 +75,8 @@ def release_vertically(
     than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
     or the class differs; RemoteProtocolError for a malformed message.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    own, session = yield from aligned(setting, columns, holding)
-    return (yield from _released(setting, own, session))
+    pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
+    return (yield from _released(pair))
 
 
 def release_aligned(
@@ -110,17 +101,14 @@ def release_aligned(
                     leader of the roster garbles.
     Source:         as there.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    check_aligned(setting, own)
-    session = yield from open_session(setting)
-    return (yield from _released(setting, own, session))
+    pair = yield from open_aligned(roster, own, request, rng, mode=mode, observer=observer)
+    return (yield from _released(pair))
 
 
-def _released(setting: DpSetting[DpRequest], own: OwnColumns, session: PairSession) -> Rounds[JointDpOutcome]:
-    plans = setting.request.plans()
-    protocol = CircuitProtocol(session, setting.request, own, plans, setting.rng)
-    holder = VerticalHolder(setting, own, protocol)
-    return (yield from run_diffgen(setting.request, holder, setting.reveals, plans, setting.observer))
+def _released(pair: AlignedPair[DpRequest]) -> Rounds[JointDpOutcome]:
+    plans = pair.request.plans()
+    holder = VerticalHolder(pair, CircuitProtocol(pair, plans))
+    return (yield from run_diffgen(pair.request, holder, pair.reveals, plans, pair.observer))
 
 
 class VerticalProtocol(Protocol):
@@ -142,18 +130,16 @@ class VerticalProtocol(Protocol):
 class VerticalHolder:
     """One party, as a :class:`anonymize.dp.diffgen.Holder`."""
 
-    def __init__(
-        self, setting: DpSetting[DpRequest], columns: OwnColumns, protocol: VerticalProtocol
-    ) -> None:
-        request = setting.request
-        self._roster = setting.roster
-        self._peer = setting.peer
-        self._columns = columns
+    def __init__(self, pair: AlignedPair[DpRequest], protocol: VerticalProtocol) -> None:
+        request = pair.request
+        self._roster = pair.roster
+        self._peer = pair.peer
+        self._columns = pair.own
         self._schema = request.schema
         self._protocol = protocol
-        self._reveals = setting.reveals
+        self._reveals = pair.reveals
         self._utility = utility(request.requirement.utility, request.requirement.max_rows)
-        self._histograms = Histograms(columns.table, {})
+        self._histograms = Histograms(pair.own.table, {})
         self._scored: dict[Place, tuple[Candidate, int]] = {}
         self._cut = top(request.schema)
 
@@ -263,17 +249,15 @@ class Sides:
 class CircuitProtocol:
     """Noisy maxima and noisy counts inside circuits, a joint histogram; the default."""
 
-    def __init__(
-        self, session: PairSession, request: DpRequest, columns: OwnColumns, plans: Plans, rng: Rng
-    ) -> None:
-        self._engine = session.engine
-        self._transfers = session.transfers
-        self._request = request
-        self._n_records = columns.n_records
+    def __init__(self, pair: AlignedPair[DpRequest], plans: Plans) -> None:
+        self._engine = pair.session.engine
+        self._transfers = pair.session.transfers
+        self._request = pair.request
+        self._n_records = pair.own.n_records
         self._plans = plans
-        self._rng = rng
-        self._noise = exact_noise(rng)
-        self._score_width = _score_bits(request)
+        self._rng = pair.rng
+        self._noise = exact_noise(pair.rng)
+        self._score_width = _score_bits(pair.request)
 
     def split(self, scores: Sequence[int], rate: Fraction) -> int:
         return noisy_max(scores, rate, self._noise)

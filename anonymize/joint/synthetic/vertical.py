@@ -13,15 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import (
-    DpSetting,
-    OwnColumns,
-    PairSession,
-    aligned,
-    check_aligned,
-    open_session,
-)
+from anonymize.joint.dp.columns import AlignedPair, OwnColumns, PairSession, align_pair, open_aligned
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Axis, Marginal
@@ -63,9 +55,8 @@ def synthesize_vertically(
     than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
     or the class differs; RemoteProtocolError for a malformed message.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    own, session = yield from aligned(setting, columns, holding)
-    return (yield from _measured(setting, own, session))
+    pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
+    return (yield from _measured(pair))
 
 
 def synthesize_aligned(
@@ -91,17 +82,13 @@ def synthesize_aligned(
                     leader of the roster garbles.
     Source:         as there.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    check_aligned(setting, own)
-    session = yield from open_session(setting)
-    return (yield from _measured(setting, own, session))
+    pair = yield from open_aligned(roster, own, request, rng, mode=mode, observer=observer)
+    return (yield from _measured(pair))
 
 
-def _measured(
-    setting: DpSetting[SyntheticRequest], own: OwnColumns, session: PairSession
-) -> Rounds[JointSyntheticOutcome]:
-    joined = JoinedColumns(setting.roster, own, session, setting.rng)
-    return (yield from run_synthesis(setting.request, joined, setting.reveals, setting.observer))
+def _measured(pair: AlignedPair[SyntheticRequest]) -> Rounds[JointSyntheticOutcome]:
+    joined = JoinedColumns(pair.roster, pair.own, pair.session, pair.rng)
+    return (yield from run_synthesis(pair.request, joined, pair.reveals, pair.observer))
 
 
 class JoinedColumns:

@@ -26,7 +26,7 @@ from anonymize.dp.diffgen import Histograms, Place
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import NoisyTable, cell_counts, cut_domain
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import DpSetting, open_session
+from anonymize.joint.dp.columns import open_session
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight, weight_sum_circuit
 from anonymize.joint.dp.thesis.ranges import KeySize, Ranges, ranges_for
@@ -92,8 +92,7 @@ def release_horizontally_as_published(
     ranges = ranges_for(request)
     ranges.check_key(key_size.bits)
     reveals = RevealLedger(mode)
-    setting = DpSetting(roster, request, reveals, observer, rng)
-    session = yield from open_session(setting)
+    session = yield from open_session(roster, rng, observer)
     key: PrivateKey | PublicKey
     if roster.leads:
         key = yield from receive_key(roster.deputy, key_size.bits, unsafe_short=key_size.unsafe_short)

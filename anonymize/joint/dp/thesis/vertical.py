@@ -15,15 +15,7 @@ import numpy as np
 
 from anonymize.dp.noise import exact_noise
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.columns import (
-    DpSetting,
-    OwnColumns,
-    PairSession,
-    aligned,
-    check_aligned,
-    open_session,
-)
+from anonymize.joint.dp.columns import AlignedPair, OwnColumns, align_pair, open_aligned
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight
 from anonymize.joint.dp.thesis.ranges import KeySize, weights_for
@@ -73,9 +65,8 @@ def release_vertically_as_published(
     """
     check_thesis(request)
     weights_for(request)
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    own, session = yield from aligned(setting, columns, holding)
-    return (yield from _released(setting, own, session, KeySize()))
+    pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
+    return (yield from _released(pair, KeySize()))
 
 
 def release_aligned_as_published(
@@ -103,28 +94,23 @@ def release_aligned_as_published(
     Raises as there, and SchemaError where weights or plaintexts do not fit.
     """
     check_thesis(request)
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
-    check_aligned(setting, own)
     weights_for(request, key_size.bits)
-    session = yield from open_session(setting)
-    return (yield from _released(setting, own, session, key_size))
+    pair = yield from open_aligned(roster, own, request, rng, mode=mode, observer=observer)
+    return (yield from _released(pair, key_size))
 
 
-def _released(
-    setting: DpSetting[DpRequest], own: OwnColumns, session: PairSession, key_size: KeySize
-) -> Rounds[JointDpOutcome]:
-    weights = weights_for(setting.request, key_size.bits)
-    roster = setting.roster
+def _released(pair: AlignedPair[DpRequest], key_size: KeySize) -> Rounds[JointDpOutcome]:
+    weights = weights_for(pair.request, key_size.bits)
+    roster = pair.roster
     key: PrivateKey | PublicKey
     if roster.leads:
-        key = generate_key(roster.me, setting.rng, key_size.bits, unsafe_short=key_size.unsafe_short)
+        key = generate_key(roster.me, pair.rng, key_size.bits, unsafe_short=key_size.unsafe_short)
         yield from send_key(roster.deputy, key.public)
     else:
         key = yield from receive_key(roster.leader, key_size.bits, unsafe_short=key_size.unsafe_short)
-    protocol = PublishedProtocol(session.engine, key, weights.values, own.n_records, setting.rng)
-    holder = VerticalHolder(setting, own, protocol)
-    plans = setting.request.plans()
-    return (yield from run_diffgen(setting.request, holder, setting.reveals, plans, setting.observer))
+    protocol = PublishedProtocol(pair.session.engine, key, weights.values, pair.own.n_records, pair.rng)
+    holder, plans = VerticalHolder(pair, protocol), pair.request.plans()
+    return (yield from run_diffgen(pair.request, holder, pair.reveals, plans, pair.observer))
 
 
 class PublishedProtocol:
