@@ -31,8 +31,7 @@ from crypto.encoding import WORD, Words
 from crypto.errors import LocalProtocolError
 from crypto.garbling import Evaluation, Garbling
 from crypto.ot.extension import transfer_bytes
-from crypto.pieces import BLOCK_GATES
-from crypto.slices import slices
+from crypto.pieces import BLOCK_GATES, slices
 
 ROWS_BYTES = 1 << 26
 """Memory for the labels of one chunk of instances, about."""

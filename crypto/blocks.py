@@ -2,6 +2,10 @@
 
 A block is two uint64 words, low word first; bit i of a block is bit i mod 64 of word i // 64. ``Blocks``
 are uint64 arrays of shape (count, 2). Where speed counts, the same memory is used flat, shape (2 * count,).
+
+A vector times a matrix over GF(2) is the exclusive or of the rows that the vector's ones select. For every eight rows
+a table holds all 256 sums of some of them: so eight rows cost one look-up ("four Russians": Arlazarov, Dinic, Kronrod
+and Faradzhev, 1970). The entries looked up depend on the vectors, so the time may, too: Python is not constant-time.
 """
 
 from __future__ import annotations
@@ -13,10 +17,12 @@ from crypto.encoding import Words, decode_words, encode_words
 from crypto.rng import Rng, uniform_words
 
 Blocks = NDArray[np.uint64]
+Octets = NDArray[np.uint8]
 
 BLOCK_BYTES = 16
 BLOCK_BITS = 128
 WORD_BITS = 64
+BYTE = 8
 
 SWAPS = (
     (32, 0x00000000FFFFFFFF),
@@ -87,3 +93,26 @@ def transpose_rows(rows: Words, scratch: Words, out: Blocks) -> None:
         np.left_shift(swap, shift, out=swap)
         np.bitwise_xor(low, swap, out=low)
     np.copyto(out.reshape(width, WORD_BITS, 2), rows.reshape(2, WORD_BITS, width).transpose(2, 1, 0))
+
+
+def tables_of(rows: Words) -> Words:
+    """All sums of every eight rows: uint64, shape (ceil(n / 8), 256, w), of rows of shape (n, w)."""
+    groups = -(-len(rows) // BYTE)
+    padded = np.zeros((groups, BYTE, rows.shape[1]), dtype=np.uint64)
+    padded.reshape(-1, rows.shape[1])[: len(rows)] = rows
+    tables = np.zeros((groups, 1 << BYTE, rows.shape[1]), dtype=np.uint64)
+    for i in range(BYTE):
+        np.bitwise_xor(tables[:, : 1 << i], padded[:, i, np.newaxis], out=tables[:, 1 << i : 2 << i])
+    return tables
+
+
+def add_products(sums: Words, tables: Words, vectors: Octets) -> None:
+    """Add to every row of ``sums`` the product of a vector with the matrix of ``tables``, in place.
+
+    sums:     uint64, shape (n, w).
+    vectors:  uint8, shape (n, groups): bit i of byte g selects row 8 g + i.
+    """
+    looked_up = np.empty_like(sums)
+    for table, octets in zip(tables, vectors.T, strict=True):
+        np.take(table, octets, axis=0, out=looked_up, mode="clip")
+        np.bitwise_xor(sums, looked_up, out=sums)

@@ -27,10 +27,10 @@ from crypto.encoding import (
 )
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.oprf import TAG_WORDS, Tags, oprf_receive, oprf_send
+from crypto.pieces import slices
 from crypto.ring import Positions, Ring, around
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
-from crypto.slices import slices
 
 MIN_PARTIES = 2
 MAX_SET = 2**32 - 1

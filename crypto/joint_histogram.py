@@ -47,11 +47,10 @@ from crypto.ot.extension import (
     random_send,
     transfer_bytes,
 )
-from crypto.parameters import check, tell
+from crypto.pieces import slices
 from crypto.rng import SEED_BYTES, Prg, Rng
-from crypto.rounds import Rounds, receive, send
+from crypto.rounds import Rounds, check_parameters, receive, send, tell_parameters
 from crypto.shares import WIDTHS, Shares, decode_shares, dtype, encode_shares, width_for
-from crypto.slices import slices
 
 Labels = NDArray[np.integer[Any]]
 
@@ -156,7 +155,7 @@ def joint_histogram_send(
     own_labels = _checked_labels(labels, shape, shape.sender_labels, labels.ndim == _SEVERAL)
     _check_weights(weights, shape)
     ends = _group_ends(groups, shape)
-    yield from tell(sender.peer, _SHAPE, _parameters(shape, ends))
+    yield from tell_parameters(sender.peer, _SHAPE, _parameters(shape, ends))
     roots = Prg(rng.bytes(SEED_BYTES))
     share = _no_share(shape, ends)
     for batch in _batches(shape):
@@ -192,7 +191,7 @@ def joint_histogram_receive(
     share = _no_share(shape, ends)
     batches = _batches(shape)
     asked = yield from _ask(receiver, leaves, shape, next(batches, None))
-    yield from check(receiver.peer, _SHAPE, _parameters(shape, ends))
+    yield from check_parameters(receiver.peer, _SHAPE, _parameters(shape, ends))
     while asked is not None:
         # The sender has the next batch's transfers while we work on this one.
         ahead = yield from _ask(receiver, leaves, shape, next(batches, None))

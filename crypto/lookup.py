@@ -22,6 +22,7 @@ from crypto.blocks import WORD_BITS
 from crypto.encoding import Words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.ot.extension import OtReceiver, OtSender
+from crypto.pieces import slices
 from crypto.point_function import (
     MAX_BITS,
     MIN_BITS,
@@ -33,7 +34,6 @@ from crypto.point_function import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
-from crypto.slices import slices
 
 Places = NDArray[np.intp]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.byte_tables import Octets, add_products, tables_of
+from crypto.blocks import Octets, add_products, tables_of
 from crypto.encoding import Words
 
 DENSE = 40

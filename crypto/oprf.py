@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto import okvs
-from crypto.byte_tables import Octets, add_products, tables_of
+from crypto.blocks import Octets, add_products, tables_of
 from crypto.encoding import WORD, Words, octets_of
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.okvs import Keys
 from crypto.ot import code
 from crypto.ot.wide import setup_wide_receiver, setup_wide_sender
+from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
-from crypto.slices import slices
 
 Tags = NDArray[np.uint64]
 

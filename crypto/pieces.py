@@ -1,7 +1,8 @@
-"""Circuits cut for garbling: blocks of gates that fit the working memory, pieces whose table is one message.
+"""Counts cut into slices; circuits cut for garbling: blocks of gates that fit the working memory, pieces whose table
+is one message.
 
-Both sides cut alike, from the circuit and the number of instances: the cut decides which tweak a gate has and where
-its table is.
+Both sides cut a circuit alike, from the circuit and the number of instances: the cut decides which tweak a gate has
+and where its table is.
 """
 
 from __future__ import annotations
@@ -72,5 +73,10 @@ def _blocks(circuit: Circuit, gates: int) -> Iterator[Group]:
         if group.kind is not Kind.AND or length <= gates:
             yield group
         else:
-            for start in range(0, length, gates):
-                yield group.part(start, min(start + gates, length))
+            for part in slices(length, gates):
+                yield group.part(part.start, part.stop)
+
+
+def slices(count: int, most: int) -> Iterator[slice]:
+    """Cut the numbers from 0 to below ``count`` into slices of ``most``, the last one of what is left; none for 0."""
+    return (slice(start, min(start + most, count)) for start in range(0, count, most))

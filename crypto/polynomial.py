@@ -28,9 +28,8 @@ from crypto.paillier import (
     receive_ciphertexts,
     send_ciphertexts,
 )
-from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
-from crypto.rounds import Rounds
+from crypto.rounds import Rounds, check_parameters, tell_parameters
 
 Polynomial = Sequence[int]
 """Integer coefficients, lowest degree first: degree + 1 of them."""
@@ -137,7 +136,7 @@ def _receive_values(
     peer: str, key: PrivateKey, points: Sequence[int], shape: PolynomialShape, bound: int, rng: Rng
 ) -> Rounds[list[int]]:
     """Send the encrypted powers, decrypt what comes back: plaintexts below ``bound``."""
-    yield from tell(peer, _SHAPE, astuple(shape))
+    yield from tell_parameters(peer, _SHAPE, astuple(shape))
     n = int(key.public.n)
     powers = (pow(point, i, n) for point in points for i in range(1, shape.degree + 1))
     ciphertexts = (key.encrypt(power, rng) for power in powers)
@@ -159,7 +158,7 @@ def _send_values(
 ) -> Rounds[None]:
     """Send the encryption of each polynomial's value plus its addend, under fresh randomness."""
     check_owner(key, peer)
-    yield from check(peer, _SHAPE, astuple(shape))
+    yield from check_parameters(peer, _SHAPE, astuple(shape))
     # The constant terms need no ciphertext: they join the addends, reduced like every plaintext.
     sums = [
         key.encrypt(int((polynomial[0] + addend) % key.n), rng)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from crypto.curve import POINT_BYTES, Scalar, draw_scalar, exponentiate, hash_to_curve, is_on_curve
 from crypto.encoding import decode_integer, encode_integer, expect_length
 from crypto.errors import RemoteProtocolError
+from crypto.pieces import slices
 from crypto.rng import Rng, uniform_permutation
 from crypto.rounds import Inbox, Round, Rounds
-from crypto.slices import slices
 
 Positions = NDArray[np.int64]
 

@@ -32,9 +32,8 @@ from crypto.paillier import (
     receive_ciphertexts,
     send_ciphertexts,
 )
-from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
-from crypto.rounds import Rounds
+from crypto.rounds import Rounds, check_parameters, tell_parameters
 
 _MODULUS_BITS = 64
 _SHAPE, _VECTORS, _MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
@@ -115,7 +114,7 @@ def scalar_product_holder(
     decrypts to what no masker can have sent, and at the masker if the shapes differ.
     """
     layout = _prepare(key.public, vectors, shape, shape.holder_bits)
-    yield from tell(peer, _SHAPE, astuple(shape))
+    yield from tell_parameters(peer, _SHAPE, astuple(shape))
     plaintexts = (plaintext for row in vectors for plaintext in _pack(row.tolist(), layout))
     yield from send_ciphertexts(key.public, peer, _VECTORS, (key.encrypt(m, rng) for m in plaintexts))
     shares: list[int] = []
@@ -135,7 +134,7 @@ def scalar_product_masker(
     """
     check_owner(key, peer)
     layout = _prepare(key, vectors, shape, shape.masker_bits)
-    yield from check(peer, _SHAPE, astuple(shape))
+    yield from check_parameters(peer, _SHAPE, astuple(shape))
     products = [_Buckets(layout, row.tolist(), key.n_squared) for row in vectors]
     places = ((product, i) for product in products for i in range(_per_vector(shape, layout)))
     for size in pieces(shape.count * _per_vector(shape, layout)):

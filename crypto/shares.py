@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError
+from crypto.pieces import slices
 from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Round, Rounds, send
-from crypto.slices import slices
 
 Shares: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Bits: TypeAlias = NDArray[np.bool_]

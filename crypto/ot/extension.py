@@ -40,9 +40,9 @@ from crypto.hashing import BlockHash, derive_key
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
 from crypto.ot.columns import ColumnWork, stream_of
+from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
-from crypto.slices import slices
 
 CHUNK = 1 << 16
 """Transfers of one message at most; a multiple of 64."""

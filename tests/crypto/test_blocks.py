@@ -1,4 +1,4 @@
-"""Blocks: packing and the bit transpose against plain Python."""
+"""Blocks: packing and the bit transpose against plain Python; products with bit matrices, against sums row by row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto import blocks
+from crypto.blocks import add_products, tables_of
 from crypto.errors import RemoteProtocolError
 from tests.support.rng import SeededRng
 
@@ -44,3 +45,20 @@ def test_blocks_travel_unchanged() -> None:
     assert np.array_equal(blocks.decode_blocks(payload, 5, "p", "s"), some)
     with pytest.raises(RemoteProtocolError):
         blocks.decode_blocks(payload[:-1], 5, "p", "s")
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (8, 2), (13, 3), (40, 8), (76, 8)])
+def test_products_are_sums_of_the_selected_rows(rows: int, width: int) -> None:
+    rng = SeededRng((rows, width))
+    matrix = np.frombuffer(rng.bytes(8 * rows * width), dtype="<u8").reshape(rows, width)
+    octets = -(-rows // 8)
+    vectors = np.frombuffer(rng.bytes(20 * octets), dtype=np.uint8).reshape(20, octets)
+    tables = tables_of(matrix)
+    assert tables.shape == (octets, 256, width)
+    sums = np.arange(20 * width, dtype=np.uint64).reshape(20, width)
+    expected = sums.copy()
+    for vector, total in zip(vectors, expected, strict=True):
+        for row, bit in zip(matrix, np.unpackbits(vector, bitorder="little")[:rows], strict=True):
+            total ^= row * np.uint64(bit)
+    add_products(sums, tables, vectors)
+    assert np.array_equal(sums, expected)

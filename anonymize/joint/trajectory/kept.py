@@ -18,9 +18,9 @@ from anonymize.trajectory.requirement import Bounds
 from crypto.circuit import Bits, Circuit
 from crypto.encoding import Words, decode_bits, encode_bits
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.pieces import slices
 from crypto.rounds import Rounds
 from crypto.shares import dtype, share_vector, width_for
-from crypto.slices import slices
 
 STEP = "sequences/kept"
 MOST_AT_ONCE = 1 << 19

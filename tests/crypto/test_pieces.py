@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crypto.slices import slices
+from crypto.pieces import slices
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 100])
