@@ -13,16 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from jobs.errors import PartyError, Problem, TransportError, problem_of
+from jobs.errors import PartyError, PolicyError, Problem, TransportError, problem_of
+from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.delivery import begin_account, write_account
-from party.door import let_in
 from party.net import control
 from party.net.control import Emit, Envelope
 from party.net.link import Duplex, RunKey
 from party.net.mesh import Dial, Mesh
-from party.net.turns import Turns
-from party.net.waiting import in_thread, stopped
+from party.net.waiting import Turns, in_thread, stopped
 from party.owner.accounts import FAILED
 from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
@@ -242,3 +241,26 @@ def _failed_job(session: Session | None) -> FailedJob | None:
         return None
     task = session.task
     return FailedJob(task.job.name, task.digest.hex(), session.key.run.hex(), session.coordinator)
+
+
+async def let_in(caller: str, before: PartyConfig, refresh: Refresh | None) -> PartyConfig:
+    """Return the configuration that is in force for this caller's job; ``before`` was in force until now.
+
+    Called before a byte of the job is read: a caller who may start no jobs hears one sentence, the same whatever the
+    job would have been.
+
+    Raises PolicyError if the caller may start no jobs here; to whoever may, ConfigError if the files cannot be taken
+    over.
+    """
+    try:
+        config = await refresh() if refresh is not None else before
+    except PartyError:
+        _check_right(caller, before)
+        raise
+    _check_right(caller, config)
+    return config
+
+
+def _check_right(caller: str, config: PartyConfig) -> None:
+    for objection in coordinator_rule(caller).objections(config.policy):
+        raise PolicyError("policy-refused", objection, party=config.name, phase="admit")

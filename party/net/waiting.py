@@ -1,9 +1,12 @@
-"""Several coroutines at once, and none left behind when one of them ends early."""
+"""Several coroutines at once, and none left behind when one of them ends early; long work that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -47,3 +50,40 @@ async def stopped(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Turns:
+    """Pieces of work in the order they came, in a thread of their own that the first one starts.
+
+    The threads that asyncio shares out load tables, sign and read bundles: work of minutes would keep them from it.
+    This thread does not keep a process that ends from ending.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._waiting: SimpleQueue[tuple[Callable[[], None], Future[None]]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def take(self, work: Callable[[], None]) -> None:
+        """Return when the work is done, after all that came before. Raises what it raises.
+
+        If we are stopped before its turn, it is not begun; if meanwhile, it goes on as long as the process lives.
+        """
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        done: Future[None] = Future()
+        self._waiting.put((work, done))
+        await asyncio.wrap_future(done)
+
+    def _work(self) -> None:
+        while True:
+            work, done = self._waiting.get()
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001  told to whoever waits for it
+                done.set_exception(error)
+            else:
+                done.set_result(None)
