@@ -1,4 +1,7 @@
-"""Goal general: Σ |T[qid_v]|² over the leaf partitions that hold v ([T] Eq. 3.4). Scores move with the partitions."""
+"""Goal general: Σ |T[qid_v]|² over the leaf partitions that hold v ([T] Eq. 3.4), and |T[v]| (the baseline of [CLU]).
+
+Scores move with the partitions.
+"""
 
 from __future__ import annotations
 
@@ -111,3 +114,10 @@ class GroupSizes:
         of_partition = sign * table.sizes()[partitions] ** self._power
         for sums, nodes in zip(self._sums, table.nodes, strict=True):
             np.add.at(sums, nodes[partitions], of_partition)
+
+
+@dataclass(frozen=True)
+class Records(Groups):
+    """All candidates, those with most records first: the sizes of their leaf partitions, added up as they are."""
+
+    power: ClassVar[int] = 1

@@ -225,7 +225,7 @@ SCORES: Mapping[str, tuple[str, str]] = {
     "infogain": ("anonymize.scores.infogain", "InfoGain"),
     "tdr": ("anonymize.scores.tdr", "Tdr"),
     "groups": ("anonymize.scores.groups", "Groups"),
-    "records": ("anonymize.scores.records", "Records"),
+    "records": ("anonymize.scores.groups", "Records"),
 }
 """By the name that a job says the module and the class of a score: it is imported for a job that asks for it."""
 

@@ -14,7 +14,7 @@ from anonymize.candidates import Prospects, marked, prospects
 from anonymize.cut import Candidate, Cut, child_counts, child_of_leaf, top
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.scores.added import JointAdded
-from anonymize.joint.lkc.scores.records import JointRecords
+from anonymize.joint.lkc.scores.groups import JointRecords
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.lkc.validity import Validity

@@ -1,4 +1,4 @@
-"""Σ |T[qid_v]|² in joint runs: public, so circuits see only whether an interval can be split, and where."""
+"""Σ |T[qid_v]|² and |T[v]| in joint runs are public: circuits see only if an interval can be split, and where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anonymize.joint.lkc.scores.score import (
     lifted,
     open_unless,
 )
-from anonymize.scores.groups import Groups, GroupSizes
+from anonymize.scores.groups import Groups, GroupSizes, Records
 from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
 from crypto.rounds import Rounds
@@ -139,3 +139,8 @@ class JudgedGroupPool(Contested, GroupPool):
         if fixed:
             outputs = yield from lifted(engine, self._widths.index, len(fixed))
             self._keep(fixed, {name: carried(outputs, name) for name in ("valid", "index")})
+
+
+@dataclass(frozen=True)
+class JointRecords(JointGroups, Records):
+    """The score |T[v]| with the circuits of the other."""

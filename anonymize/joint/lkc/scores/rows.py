@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from anonymize.joint.lkc.scores.added import JointAdded
-from anonymize.joint.lkc.scores.groups import JointGroups
+from anonymize.joint.lkc.scores.groups import JointGroups, JointRecords
 from anonymize.joint.lkc.scores.infogain import JointInfoGain
-from anonymize.joint.lkc.scores.records import JointRecords
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.scores.names import By

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from anonymize.cut import child_counts
 from anonymize.errors import PrivacyError
-from anonymize.joint.lkc.scores.records import JointRecords
+from anonymize.joint.lkc.scores.groups import JointRecords
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
-from anonymize.scores.records import Records
+from anonymize.scores.groups import Records
 from tests.support import jobs, reference
 from tests.support.examples import examples
 from tests.support.horizontal import run_led, run_sealed, run_strict
