@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import RECORDS, Bools, Form, Measure, Tally
 from anonymize.criteria.size import LargeEnough
 from anonymize.joint.engine import Engine, low_bits
+from anonymize.joint.lkc.circuits import InCircuit
 from anonymize.joint.pair import Pair
-from anonymize.joint.trajectory.circuits import kept_circuit
 from anonymize.table import Ints
 from anonymize.tds import Observer
 from anonymize.trajectory.requirement import Bounds
-from crypto.circuit import Bits, Circuit
+from crypto.builder import Builder
+from crypto.circuit import Bits, Circuit, Held, To
+from crypto.circuits.arithmetic import all_of
 from crypto.encoding import Words, decode_bits, encode_bits
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.pieces import slices
@@ -136,3 +139,21 @@ def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
     kept = outputs["kept"]
     assert isinstance(kept, np.ndarray)
     return kept.reshape(-1).astype(np.uint8)
+
+
+@lru_cache(maxsize=16)
+def kept_circuit(excess_width: int, difference_width: int, n_differences: int) -> Circuit:
+    """Open to both whether none of a sequence's numbers is below 0: a sign bit of each, and their conjunction.
+
+    excess:      n − K. difference: p·n − q·n_s, one for each bound. Both in two's complement, shared.
+
+    AND gates: one less than the bits that go in. Adding up two shares takes one less than they have bits, and so does
+    joining the signs.
+    """
+    b = Builder(f"kept/{excess_width}/{difference_width}/{n_differences}")
+    words = b.input("excess", Held.ADDITIVE_SHARED, excess_width)
+    if n_differences:
+        words += b.input("difference", Held.ADDITIVE_SHARED, difference_width, n_differences)
+    on = InCircuit(b)
+    b.output("kept", To.BOTH, [[all_of(b, [on.not_negative(word) for word in words])]])
+    return b.build()
