@@ -3,7 +3,7 @@
 1. *Leaves.* Every column by leaf, without the class. From these noisy counts follow the bins of every column and a
    noisy number of rows; with `edges: auto` from that number, how many pairs of columns are measured.
 2. *Bins.* Every column by bin and class; with the more of ε, the fewer pairs there are to measure.
-3. *Choice.* A forest of pairs that differ most from what steps 1 and 2 expect (:mod:`anonymize.synthetic.choice`).
+3. *Choice.* A forest of pairs that differ most from what steps 1 and 2 expect (:mod:`anonymize.synthetic.single`).
 4. *Pairs.* Two columns by bin and class.
 
 Each table costs its rate, as every record is in one cell of it; the rates of a step's tables add up to its share of
@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from anonymize.dp.accounting import Accountant
-from anonymize.synthetic.bins import bins_of
-from anonymize.synthetic.expected import class_totals, expected, margin, penalty
+from anonymize.synthetic.bins import bins_of, class_totals, expected, margin, penalty
 from anonymize.synthetic.holder import Holder, Question
 from anonymize.synthetic.marginals import Marginal, leaf_marginals, pairs_of
 from anonymize.synthetic.opened import Measured, Opened

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,11 +18,12 @@ import numpy as np
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import noisy_scores, revealed, tag_bits
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
-from anonymize.joint.synthetic.circuits import distance_circuit
 from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, closing_none
 from anonymize.table import Ints
-from crypto.circuit import Held
+from crypto.builder import Builder
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import total_of_absolutes
 from crypto.circuits.constants import NoisePlan
 from crypto.encoding import Words, as_words
 from crypto.rounds import Rounds
@@ -183,3 +185,15 @@ class Tournament:
             for name, words in self._pool.items()
         }
         return places
+
+
+@lru_cache(maxsize=64)
+def distance_circuit(n_cells: int, width: int, score_width: int) -> Circuit:
+    """Σ |x| of shared differences, two's complement: 2·width gates a cell, half to recombine and half to add up.
+
+    score_width:  of the sum, which must not exceed it.
+    """
+    b = Builder(f"distance/{n_cells}/{width}/{score_width}")
+    differences = b.input("difference", Held.ADDITIVE_SHARED, width, n_cells)
+    b.output("score", To.CARRIED, [total_of_absolutes(b, differences, score_width)])
+    return b.build()

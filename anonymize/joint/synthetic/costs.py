@@ -15,8 +15,7 @@ import numpy as np
 
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import Plans, tag_bits
-from anonymize.joint.synthetic.choice import BLOCK, Contest, n_blocks
-from anonymize.joint.synthetic.circuits import distance_circuit
+from anonymize.joint.synthetic.choice import BLOCK, Contest, distance_circuit, n_blocks
 from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Axis, Marginal

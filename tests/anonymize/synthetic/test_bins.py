@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.synthetic.bins import bins_of
-from anonymize.synthetic.expected import class_totals, expected, margin, penalty
+from anonymize.synthetic.bins import bins_of, class_totals, expected, margin, penalty
 from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.synthetic.requirement import Design
 from anonymize.table import QidColumn

@@ -14,8 +14,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from anonymize.synthetic.choice import choose_forest
 from anonymize.synthetic.marginals import Axis, Marginal, closing_none, is_forest, pairs_of, score
+from anonymize.synthetic.single import choose_forest
 from anonymize.table import CodedTable, Schema
 from tests.support.coins import ScriptedNoise
 from tests.support.dp_tables import (

@@ -13,8 +13,7 @@ import pytest
 from anonymize.joint.dp import circuits
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.synthetic import choice
-from anonymize.joint.synthetic.choice import BLOCK, Contest, Tournament, n_blocks
-from anonymize.joint.synthetic.circuits import distance_circuit
+from anonymize.joint.synthetic.choice import BLOCK, Contest, Tournament, distance_circuit, n_blocks
 from anonymize.synthetic.marginals import score
 from anonymize.tds import Observer
 from crypto.circuit import Held, Region, evaluate
