@@ -14,7 +14,6 @@ from anonymize.lkc.exposure import measure_exposure
 from anonymize.release import Release
 from jobs.lkc import costs, files, mixed, parts, protection, run
 from jobs.lkc.blocks import counted_apart
-from jobs.lkc.kd import costs as kd_costs
 from jobs.lkc.kd import run as kd_run
 from jobs.lkc.verify import protected_bounds, told_apart
 from jobs.release.report import joint_fields
@@ -97,7 +96,7 @@ MODES: tuple[Mode, ...] = (
         shared=True,
         check=_check_blocks_and_grids,
         words=protection.of_sealed_sums,
-        costs=costs.of_groups,
+        costs=costs.of_tests,
     ),
     _horizontal(
         "leader",
@@ -128,7 +127,7 @@ MODES: tuple[Mode, ...] = (
         shared=True,
         check=_check_blocks,
         words=protection.of_sealed_groups,
-        costs=kd_costs.of_cuts,
+        costs=costs.of_tests,
     ),
     _vertical(
         "sealed",

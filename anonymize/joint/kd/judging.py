@@ -29,8 +29,6 @@ from crypto.two_party import CarriedWords, expect_outcome
 
 _WIDTH_STEP, _ZEROS_STEP = 4, 2
 """Numbers of about as many bits go through one circuit."""
-_CHOSEN_GATES = 4
-"""About so many a candidate takes for being the first that is valid."""
 
 
 @dataclass(frozen=True)
@@ -107,27 +105,6 @@ class SideTests:
         """Width of shares in which counts and forms of groups of so many records fit, at most."""
         widest = max(self._zeros.bits(n_records), *(alike.width(n_records) for alike in self._valued))
         return width_for((1 << widest) - 1)
-
-    def of_cut(self, n_records: int) -> tuple[int, int]:
-        """AND gates, and bits that the evaluator brings, at most, for one cut of a group of so many records of which
-        everything is at stake; without what fills up conjunctions.
-        """
-        gates, bits = _CHOSEN_GATES, 0
-        for own in self._valued:
-            width = own.width(n_records)
-            for criterion in own.criteria:
-                for forms in criterion.cases:
-                    gates += own.circuit(width, len(forms)).and_gates + 1
-                    bits += 2 * len(forms) * width
-        width = _rounded(self._zeros.bits(n_records), _ZEROS_STEP)
-        for _ in self._zeros.forms:
-            gates += circuits.ends_circuit(width).and_gates
-            bits += 2 * width
-        for (rule, n_values), criteria in alike(self._zeros.criteria).items():
-            n_tests = sum(len(criterion.cases) for criterion in criteria)
-            n_circuits = -(-n_tests // circuits.TESTS_AT_ONCE)
-            gates += n_circuits * (circuits.zeros_circuit(rule, n_values).and_gates + 1)
-        return gates, bits
 
     def first(self, engine: Engine, front: Front, left: Words, groups: OpenGroups) -> Rounds[Words]:
         """Open the number of the first valid candidate of every group, from 1, or 0: shape (n_groups,).

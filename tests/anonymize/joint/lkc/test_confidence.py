@@ -16,9 +16,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.cut import Candidate
-from anonymize.joint.conjunction import CONJUNCTION
 from anonymize.joint.engine import Engine
-from anonymize.joint.lkc.check_costs import costs_of
 from anonymize.joint.lkc.common_records import CommonRecords
 from anonymize.joint.lkc.confidence import (
     CheckPlan,
@@ -287,27 +285,6 @@ class Gates(Observer):
 
     def gates(self, count: int) -> None:
         self.total += count
-
-
-@pytest.mark.parametrize("least", [None, 2, 3])
-@pytest.mark.parametrize("n_children", [2, 3])
-def test_costs_are_known_before(least: int | None, n_children: int) -> None:
-    """Gates but for those that fill up the last conjunctions; bytes but for what batches add."""
-    rng = np.random.default_rng(0)
-    c, held, n = [Fraction(3, 4)] * 2, (0, 1), 3000
-    asked = ruled_list([held], c, (), least)
-    sensitive = [rng.integers(0, 3, n) for _ in c]
-    plan = plan_of(c, [n // 20] * 20, [list(range(20))], n_children=n_children)
-    entries, gates = asked.entries(schema_with(2)), Gates()
-    own = replace(plan, entries=entries)
-    protected = Protected.of(asked, schema_with(2), held)
-    costs = costs_of(protected, n, n_children)
-    _, transcript = run_check(c, own, rng.integers(0, n_children, n), sensitive, [held], asked, gates)
-    assert costs.labels == 9
-    tests = costs.gates * plan.n_groups * n_children
-    sent = sum(len(m.payload) for m in transcript.messages)
-    assert 0 <= gates.total - tests <= 2 * CONJUNCTION
-    assert abs(costs.bytes_of(n, plan.n_groups, n_children) - sent) < sent / 100
 
 
 def refine_root(records: CommonRecords, column: int) -> None:
