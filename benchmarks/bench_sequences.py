@@ -41,7 +41,6 @@ from anonymize.trajectory.everywhere import (
 )
 from anonymize.trajectory.exclusion import exclusion
 from anonymize.trajectory.frequent import Itemset, maximal_frequent
-from anonymize.trajectory.gaps import gaps
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.metrics import frequent_loss, loss_of
 from anonymize.trajectory.paths import Paths, paths_of, without
@@ -52,7 +51,6 @@ from anonymize.verification.sequences import Claim, bound_of, examine
 from benchmarks.movements import Readings, city, crowd, diagnoses, metro, tracks
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, median_cpu_s, publish
-from crypto.rng import SystemRng
 from jointcut.launcher import command
 
 MILLION = 1_000_000
@@ -178,7 +176,6 @@ def memory_rows() -> list[Row]:
             "local": (case.local, None, tested),
             "verify": (lambda left=left, case=case: examine(left, case.claim), None, ""),
             "exclusion": (lambda left=left, case=case: _excluded(case, left), None, ""),
-            "gaps": (lambda left=left, case=case: _gaps(case, left), None, "600 sampled"),
         }
         for what, (work, target, said) in works.items():
             rows.append(Row(f"{name}: {what}", median_cpu_s(work), "CPU s", target, anchor=said))
@@ -187,10 +184,6 @@ def memory_rows() -> list[Row]:
 
 def _excluded(case: Case, left: Paths) -> object:
     return exclusion(case.paths, left, left, case.vocabulary, case.bounds)
-
-
-def _gaps(case: Case, left: Paths) -> object:
-    return gaps(case.paths, left, left, case.vocabulary, SystemRng())
 
 
 def job_of(case: Case, **rest: Any) -> dict[str, Any]:
@@ -295,13 +288,6 @@ def _loss(case: Case, way: str, found: Suppressed) -> Row:
         )
     if way == "local":
         said.append(f"{len(found.sweeps)} sweeps")
-        guessed = gaps(before, found.paths, found.paths, case.vocabulary, SystemRng())
-        if guessed.sampled:
-            shares = (
-                f"{each.likely / guessed.sampled:.1%}, {each.sure / guessed.sampled:.1%}"
-                for each in (guessed.neighbours, guessed.timed)
-            )
-            said.append("guessed (> 1/2, > 9/10) " + ", with the time ".join(shares))
     return Row(
         f"{case.name}: {way}", 100 * loss.lost / loss.instances, "% of readings", anchor="; ".join(said)
     )

@@ -12,14 +12,12 @@ from anonymize.table import Ints
 from anonymize.tds import Observer
 from anonymize.trajectory.everywhere import suppress_everywhere
 from anonymize.trajectory.exclusion import Exclusion, Untested, exclusion, exclusion_or_untested
-from anonymize.trajectory.gaps import gaps
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.metrics import FrequentLoss, frequent_loss, loss_of
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.repair import repaired
 from anonymize.trajectory.requirement import Bounds, bounds_of
 from anonymize.trajectory.sweep import Suppressed, local_alone
-from crypto.rng import SystemRng
 from jobs.data.counted import counted
 from jobs.data.sources import Source
 from jobs.options import Noted, Options
@@ -32,7 +30,6 @@ from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import (
     exclusion_fields,
-    gaps_fields,
     loss_fields,
     n_maximal_frequent,
     suppressed_fields,
@@ -164,11 +161,9 @@ def _worth(tracks: Tracks, made: Anonymized, frequent: FrequentLoss | None) -> d
     """What a report says of the raw records, and of the way to what is left of them."""
     raw, left = made.raw, made.left
     loss = loss_of(raw, left)
-    guessed = gaps(raw, left, left, tracks.vocabulary, SystemRng())
     return {
         **suppressed_fields(made.suppressed),
         "lost": loss_fields(loss),
         "frequent": None if frequent is None else asdict(frequent),
         "exclusion": exclusion_fields(made.exclusion, tracks.vocabulary.timed, made.turns, made.emptied),
-        "gaps": gaps_fields(guessed),
     }

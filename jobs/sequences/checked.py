@@ -93,7 +93,7 @@ def stated(task: Task) -> tuple[str, ...]:
     return ("sweeps",) if task.job.roster else _OF_ONE_HOLDER
 
 
-_OF_ONE_HOLDER = ("sweeps", "items_suppressed", "lost", "frequent", "exclusion", "gaps", "data")
+_OF_ONE_HOLDER = ("sweeps", "items_suppressed", "lost", "frequent", "exclusion", "data")
 
 
 def _contradicted(

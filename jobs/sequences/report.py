@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anonymize.trajectory.exclusion import Exclusion, Untested
-from anonymize.trajectory.gaps import Gaps
 from anonymize.trajectory.metrics import Loss, frequent_or_none
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import Suppressed, Sweep
@@ -19,7 +18,7 @@ from jobs.release.report import asked_fields
 from jobs.sequences.asked import least_frequent, notes
 from jobs.sequences.reading import settings
 from jobs.sequences.verify import Verified, verified_fields
-from jobs.sequences.words import gaps_words, item_words, limits_words, verified_words
+from jobs.sequences.words import item_words, limits_words, verified_words
 from jobs.task import Shown, Task
 
 
@@ -86,17 +85,6 @@ def exclusion_fields(
     }
 
 
-def gaps_fields(gaps: Gaps) -> dict[str, Any]:
-    """How often what is missing was guessed, of a sample; for the holder of all records."""
-    return {
-        "sampled": gaps.sampled,
-        "different": gaps.different,
-        "likely": {"neighbours": gaps.neighbours.likely, "timed": gaps.timed.likely},
-        "sure": {"neighbours": gaps.neighbours.sure, "timed": gaps.timed.sure},
-        "meaning": gaps_words(gaps),
-    }
-
-
 def shown_fields(report: Mapping[str, Any]) -> Shown:
     """What the console shows: how much is left, what a single holder's table lost, settings without effect."""
     records, instances, items = report["records"], report["instances"], report["items"]
@@ -122,10 +110,9 @@ def _lost(report: Mapping[str, Any]) -> list[str]:
 
 
 def records_words(told: Mapping[str, Any], items: str) -> list[str]:
-    """What became of a holder's records, who may be found by exclusion, and what of gaps can be guessed; for the
-    holder.
+    """Say what became of a holder's records, and who may be found by exclusion; for the holder.
 
-    told:  `lost`, `exclusion`, `empty_paths` and `gaps` of these records. items: what an item is, many.
+    told:  `lost`, `exclusion` and `empty_paths` of these records. items: what an item is, many.
     """
     lost = told["lost"]
     suppressed = (
@@ -133,7 +120,7 @@ def records_words(told: Mapping[str, Any], items: str) -> list[str]:
         f"{counted(lost['records'], 'record', 'records')}; "
         f"{counted(told['empty_paths'], 'record has', 'records have')} none left"
     )
-    return [suppressed, *_exclusion_lines(told["exclusion"]), told["gaps"]["meaning"]]
+    return [suppressed, *_exclusion_lines(told["exclusion"])]
 
 
 def _exclusion_lines(found: Mapping[str, Any]) -> list[str]:

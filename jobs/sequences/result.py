@@ -17,13 +17,11 @@ from anonymize.joint.trajectory.sealed import JointSequences
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS
 from anonymize.trajectory.exclusion import exclusion_or_untested
-from anonymize.trajectory.gaps import gaps
 from anonymize.trajectory.metrics import loss_of
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.requirement import Bounds, bounds_of
 from anonymize.trajectory.sweep import Sweep
 from crypto.mixing import Rows, in_order
-from crypto.rng import Rng
 from jobs.errors import PartyError
 from jobs.json_text import read_json
 from jobs.owner.charge import reveal_earlier
@@ -35,7 +33,7 @@ from jobs.sequences.asked import requirement
 from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import release_of_paths
-from jobs.sequences.report import exclusion_fields, gaps_fields, loss_fields, records_words, sweeps_fields
+from jobs.sequences.report import exclusion_fields, loss_fields, records_words, sweeps_fields
 from jobs.sequences.words import item_words
 from jobs.task import Task
 
@@ -51,17 +49,14 @@ class OwnRecords:
     left: Paths = field(repr=False)
     coding: RowCoding
     bounds: Bounds
-    rng: Rng = field(repr=False)
 
     def fields(self, table: Paths) -> dict[str, Any]:
         """What they lost, and what can be found out about them by who has the table."""
         found = exclusion_or_untested(self.raw, self.left, table, self.coding.vocabulary, self.bounds)
-        guessed = gaps(self.raw, self.left, table, self.coding.vocabulary, self.rng)
         return {
             "lost": loss_fields(loss_of(self.raw, self.left)),
             "empty_paths": self.left.n_empty,
             "exclusion": exclusion_fields(found, self.coding.vocabulary.timed, 0, 0),
-            "gaps": gaps_fields(guessed),
         }
 
 
@@ -123,10 +118,10 @@ def bounds_in(task: Task) -> Bounds:
     return bounds_of(requirement(task.job), task.schema)
 
 
-def result_of(task: Task, joint: JointSequences, raw: Paths, rng: Rng) -> SequencesResult:
+def result_of(task: Task, joint: JointSequences, raw: Paths) -> SequencesResult:
     """What a run comes to at a party. raw: its paths before."""
     coding = coding_of(task)
-    own = OwnRecords(raw, joint.own, coding, bounds_in(task), rng)
+    own = OwnRecords(raw, joint.own, coding, bounds_in(task))
     return SequencesResult(task, joint.rows, joint.table, joint.sweeps, own, **revealed(joint.ledger))
 
 

@@ -26,7 +26,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
         task.roster(me), table.paths, request, rng, mode=task.mode.name, observer=observer
     )
     require_verified(task, joint.table, task.schema)
-    return result_of(task, joint, table.paths, rng)
+    return result_of(task, joint, table.paths)
 
 
 def check_schema(task: Task) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from anonymize.trajectory.exclusion import excludes
-from anonymize.trajectory.gaps import Gaps
 from anonymize.trajectory.paths import Paths
 from jobs.data.counted import counted
 from jobs.file.job import Job
@@ -86,18 +85,6 @@ def _exclusion_words(task: Task, table: Paths) -> list[str]:
     return [
         f"{discards}; the holder tested, on the raw readings, that K and C hold among those that are left"
     ]
-
-
-def gaps_words(gaps: Gaps) -> str:
-    """How well a reader guesses what is missing."""
-    if gaps.sampled == 0:
-        return "nothing was suppressed, so there is no gap to guess"
-    return (
-        f"of {gaps.sampled} random draws from the suppressed items, {gaps.different} of them different, the records "
-        f"that are alike give {gaps.neighbours.likely} a probability above 1/2, and {gaps.neighbours.sure} above "
-        f"9/10; to who knows that something was there at that time {gaps.timed.likely} and {gaps.timed.sure}; a map "
-        "may tell more"
-    )
 
 
 def of_sealed_runs(task: Task, result: Any) -> Sentences:

@@ -103,7 +103,7 @@ def test_a_key_that_job_and_table_contradict_is_named(
 
 
 @pytest.mark.parametrize(
-    "key", ["sweeps", "items_suppressed", "lost", "frequent", "exclusion", "gaps", "data", "reveals"]
+    "key", ["sweeps", "items_suppressed", "lost", "frequent", "exclusion", "data", "reveals"]
 )
 def test_a_figure_that_is_missing_is_named(
     folders: Mapping[str, tuple[Task, Path]], tmp_path: Path, key: str
