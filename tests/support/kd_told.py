@@ -73,13 +73,13 @@ def told_of_blocks(
     """The same of any requirement, and where only blocks of columns are told: from the counts of each block.
 
     blocks:  by block axes of cells, 0 being the class; one of them all where they are linked. A front is as wide as
-             the tests allow that a side of a cut could break; of what is not told, all.
+             the tests allow that a side of a cut could break.
     """
     (entry,) = requirement.entries(schema)
     tallies = list(dict.fromkeys(t for t in tallies_of(entry.criteria) if t != RECORDS))
     # As they are opened: those of the same columns one after the other.
     by_columns = {t.columns: [u for u in tallies if u.columns == t.columns] for t in tallies}
-    told_of = [t for own in by_columns.values() for t in own if _block_of(t, blocks) is not None]
+    told_of = [t for own in by_columns.values() for t in own]
     axes = [axis.tolist() for axis in schema.axes(table.cell)]
 
     def held(t: Tally, row: int) -> bool:
@@ -98,10 +98,10 @@ def told_of_blocks(
         totals = dict(zip([*told_of, RECORDS], np.array(groups).T, strict=True))
         found = 0
         for criterion in entry.criteria:
-            if set(tallies_of([criterion])) <= totals.keys() and not isinstance(criterion, Size):
-                found += int(criterion.at_stake(totals, least_size(entry.criteria)).sum())
-            else:
+            if isinstance(criterion, Size):
                 found += len(groups) * len(criterion.cases)
+            else:
+                found += int(criterion.at_stake(totals, least_size(entry.criteria)).sum())
         return max(found, 1)
 
     def width(group: Ints) -> int:
