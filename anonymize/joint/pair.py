@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from anonymize.joint.engine import Engine
+from anonymize.joint.messages import checked_counts
 from anonymize.joint.roster import Roster
+from anonymize.table import Ints
 from anonymize.tds import Observer
 from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.lookup import LookUps
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
-from crypto.shares import ComputePair, ShareSession, setup_shares
+from crypto.shares import ComputePair, Shares, ShareSession, dtype, open_vector, setup_shares, share_vector
 from crypto.two_party import EvaluatorSession, GarblerSession, open_evaluator, open_garbler
 
 _DIGEST_BYTES = 16
@@ -49,7 +53,7 @@ class Pair:
         if self.engine is None:
             inbox = yield Round(step, {}, frozenset({leader, deputy}))
             if inbox[deputy] != _digest(inbox[leader]):
-                raise _differ(leader, deputy, step)
+                raise self._differ(step)
             return inbox[leader]
         if self.shares.contributors:
             told = payload if self.roster.leads else _digest(payload)
@@ -78,11 +82,10 @@ class Pair:
 
     def confirmed(self) -> Rounds[None]:
         """Outside the pair: compare what the deputy told ahead with what the leader says, if anything is open."""
-        leader, deputy = self.roster.leader, self.roster.deputy
         while self._heard:
             step, payload = self._heard.pop()
-            if (yield from receive(step, leader)) != _digest(payload):
-                raise _differ(leader, deputy, step)
+            if (yield from receive(step, self.roster.leader)) != _digest(payload):
+                raise self._differ(step)
 
     def hear_consent(self, step: str) -> Rounds[None]:
         """Have every party outside the pair consent to what the pair is about to open: by an empty message to both.
@@ -97,9 +100,27 @@ class Pair:
             for peer in contributors:
                 expect_length(inbox[peer], 0, peer, step)
 
+    def share_counts(self, own: Ints, totals: Ints | None, bits: int) -> Rounds[Shares | None]:
+        """Give the pair shares of everybody's counts; return ours at the pair, flat.
 
-def _differ(leader: str, deputy: str, step: str) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{leader} or {deputy}", step, "leader and deputy tell different things")
+        totals:  public row sums. The last column follows from them and is not shared.
+        """
+        told = own if totals is None else own[:, :-1]
+        return (yield from share_vector(self.shares, told.reshape(-1).astype(dtype(bits))))
+
+    def open_counts(self, share: Shares | None, own: Ints, totals: Ints | None, bits: int) -> Rounds[Ints]:
+        """Open to all what :meth:`share_counts` shared: int64, shape as ``own``.
+
+        Raises RemoteProtocolError, naming all others, for counts that contradict ours or the row sums.
+        """
+        told = own if totals is None else own[:, :-1]
+        total = yield from open_vector(self.shares, told.size, bits, share)
+        assert total is not None
+        opened = total.astype(np.int64).reshape(told.shape)
+        return checked_counts(opened, own, totals, self.roster.suspects, "shares/open")
+
+    def _differ(self, step: str) -> RemoteProtocolError:
+        return RemoteProtocolError(self.roster.judges, step, "leader and deputy tell different things")
 
 
 def _digest(payload: bytes) -> bytes:

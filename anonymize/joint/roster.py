@@ -26,6 +26,11 @@ class Roster:
         return tuple(party for party in self.parties if party != self.me)
 
     @property
+    def judges(self) -> str:
+        """Name leader and deputy, where the pair has judged wrongly, or tells different things."""
+        return f"{self.leader} or {self.deputy}"
+
+    @property
     def suspects(self) -> str:
         """Whom to name where the sum of what all others sent is impossible: with three or more, each of them."""
         return " or ".join(self.others)

@@ -15,12 +15,11 @@ from anonymize.blocks import CountedBlock, Entries, linked_cells
 from anonymize.criteria.criterion import RECORDS, Measure, Tally
 from anonymize.criteria.views import views_of
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.messages import checked_counts
 from anonymize.joint.pair import Pair
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema, tally
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
+from crypto.shares import Shares, dtype, open_vector, width_for
 
 _BITS = width_for(MAX_RECORDS)
 _WORD = dtype(_BITS)
@@ -82,13 +81,10 @@ def open_cells(
         span //= radix
         part = (table.cells - start[run]) // span
         own = tally(run * radix + part, table.weights, len(groups) * radix).reshape(-1, radix)
-        share = yield from share_vector(pair.shares, own[:, :-1].reshape(-1).astype(_WORD))
+        share = yield from pair.share_counts(own, total, _BITS)
         if span == 1:
             yield from _require_judged(pair, schema, (groups, start, total), share, counts, ledger)
-        opened = yield from open_vector(pair.shares, own[:, :-1].size, _BITS, share)
-        assert opened is not None
-        told = opened.astype(np.int64).reshape(len(groups), radix - 1)
-        found = checked_counts(told, own, total, suspects, "shares/open")
+        found = yield from pair.open_counts(share, own, total, _BITS)
         ledger.reveal("group_cells", found[:, :-1], "all")
         parent, child = np.nonzero(found)
         number = np.full(found.shape, -1, dtype=np.int64)

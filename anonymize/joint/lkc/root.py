@@ -9,14 +9,14 @@ import numpy as np
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.sealed import RootTests
-from anonymize.joint.messages import checked_counts, decode_bit, encode_bit
+from anonymize.joint.messages import decode_bit, encode_bit
 from anonymize.joint.pair import Pair
 from anonymize.lkc.requirement import Entry, check_root_of_cells, check_sizes, given
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from crypto.encoding import as_words
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from crypto.shares import dtype, open_vector, share_vector, width_for
+from crypto.shares import share_vector, width_for
 
 _CELL_BITS = width_for(MAX_RECORDS)
 
@@ -75,10 +75,8 @@ def check_root(
 
 def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:
     """The second half of :func:`open_root`: everybody's counts; own: ours, int64, shape (n_counts,)."""
-    share = yield from share_vector(pair.shares, own.astype(dtype(_CELL_BITS)))
-    total = yield from open_vector(pair.shares, len(own), _CELL_BITS, share)
-    assert total is not None
-    counts = checked_counts(total.astype(np.int64), own, None, pair.roster.suspects, "shares/open")
+    share = yield from pair.share_counts(own, None, _CELL_BITS)
+    counts = yield from pair.open_counts(share, own, None, _CELL_BITS)
     return ledger.reveal("root_counts", counts, "all")
 
 
@@ -92,6 +90,7 @@ def opened_root(
     now = given(entries, schema, counts)
     check_sizes(now, int(counts.sum()))
     if check_root_of_cells(schema, now, counts) is not None:
-        judges = f"{pair.roster.leader} or {pair.roster.deputy}"
-        raise RemoteProtocolError(judges, step, "counts were opened that do not meet the requirement")
+        raise RemoteProtocolError(
+            pair.roster.judges, step, "counts were opened that do not meet the requirement"
+        )
     return now

@@ -229,7 +229,7 @@ class SealedReferee:
 
     @property
     def judges(self) -> str:
-        return " or ".join((self._roster.leader, self._roster.deputy))
+        return self._roster.judges
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
         own = [self._pool.own_part(profiled) for profiled in nodes]

@@ -124,8 +124,9 @@ def _of_batch(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -
     payload = yield from pair.tell(STEP, told)
     kept: Bools = decode_bits(payload, len(words), roster.leader, STEP) == 1
     if not asked.forms and (counts[0, ~kept] >= asked.least).any():
-        judges = f"{roster.leader} or {roster.deputy}"
-        raise RemoteProtocolError(judges, STEP, "fewer than K records have what K records of ours have")
+        raise RemoteProtocolError(
+            pair.roster.judges, STEP, "fewer than K records have what K records of ours have"
+        )
     return kept
 
 
