@@ -754,7 +754,7 @@ MUTANTS = (
     Mutant(
         "charged-after-the-shares",
         "release_horizontally",
-        "observer.opening()  #",
+        "party.observer.opening()  #",
         "pass  #",
         _LEDGER,
     ),
@@ -1482,7 +1482,7 @@ MUTANTS = (
     Mutant(
         "sequences-without-end",
         "_Party._answer",
-        "if self.ledger.iteration > MOST_SWEEPS:",
+        "if self._ledger.iteration > MOST_SWEEPS:",
         "if False:",
         _JOINT_SEQUENCES,
     ),

@@ -29,7 +29,7 @@ from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores,
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.messages import decode_candidate, encode_candidate, opened_candidate
-from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.party import Party, begin
 from anonymize.joint.roster import Roster
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -78,37 +78,28 @@ def release_horizontally(
         raise SchemaError(
             "job-invalid", "horizontal DP jobs have utility max: infogain would need every score in a circuit"
         )
-    observer = observer or Observer()
-    observer.phase("setup")
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    reveals, plans = RevealLedger(mode), request.plans()
-    holder = HorizontalHolder(pair, table, request, plans, exact_noise(rng), reveals, observer)
-    observer.opening()  # outside the pair, sharing is the last act before the pair opens something
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    plans = request.plans()
+    holder = HorizontalHolder(party, table, request, plans, exact_noise(rng))
+    party.observer.opening()  # outside the pair, sharing is the last act before the pair opens something
     yield from holder.share()
-    return (yield from run_diffgen(request, holder, reveals, plans, observer))
+    return (yield from run_diffgen(request, holder, party.ledger, plans, party.observer))
 
 
 class HorizontalHolder:
     """One party, as a :class:`anonymize.dp.diffgen.Holder`."""
 
     def __init__(
-        self,
-        pair: Pair,
-        table: CodedTable,
-        request: DpRequest,
-        plans: Plans,
-        noise: Noise,
-        reveals: RevealLedger,
-        observer: Observer,
+        self, party: Party, table: CodedTable, request: DpRequest, plans: Plans, noise: Noise
     ) -> None:
-        self._pair = pair
+        self._pair = pair = party.pair
         self._table = table
         self._request = request
         self._schema = request.schema
         self._plans = plans
         self._noise = noise
-        self._reveals = reveals
-        self._observer = observer
+        self._reveals = party.ledger
+        self._observer = party.observer
         most_records = request.requirement.max_rows * len(pair.roster.parties)
         self._width = most_records.bit_length()
         self._share_bits = width_for(most_records)

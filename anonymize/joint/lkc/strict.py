@@ -31,7 +31,7 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
 from anonymize.joint.lkc.sealed import GroupTests, SealedReferee
 from anonymize.joint.lkc.selection import Options, Selector
-from anonymize.joint.pair import open_pair
+from anonymize.joint.party import begin
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import criteria_of
@@ -88,11 +88,9 @@ def anonymize_strict(
     LocalProtocolError for a roster without two different parties as the pair.
     """
     check_strict(request)
-    observer = observer or Observer()
-    observer.phase("setup")
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = StrictReferee(pair, request, observer, RevealLedger(mode), table.schema)
-    return (yield from anonymize_horizontally(table, request, referee, observer))
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    referee = StrictReferee(party.pair, request, party.observer, party.ledger, table.schema)
+    return (yield from anonymize_horizontally(table, request, referee, party.observer))
 
 
 def check_strict(request: Request) -> None:

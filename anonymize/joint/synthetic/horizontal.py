@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.pair import Pair
+from anonymize.joint.party import begin
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Marginal
@@ -48,11 +49,9 @@ def synthesize_horizontally(
     the pair.
     """
     request.check(table.n_records)
-    observer = observer or Observer()
-    observer.phase("setup")
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    shared = SharedRows(pair, table, request.requirement.max_rows)
-    return (yield from run_synthesis(request, shared, RevealLedger(mode), observer))
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    shared = SharedRows(party.pair, table, request.requirement.max_rows)
+    return (yield from run_synthesis(request, shared, party.ledger, party.observer))
 
 
 class SharedRows:

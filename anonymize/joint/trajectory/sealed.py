@@ -18,7 +18,7 @@ from anonymize.criteria.criterion import Bools
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import MIX, RevealLedger
 from anonymize.joint.lkc.root import open_root
-from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.party import Party, begin
 from anonymize.joint.roster import Roster
 from anonymize.joint.trajectory.kept import Thresholds, kept_sequences, thresholds
 from anonymize.joint.trajectory.rows import RowCoding
@@ -98,26 +98,22 @@ def suppress_sealed(
     malformed message, or a table that is not what was answered; and what the observer raises where it is told how
     many of our records have each sequence that is about to be published, before any of ours leaves.
     """
-    observer = observer or Observer()
-    observer.phase("setup")
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    party = _Party(pair, request, RevealLedger(mode), observer)
-    yield from party.start(paths)
-    left = yield from party.suppress(paths)
-    rows = yield from party.mixed(left.paths, rng)
-    return JointSequences(rows, party.checked(rows), left.sweeps, party.ledger, left.paths)
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    holder = _Party(party, request)
+    yield from holder.start(paths)
+    left = yield from holder.suppress(paths)
+    rows = yield from holder.mixed(left.paths, rng)
+    return JointSequences(rows, holder.checked(rows), left.sweeps, party.ledger, left.paths)
 
 
 class _Party:
     """One holder of records."""
 
-    def __init__(
-        self, pair: Pair, request: SequencesRequest, ledger: RevealLedger, observer: Observer
-    ) -> None:
-        self._pair = pair
+    def __init__(self, party: Party, request: SequencesRequest) -> None:
+        self._pair = party.pair
         self._request = request
-        self._observer = observer
-        self.ledger = ledger
+        self._observer = party.observer
+        self._ledger = party.ledger
 
     def start(self, paths: Paths) -> Rounds[None]:
         """Check the root, and open its counts."""
@@ -127,7 +123,7 @@ class _Party:
         self._observer.opening_groups(own.sum(keepdims=True))
         refused = root_refused(entries, "the table of all records without their paths")
         _, self._counts = yield from open_root(
-            self._pair, bounds.schema, entries, own, self.ledger, _ROOT, refused
+            self._pair, bounds.schema, entries, own, self._ledger, _ROOT, refused
         )
         self._n_records = int(self._counts.sum())
         if self._n_records * (self._request.coding.width + VOUCHER_BYTES) > MAX_BYTES:
@@ -157,15 +153,15 @@ class _Party:
     def _answer(self, asked: Thresholds, question: Asked) -> Rounds[Bools]:
         if question.sequences.shape[1] == 1:
             self._last = []
-            self.ledger.iteration += 1
-            if self.ledger.iteration > MOST_SWEEPS:
+            self._ledger.iteration += 1
+            if self._ledger.iteration > MOST_SWEEPS:
                 raise PrivacyError(
                     TOO_MANY,
                     f"suppression does not come to an end: {MOST_SWEEPS} sweeps were made",
                     remedy="take a coarser time, fewer locations or a smaller L",
                 )
         kept = yield from kept_sequences(self._pair, asked, question.counts, self._observer)
-        self.ledger.reveal("kept", kept, "all")
+        self._ledger.reveal("kept", kept, "all")
         self._last.append(_Answered(question.sequences[kept], question.counts[0, kept]))
         return kept
 
@@ -174,11 +170,11 @@ class _Party:
         self._observer.phase(MIX)
         self._observer.opening_groups(np.concatenate([[left.n_records], *(kept.own for kept in self._last)]))
         roster, coding = self._pair.roster, self._request.coding
-        self.ledger.reveal("row_counts", None, "leader", (len(roster.parties),))
+        self._ledger.reveal("row_counts", None, "leader", (len(roster.parties),))
         pair = ComputePair(roster.leader, roster.deputy)
         rows = coding.encoded(left)
         all_rows = yield from mix_rows(roster.me, roster.parties, pair, rows, self._n_records, rng)
-        return self.ledger.reveal("rows", all_rows, "all")
+        return self._ledger.reveal("rows", all_rows, "all")
 
     def checked(self, rows: Rows) -> Paths:
         """The records, if they are the table that the answers speak of."""
