@@ -148,11 +148,11 @@ def joint_maximum(
     words = yield from share(_slot(parties.index(me), len(parties), candidate, widths))
     if computation is None or words is None:
         payload = yield from receive(_WINNER, pair[0])
-        return _or_none(
-            decode_integer(payload, _INDEX_BYTES, len(parties) + 1, pair[0], _WINNER), len(parties)
-        )
+        told = decode_integer(payload, _INDEX_BYTES, len(parties) + 1, pair[0], _WINNER)
+        return None if told == len(parties) else told
+    # Shares modulo 2**64 are shares modulo 2**width, too.
     inputs = {
-        name: _lowest_bits(part, width).reshape(1, -1)
+        name: (part & np.uint64((1 << width) - 1)).reshape(1, -1)
         for part, (name, width) in zip(words.reshape(4, -1), widths.by_field.items(), strict=True)
     }
     outputs = yield from computation.run(_shared_maximum_circuit(len(parties), widths), 1, inputs)
@@ -207,10 +207,6 @@ def _winner(outputs: Outputs, count: int, peer: str) -> int | None:
     return expect_outcome(index, count, peer) if valid else None
 
 
-def _or_none(index: int, none: int) -> int | None:
-    return None if index == none else index
-
-
 def _table(candidates: Sequence[Entrant], widths: EntrantWidths) -> dict[str, Words]:
     """The candidates field by field; uint64, shape (1, count) each."""
     for candidate in candidates:
@@ -231,11 +227,6 @@ def _slot(place: int, n: int, candidate: Entrant, widths: EntrantWidths) -> Word
     for row, column in zip(words, _table([candidate], widths).values(), strict=True):
         row[place] = column[0, 0]
     return words.reshape(-1)
-
-
-def _lowest_bits(words: Words, width: int) -> Words:
-    """Shares modulo 2**64 are shares modulo 2**width, too."""
-    return words & np.uint64((1 << width) - 1)
 
 
 def _check_roster(

@@ -19,7 +19,6 @@ from crypto.encoding import Words, as_words
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
     STATISTICAL_BITS,
-    Integer,
     PrivateKey,
     PublicKey,
     check_owner,
@@ -168,13 +167,10 @@ def _send_values(
     for size in pieces(shape.count * shape.degree):
         for c in (yield from receive_ciphertexts(key, peer, _POWERS, size)):
             k, i = next(places)
-            sums[k] = sums[k] * _power(c, polynomials[k][i], key) % key.n_squared
+            # An encryption of the plaintext times a coefficient, which may be negative.
+            power = gmpy2.powmod(c, polynomials[k][i], key.n_squared)
+            sums[k] = sums[k] * power % key.n_squared
     yield from send_ciphertexts(key, peer, _VALUES, sums)
-
-
-def _power(ciphertext: Integer, exponent: int, key: PublicKey) -> Integer:
-    """Return an encryption of ``exponent`` times the plaintext; exponents may be negative."""
-    return gmpy2.powmod(ciphertext, exponent, key.n_squared)
 
 
 def _masked_bits(shape: PolynomialShape) -> int:

@@ -96,7 +96,10 @@ def random_value_circuit(bits: int, tries: int) -> Circuit:
     b = Builder(f"random value below {bits} bits, {tries} tries")
     (bound,) = b.input("bounds", Held.ADDITIVE_SHARED, bits)
     cover = _cover(b, bound)
-    candidates = [_masked(b, cover, coins) for coins in b.input("coins", Held.COINS, bits, tries)]
+    candidates = [
+        [b.and_(c, coin) for c, coin in zip(cover, coins, strict=True)]
+        for coins in b.input("coins", Held.COINS, bits, tries)
+    ]
     level = [(less(b, candidate, bound), candidate) for candidate in candidates]
     while len(level) > 1:
         joined = [
@@ -116,10 +119,6 @@ def _cover(b: Builder, x: Word) -> list[Literal]:
     for bit in reversed(x[:-1]):
         cover.append(b.or_(cover[-1], bit))
     return cover[::-1]
-
-
-def _masked(b: Builder, cover: Word, coins: Word) -> list[Literal]:
-    return [b.and_(c, coin) for c, coin in zip(cover, coins, strict=True)]
 
 
 def _check(bounds: Words, bits: int, tries: int) -> None:

@@ -101,7 +101,8 @@ def _pass_on(
 def _compare(ring: Ring, tags: list[bytes], sizes: Mapping[str, int]) -> Rounds[Positions]:
     """Return where the intersection lies in the list that we were the last to encrypt."""
     if ring.me != ring.collector:
-        yield from _send_tags(ring, tags)
+        for piece in slices(len(tags), PIECE):
+            yield Round(_TAGS, {ring.collector: b"".join(tags[piece])})
         return (yield from _receive_common(ring, sizes))
     lists = yield from _receive_tags(ring, sizes)
     lists[ring.me] = tags
@@ -121,13 +122,9 @@ def _receive_tags(ring: Ring, sizes: Mapping[str, int]) -> Rounds[dict[str, list
         awaited = {peer: size for peer, size in zip(ring.peers, batch, strict=True) if size}
         inbox = yield Round(_TAGS, {}, frozenset(awaited))
         for peer, size in awaited.items():
-            lists[peer] += _decode_tags(inbox[peer], size, peer)
+            expect_length(inbox[peer], _TAG_BYTES * size, peer, _TAGS)
+            lists[peer] += _cut(inbox[peer], _TAG_BYTES)
     return lists
-
-
-def _send_tags(ring: Ring, tags: list[bytes]) -> Rounds[None]:
-    for piece in slices(len(tags), PIECE):
-        yield Round(_TAGS, {ring.collector: b"".join(tags[piece])})
 
 
 def _receive_common(ring: Ring, sizes: Mapping[str, int]) -> Rounds[Positions]:
@@ -175,11 +172,6 @@ def _exponentiate(key: Scalar, point: bytes, peer: str) -> bytes:
         return exponentiate(key, point)
     except ValueError as error:  # an all-zero result
         raise RemoteProtocolError(peer, _POINTS, "a point of small order") from error
-
-
-def _decode_tags(payload: bytes, count: int, peer: str) -> list[bytes]:
-    expect_length(payload, _TAG_BYTES * count, peer, _TAGS)
-    return _cut(payload, _TAG_BYTES)
 
 
 def _places(tags: list[bytes], party: str) -> dict[bytes, int]:

@@ -110,7 +110,7 @@ class ShareSession:
     def refresher(self, vector: str, count: int, width: int) -> Shares:
         """Return words that only leader and deputy know, ``count`` of them; the deputy gets them negated."""
         mask = self._mask(self._seeds[self.pair.leader], vector, count, width)
-        return mask if self.me == self.pair.leader else _negated(mask)
+        return mask if self.me == self.pair.leader else np.zeros_like(mask) - mask
 
     def _mask(self, seed: bytes, vector: str, count: int, width: int) -> Shares:
         info = self._context + vector.encode()
@@ -268,10 +268,6 @@ def decode_shares(payload: bytes, count: int, width: int, peer: str, step: str) 
     """Decode exactly ``count`` words of ``width`` bits; shape (count,)."""
     expect_length(payload, count * width // 8, peer, step)
     return np.frombuffer(payload, dtype=f"<u{width // 8}").astype(dtype(width))
-
-
-def _negated(words: Shares) -> Shares:
-    return np.zeros_like(words) - words
 
 
 def _pieces(count: int, width: int) -> Iterator[slice]:

@@ -66,7 +66,8 @@ def base_send(me: str, peer: str, count: int, rng: Rng) -> Rounds[SentSeeds]:
     Raises LocalProtocolError for a negative count, RemoteProtocolError for a message of another length or
     a point that is not valid.
     """
-    _check_count(count)
+    if count < 0:
+        raise LocalProtocolError(f"{count} transfers asked for")
     y = _scalar(rng)
     offer = crypto_scalarmult_ed25519_base_noclamp(y)
     yield from send(_OFFER, {peer: offer})
@@ -100,11 +101,6 @@ def base_receive(me: str, peer: str, choice_bits: Sequence[int], rng: Rng) -> Ro
         for index, (x, answer) in enumerate(zip(scalars, answers, strict=True))
     )
     return ChosenSeeds(tuple(seeds), _binding(peer, me, offer, joined))
-
-
-def _check_count(count: int) -> None:
-    if count < 0:
-        raise LocalProtocolError(f"{count} transfers asked for")
 
 
 def _scalar(rng: Rng) -> bytes:
