@@ -52,7 +52,10 @@ class Judge:
     def __init__(self, criteria: Sequence[Criterion], measures: Sequence[Measure]) -> None:
         """``measures``: of every row of the counts to come."""
         row = {measure: i for i, measure in enumerate(measures)}
-        self._criteria = [(criterion, _forms_of_cases(criterion, row)) for criterion in criteria]
+        self._criteria = [
+            (criterion, [_terms_of_cases(forms, row) for forms in zip(*criterion.cases, strict=True)])
+            for criterion in criteria
+        ]
 
     def met(self, counts: Ints, *, whole: bool = False) -> Iterator[tuple[Criterion, Bools]]:
         """Yield each criterion with what its rule says: shape (n_cases, n_groups), (1, n_groups) for equal cases.
@@ -95,10 +98,6 @@ def _value(terms: Sequence[_Term], counts: Ints) -> Ints:
     for term in others:
         value += term.of(counts)
     return value
-
-
-def _forms_of_cases(criterion: Criterion, row: Mapping[Measure, int]) -> list[list[_Term]]:
-    return [_terms_of_cases(forms, row) for forms in zip(*criterion.cases, strict=True)]
 
 
 def _terms_of_cases(forms: Sequence[Form], row: Mapping[Measure, int]) -> list[_Term]:

@@ -107,18 +107,14 @@ class DiffGen:
     def run(self) -> Turn[DpOutcome]:
         """Specialize h times (fewer if there is nothing left to specialize) and release the counts."""
         self._observer.opening()
-        yield from self._start()
+        self._observer.phase("score")
+        yield from self._enter([Place(column, root) for column, (root,) in enumerate(self.cut.nodes)])
         steps = yield from specialize_top_down(self, self._observer)
         self._observer.phase("count")
         spent = self.accountant.charge("counts of the cells", self.accountant.rest, self._round)
         rate = self._requirement.of_a_record(spent)
         table = yield from self._holder.release(self.cut, rate)
         return DpOutcome(Outcome(self._schema, self.cut, steps), table, self.accountant)
-
-    def _start(self) -> Turn[None]:
-        self._observer.phase("score")
-        roots = [Place(column, root) for column, (root,) in enumerate(self.cut.nodes)]
-        yield from self._enter(roots)
 
     def choose(self) -> Turn[Candidate | None]:
         places = tuple(place for place in self._places if self._fits(place))

@@ -121,7 +121,10 @@ class PublicSplit:
     """The cut points of `split: public`: they follow from the box alone."""
 
     def __init__(self, schema: Schema) -> None:
-        self._columns = [_cuts_of(column) for column in schema.qid]
+        self._columns = [
+            _GridCuts() if isinstance(column.values, Grid) else _TaxonomyCuts(column.values)
+            for column in schema.qid
+        ]
         self._whole = np.array([max(column.n_leaves - 1, 1) for column in schema.qid], dtype=np.int64)
 
     def candidates(self, boxes: Boxes) -> Candidates:
@@ -168,10 +171,6 @@ class _TaxonomyCuts:
                 for t, k in FRACTIONS
             ]
         return self._found[first, last]
-
-
-def _cuts_of(column: QidColumn) -> _GridCuts | _TaxonomyCuts:
-    return _GridCuts() if isinstance(column.values, Grid) else _TaxonomyCuts(column.values)
 
 
 class Labels:

@@ -290,9 +290,10 @@ def root_refused(entries: Sequence[Entry], whole: str = "the fully generalized t
         finest = max(criteria_of(entries), key=_factor)
         too_many += f", the most that {finest.name} with so many digits allows"
         remedy = f"{_fewer_digits(finest)}; if that does not help, {remedy}"
+    named = _in_words([each.name for each in _named(entries)])
     return PrivacyError(
         "requirement-unmet",
-        f"{whole} already violates {_names(entries)}, or {too_many}: which of these is not "
+        f"{whole} already violates {named}, or {too_many}: which of these is not "
         f"revealed{what_is_asked(entries)}",
         remedy=remedy,
     )
@@ -339,11 +340,6 @@ def what_is_asked(entries: Sequence[Entry]) -> str:
 def _named(entries: Sequence[Entry]) -> tuple[Demand | Criterion, ...]:
     """All that may be violated: what was asked for, and what came of it."""
     return (*(demand for entry in entries for demand in entry.demands), *criteria_of(entries))
-
-
-def _names(entries: Sequence[Entry]) -> str:
-    """All that may be violated, in words."""
-    return _in_words([each.name for each in _named(entries)])
 
 
 def names_of(criteria: Sequence[Criterion]) -> str:

@@ -114,7 +114,8 @@ class SingleHolder:
         """Refine the table; return the score."""
         score = self._followed.follow(*self._partitions.apply(candidate)) if self._partitions else 0
         self.cut = self.cut.specialized(candidate)
-        self._drop(candidate)
+        self._candidates.drop(candidate)
+        self._open = {order: other for order, other in self._open.items() if not other.is_beside(candidate)}
         for child in candidate.children:
             self._propose(candidate.column, child)
         return score
@@ -125,10 +126,6 @@ class SingleHolder:
             proposal = propose(prospect, prospect.profile(self._histograms[column]), self._goal.merit)
             if proposal is not None and self._candidates.add(proposal):
                 self._open[proposal.candidate.order] = proposal.candidate
-
-    def _drop(self, applied: Candidate) -> None:
-        self._candidates.drop(applied)
-        self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
 
     def _violation(self, candidate: Candidate, n_columns: int) -> Violation | None:
         assert self._test is not None

@@ -568,7 +568,9 @@ def _verify_groups(
 ) -> Finding | None:
     codes = [label_codes(release.columns[name]) for name in columns]
     number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
-    groups = Groups(number, _ones(release.n_rows) if release.counts is None else release.counts)
+    groups = Groups(
+        number, np.ones(release.n_rows, dtype=np.int64) if release.counts is None else release.counts
+    )
     numbers = [definition.numbers(release) for definition in definitions]
     return _first_broken(groups, definitions, numbers, tuple(columns), {})
 
@@ -601,10 +603,6 @@ def label_codes(column: LabelledColumn) -> Codes:
     numbers: Mapping[str, int] = {label: i for i, label in enumerate(seen)}
     by_code = np.array([numbers.get(label, 0) for label in column.labels], dtype=narrowest(len(numbers)))
     return by_code[column.codes]
-
-
-def _ones(n: int) -> Numbers:
-    return np.ones(n, dtype=np.int64)
 
 
 def _distinct_rows(columns: Sequence[Codes], release: Release) -> tuple[list[Codes], Numbers]:

@@ -246,9 +246,6 @@ class Scores:
         best = yield from best_of(self._engine, {**noisy, "index": indices}, [len(places)])
         found = yield from revealed(self._engine, {name: best[name] for name in ("tag", "index")})
         place = places[expect_outcome(found["tag"], len(places), self._engine.peer)]
-        return self._candidate(place, found["index"])
-
-    def _candidate(self, place: Place, split: int) -> Candidate:
         column = self._schema.qid[place.column]
         (prospect,) = prospects(place.column, column, place.node, each_child=False)
-        return opened_candidate(prospect, split, self._engine.peer)
+        return opened_candidate(prospect, found["index"], self._engine.peer)

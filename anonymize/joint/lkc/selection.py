@@ -68,7 +68,8 @@ class Selector:
         by_count: dict[int, list[Profiled]] = {}
         for node in nodes:
             if node.prospect not in self._lines:
-                by_count.setdefault(_n_lines(node), []).append(node)
+                # A power of two above the greatest index.
+                by_count.setdefault(1 << node.prospect.n_options.bit_length(), []).append(node)
         for n_lines, fresh in by_count.items():
             circuit = circuits.lines_circuit(self._widths.index, n_lines)
             words = self._pool.words("index", fresh)
@@ -94,11 +95,6 @@ class Selector:
         circuit = circuits.additive_circuit(self._widths.count, wide)
         outputs = yield from engine.run(circuit, len(flat), {"count": flat})
         return np.split(_values(outputs["count"]), np.cumsum([len(each) for each in xors])[:-1])
-
-
-def _n_lines(node: Profiled) -> int:
-    """A power of two above the greatest index."""
-    return 1 << node.prospect.n_options.bit_length()
 
 
 def _values(output: Value) -> Words:

@@ -66,10 +66,8 @@ class Series:
     def value_bits(self) -> int:
         """Bits of every value before the shift."""
         u = len(self.weights.values) - 1
-        return self._value(u).bit_length()
-
-    def _value(self, u: int) -> int:
-        return sum(c * u**i for i, c in enumerate(self.coefficients))
+        value: int = sum(c * u**i for i, c in enumerate(self.coefficients))
+        return value.bit_length()
 
     def shifted(self, a: int) -> list[int]:
         """The coefficients of the polynomial at a + z, by powers of z."""
