@@ -105,15 +105,10 @@ def run_in_process(
 
 
 def _accounts(tables: Mapping[str, Table], results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
-    """What each party would keep for its owner, but for what the run cost it."""
-    n_matched = _n_matched(tables)
-    return {party: account_of(table, n_matched, results[party]) for party, table in tables.items()}
-
-
-def _n_matched(tables: Mapping[str, Table]) -> int | None:
-    """How many ids all tables have; None where nothing is matched."""
+    """Return what each party would keep for its owner, but for what the run cost it."""
     ids = [frozenset(table.ids) for table in tables.values() if table.ids is not None]
-    return len(reduce(frozenset.intersection, ids)) if ids else None
+    n_matched = len(reduce(frozenset.intersection, ids)) if ids else None
+    return {party: account_of(table, n_matched, results[party]) for party, table in tables.items()}
 
 
 def _results(

@@ -127,9 +127,8 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
             )
         return checked.also([_ONLY_ROWS], {"release": None, "agreed": None})
     if len(found) < 2:
-        raise PartyError(
-            "verification-failed", f"{out} has a {found[0]}, but not the {_other(found[0])} made with it"
-        )
+        missing = SUMS if found[0] == REPORT else REPORT
+        raise PartyError("verification-failed", f"{out} has a {found[0]}, but not the {missing} made with it")
     _check_files_of_report(out)
     release = check_folder(out, (*MADE, REPORT)).hex()
     if expected is not None and release != expected.strip().lower():
@@ -177,10 +176,6 @@ _MOST_NAMED = 10
 def _named(names: Sequence[str]) -> str:
     shown = ", ".join(map(printable, names[:_MOST_NAMED]))
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
-
-
-def _other(name: str) -> str:
-    return SUMS if name == REPORT else REPORT
 
 
 def _check_files_of_report(out: Path) -> None:

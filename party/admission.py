@@ -36,7 +36,8 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     PolicyError if no further answer is allowed.
     """
     table = await asyncio.to_thread(allowed.account.load, session.config.source, session.me, SystemRng())
-    session.mesh.expect(_before_us(session))
+    roster = session.task.job.roster
+    session.mesh.expect(roster[: roster.index(session.me)])
     await session.emit(control.Admitted(session.key.job))
     return Admitted(table, allowed.account)
 
@@ -50,11 +51,6 @@ def addresses_after_us(session: Session) -> dict[str, str]:
 
 def _others(session: Session) -> tuple[str, ...]:
     return tuple(each for each in session.task.job.roster if each != session.me)
-
-
-def _before_us(session: Session) -> tuple[str, ...]:
-    roster = session.task.job.roster
-    return roster[: roster.index(session.me)]
 
 
 def _know_peers(session: Session) -> None:

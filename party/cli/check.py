@@ -11,7 +11,7 @@ import click
 from anonymize.errors import AnonymizeError
 from jobs.as_it_is import told_by_source
 from jobs.description import description_fields, description_lines
-from jobs.errors import PartyError, PolicyError, Problem, problem_of
+from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.owner.objections import check_policy
 from jobs.task import Task
 from party.cli.arguments import config_option
@@ -93,7 +93,8 @@ def _check_task(
         lines.append(f"  policy       allows the job from {caller}")
     except PolicyError as error:
         first = first or error
-        lines.append(f"  policy       {_short(problem_of(error))}")
+        problem = problem_of(error)
+        lines.append(f"  policy       {problem.error_id}: {problem.message}")
     for peer in (each for each in (caller, *task.job.roster) if each != settings.name):
         try:
             usable_peer(settings, peer)
@@ -103,7 +104,3 @@ def _check_task(
     refused = check_ledger(settings, task, caller, table, lines)
     lines.append("  connections  not tested: whether the other parties and the coordinator can be reached")
     return first or refused
-
-
-def _short(problem: Problem) -> str:
-    return f"{problem.error_id}: {problem.message}"

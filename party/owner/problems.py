@@ -64,12 +64,9 @@ class ProblemBook:
         path = place_for_owner(
             self._folder / name, as_json({key: value for key, value in fields.items() if value})
         )
-        self._prune()
+        for old in self._files()[:-MOST]:
+            old.unlink(missing_ok=True)
         return path
-
-    def _prune(self) -> None:
-        for path in self._files()[:-MOST]:
-            path.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
         """Oldest first."""
