@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.rounds import Rounds, receive, send
 
 Words: TypeAlias = NDArray[np.uint64]
 
@@ -120,3 +121,20 @@ def as_words(values: Sequence[int] | NDArray[np.int64] | NDArray[np.uint64]) -> 
     if isinstance(values, np.ndarray):
         return values.astype(np.uint64)
     return np.array([value & UINT64_MASK for value in values], dtype=np.uint64)
+
+
+def tell_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
+    """Send our public parameters, 8 bytes each; LocalProtocolError if one does not fit.
+
+    What is public is agreed on before a protocol starts. This and :func:`check_parameters` catch a disagreement
+    (another number of records, another width) before it can pass for a result.
+    """
+    yield from send(step, {peer: encode_integers(parameters, WORD)})
+
+
+def check_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
+    """Receive the peer's parameters; RemoteProtocolError unless they are ours."""
+    payload = yield from receive(step, peer)
+    theirs = decode_integers(payload, WORD, len(parameters), 1 << 8 * WORD, peer, step)
+    if tuple(theirs) != parameters:
+        raise RemoteProtocolError(peer, step, f"parameters {theirs} where ours are {list(parameters)}")

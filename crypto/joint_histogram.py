@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.ciphers import CipherContext
 from numpy.typing import NDArray
 
 from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks, random_blocks
-from crypto.encoding import WORD, expect_length
+from crypto.encoding import WORD, check_parameters, expect_length, tell_parameters
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key, fixed_key_aes
 from crypto.ot.extension import (
@@ -49,7 +49,7 @@ from crypto.ot.extension import (
 )
 from crypto.pieces import slices
 from crypto.rng import SEED_BYTES, Prg, Rng
-from crypto.rounds import Rounds, check_parameters, receive, send, tell_parameters
+from crypto.rounds import Rounds, receive, send
 from crypto.shares import WIDTHS, Shares, decode_shares, dtype, encode_shares, width_for
 
 Labels = NDArray[np.integer[Any]]

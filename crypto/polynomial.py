@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 
 import gmpy2
 
-from crypto.encoding import Words, as_words
+from crypto.encoding import Words, as_words, check_parameters, tell_parameters
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
     STATISTICAL_BITS,
@@ -28,7 +28,7 @@ from crypto.paillier import (
     send_ciphertexts,
 )
 from crypto.rng import Rng, uniform_below
-from crypto.rounds import Rounds, check_parameters, tell_parameters
+from crypto.rounds import Rounds
 
 Polynomial = Sequence[int]
 """Integer coefficients, lowest degree first: degree + 1 of them."""

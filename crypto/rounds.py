@@ -16,9 +16,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from crypto.encoding import WORD, decode_integers, encode_integers
-from crypto.errors import RemoteProtocolError
-
 R = TypeVar("R")
 
 Inbox: TypeAlias = Mapping[str, bytes]
@@ -56,20 +53,3 @@ def exchange(step: str, peer: str, payload: bytes) -> Rounds[bytes]:
     """Send ``payload`` to ``peer`` and wait for its message of the same step."""
     inbox = yield Round(step, {peer: payload}, frozenset((peer,)))
     return inbox[peer]
-
-
-def tell_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
-    """Send our public parameters, 8 bytes each; LocalProtocolError if one does not fit.
-
-    What is public is agreed on before a protocol starts. This and :func:`check_parameters` catch a disagreement
-    (another number of records, another width) before it can pass for a result.
-    """
-    yield from send(step, {peer: encode_integers(parameters, WORD)})
-
-
-def check_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
-    """Receive the peer's parameters; RemoteProtocolError unless they are ours."""
-    payload = yield from receive(step, peer)
-    theirs = decode_integers(payload, WORD, len(parameters), 1 << 8 * WORD, peer, step)
-    if tuple(theirs) != parameters:
-        raise RemoteProtocolError(peer, step, f"parameters {theirs} where ours are {list(parameters)}")

@@ -19,7 +19,7 @@ from dataclasses import astuple, dataclass
 import gmpy2
 import numpy as np
 
-from crypto.encoding import UINT64_MASK, Words, as_words
+from crypto.encoding import UINT64_MASK, Words, as_words, check_parameters, tell_parameters
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
     STATISTICAL_BITS,
@@ -33,7 +33,7 @@ from crypto.paillier import (
     send_ciphertexts,
 )
 from crypto.rng import Rng, uniform_below
-from crypto.rounds import Rounds, check_parameters, tell_parameters
+from crypto.rounds import Rounds
 
 _MODULUS_BITS = 64
 _SHAPE, _VECTORS, _MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
