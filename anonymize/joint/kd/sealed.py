@@ -27,8 +27,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.kd.cells import open_blocks
 from anonymize.joint.kd.judging import SideTests
 from anonymize.joint.lkc.root import check_root, open_counts, opened_root
-from anonymize.joint.messages import checked_counts
-from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.party import Party, begin
 from anonymize.joint.roster import Roster
 from anonymize.kd.boxes import Boxes, PublicSplit, whole
 from anonymize.kd.fronts import NONE, Front, Fronts, Move, Verdict, cut_fronts
@@ -43,7 +42,7 @@ from crypto.encoding import decode_words, encode_words
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
-from crypto.shares import Shares, dtype, open_vector, share_vector
+from crypto.shares import Shares, dtype, share_vector
 
 _ROOT, _TAKEN, _OPENED, _CONSENT = "kd/root", "kd/taken", "kd/opened", "kd/consent"
 WIDE_FRONT, MANY_TESTS = 8, 10_000
@@ -110,14 +109,12 @@ def anonymize_kd_sealed(
     malformed message, or counts opened that should not have been found valid, and what the observer raises where it
     is told of groups about to be opened, before any of our part in them is.
     """
-    observer = observer or Observer()
     the_entry(request.requirement, request.schema)
     check_labels(request.schema.qid)
-    observer.phase("setup")
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    party = _Party(pair, table.sparse(), request, RevealLedger(mode), observer)
+    begun = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    party = _Party(begun, table.sparse(), request)
     yield from party.start()
-    yield from cut_fronts(party, observer)
+    yield from cut_fronts(party, begun.observer)
     return (yield from party.finish())
 
 
@@ -135,17 +132,15 @@ def _moved(move: Move, left: Ints, whole: Ints) -> Ints:
 class _Party:
     """One holder of records, as a :class:`anonymize.kd.fronts.Cutter`."""
 
-    def __init__(
-        self, pair: Pair, table: CodedTable, request: KdRequest, ledger: RevealLedger, observer: Observer
-    ) -> None:
-        self._pair = pair
+    def __init__(self, party: Party, table: CodedTable, request: KdRequest) -> None:
+        self._pair = party.pair
         self._table = table
         self._schema = request.schema
         self._blocks = counted_blocks(request.schema, request.linked)
         self._entries = request.requirement.entries(request.schema)
         check_apart(self._blocks, criteria_of(self._entries))
-        self._ledger = ledger
-        self._observer = observer
+        self._ledger = party.ledger
+        self._observer = party.observer
 
     def start(self) -> Rounds[None]:
         """Check the root, open its counts, and begin with one group."""
@@ -265,11 +260,8 @@ class _Party:
         self._observer.opening_groups(own[self._records].reshape(-1))
         yield from self._pair.hear_consent(_CONSENT)
         flat = None if share is None else np.ascontiguousarray(share).reshape(-1)
-        total = yield from open_vector(self._pair.shares, totals.size, bits, flat)
-        assert total is not None
-        opened = total.astype(np.int64).reshape(-1, 1)
         sides = np.moveaxis(own, 1, -1).reshape(-1, 2)
-        both = checked_counts(opened, sides, totals.reshape(-1), self._pair.roster.suspects, "shares/open")
+        both = yield from self._pair.open_counts(flat, sides, totals.reshape(-1), bits)
         self._ledger.reveal("group_counts", both[:, 0].reshape(totals.shape), "all")
         by_side: Ints = both.T.reshape(2, *totals.shape)
         self._require(all(met.all() for _, met in self._judge.met(np.concatenate(list(by_side), axis=1))))

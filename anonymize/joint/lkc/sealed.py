@@ -33,7 +33,6 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, Found, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
     CANDIDATE_BYTES,
-    checked_counts,
     decode_bit,
     decode_candidate,
     decode_only_children,
@@ -41,7 +40,7 @@ from anonymize.joint.messages import (
     encode_candidate,
     encode_only_children,
 )
-from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.party import Party, begin
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import (
@@ -60,7 +59,7 @@ from crypto.encoding import Words, as_words, decode_words, encode_words, expect_
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
-from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
+from crypto.shares import Shares, dtype, share_vector, width_for
 from crypto.two_party import CarriedWords
 
 _CELL_BITS = width_for(MAX_RECORDS)
@@ -127,34 +126,30 @@ def anonymize_sealed(
     list; and what the observer raises where it is told of groups about to be opened, before any of our part in them
     is.
     """
-    observer = observer or Observer()
-    observer.phase("setup")
     table = table.sparse()
-    pair = yield from open_pair(roster, request.job_hash, rng, observer)
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
-    referee = SealedReferee(pair, request, observer, ledger, table.schema)
-    return (yield from anonymize_horizontally(table, request, referee, observer, beside))
+    party = yield from begin(roster, request.job_hash, rng, ledger, observer)
+    referee = SealedReferee(party, request, table.schema)
+    return (yield from anonymize_horizontally(table, request, referee, party.observer, beside))
 
 
 class SealedReferee:
     """The compute pair judges inside circuits; the others share their counts and follow the outcome."""
 
-    def __init__(
-        self, pair: Pair, request: Request, observer: Observer, ledger: RevealLedger, own: Schema
-    ) -> None:
-        """``own``: of our table, whose cells it may number otherwise."""
+    def __init__(self, party: Party, request: Request, own: Schema) -> None:
+        """own:  schema of our table, whose cells may be numbered otherwise."""
         self._own = own
-        self._roster = pair.roster
+        self._roster = party.pair.roster
         self._request = request
         self._entries = request.requirement.entries(request.schema)
-        self._pair = pair
-        self._shares = pair.shares
-        self._engine = pair.engine
-        self._observer = observer
+        self._pair = party.pair
+        self._shares = party.pair.shares
+        self._engine = party.pair.engine
+        self._observer = party.observer
         self._is_kept = False
         self._kept: Shares | None = None
         self._next: Found | bytes | None = None
-        self.ledger = ledger
+        self.ledger = party.ledger
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
         """What may be opened is shared with what is tested; shares alone tell nothing."""
@@ -184,8 +179,7 @@ class SealedReferee:
 
     def _share_told(self, counts: Ints, totals: Ints | None) -> Rounds[Shares | None]:
         """Give the pair shares of everybody's counts, as they are opened, flat."""
-        told = counts if totals is None else counts[:, :-1]
-        return (yield from share_vector(self._shares, told.reshape(-1).astype(_CELL)))
+        return (yield from self._pair.share_counts(counts, totals, _CELL_BITS))
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
         if not self._is_kept:  # nothing was judged, so nothing has been shared: to share is to consent
@@ -196,11 +190,7 @@ class SealedReferee:
     def _open(self, share: Shares | None, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         """Open the pair's shares of everybody's counts to all; see :meth:`Referee.open_judged`."""
         yield from self._pair.confirmed()
-        told = counts if totals is None else counts[:, :-1]
-        total = yield from open_vector(self._shares, told.size, _CELL_BITS, share)
-        assert total is not None
-        opened = total.astype(np.int64).reshape(told.shape)
-        return checked_counts(opened, counts, totals, self._roster.suspects, "shares/open")
+        return (yield from self._pair.open_counts(share, counts, totals, _CELL_BITS))
 
     def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
         step, leader = "sealed/only_child", self._roster.leader

@@ -89,7 +89,7 @@ def anonymize_strict(
     """
     check_strict(request)
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
-    referee = StrictReferee(party.pair, request, party.observer, party.ledger, table.schema)
+    referee = StrictReferee(party, request, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, party.observer))
 
 

@@ -12,6 +12,7 @@ import pytest
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.persons import Persons, counted_persons
 from anonymize.criteria.size import Size
+from anonymize.joint import pair
 from anonymize.joint.lkc import sealed
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.sealed import anonymize_sealed
@@ -38,6 +39,7 @@ def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: 
         return original(session, values, counted)
 
     monkeypatch.setattr(sealed, "share_vector", recording)
+    monkeypatch.setattr(pair, "share_vector", recording)
     tables, request = small_case()
     results, transcript = run_sealed(tables, request)
     expect_bytes_of_the_pair(transcript, computed, results["p0"])
