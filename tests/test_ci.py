@@ -214,3 +214,43 @@ def test_make_hides_what_the_shell_tells_python(tmp_path: Path, home: Path, targ
 def test_no_test_hands_on_what_the_shell_tells_python() -> None:
     """The processes that tests start inherit what this one has left."""
     assert not [name for name in os.environ if name.startswith("PYTHON")]
+
+
+@pytest.fixture
+def committing(tmp_path: Path) -> Path:
+    """Return a repository that has the hook of CONTRIBUTING installed as CONTRIBUTING says."""
+    folder = tmp_path / "a repository"
+    (folder / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "commit-msg", folder / ".ci")
+    subprocess.run([str(shutil.which("git")), "init", "--quiet", folder], check=True)
+    (install,) = (
+        line for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("ln -s ")
+    )
+    subprocess.run(install.split("#")[0].split(), cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("subject", "refused"),
+    [
+        ("jobs: move C into an option", None),
+        ("jobs/lkc, crypto: add " + "ä" * 50, None),
+        ("jobs: " + "a" * 67, "the subject has 73 characters, and 72 is the limit"),
+        ("Move C into an option", "the subject names no area, or no verb after it"),
+        ("jobs: Move C", "the subject names no area, or no verb after it"),
+        ("jobs: what C is moves into an option", "'what' is no verb"),
+        ("Revert 'jobs: move C into an option, and everything else that has been said before'", None),
+    ],
+)
+def test_subjects_of_commits(subject: str, refused: str | None, committing: Path) -> None:
+    """git refuses a commit through the hook, and says what to write."""
+    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    words = ["git", *who, "commit", "--allow-empty", "--quiet", "-m", subject, "-m", "the reason"]
+    done = subprocess.run(words, cwd=committing, capture_output=True, text=True, check=False, env=bare())
+    if refused is None:
+        assert (done.returncode, done.stderr) == (0, "")
+    else:
+        assert done.returncode == 1
+        told, shown, remedy = done.stderr.splitlines()
+        assert (told, shown) == (f"commit refused: {refused}", f"  {subject}")
+        assert remedy.startswith("write: area: verb the thing")
