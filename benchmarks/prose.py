@@ -1,0 +1,209 @@
+"""Figures of the project's prose: README and documents, docstrings, and the sentences that the program says.
+
+    python -m benchmarks.prose             a line for each document and each folder of code
+    python -m benchmarks.prose --wh        every docstring that begins with a question word, with file and line
+    python -m benchmarks.prose --long 28   every sentence of a document that has more words than this
+
+Code, link targets and generated pages do not count. Headings and tables have words and pronouns; sentences are
+counted in paragraphs and lists. A docstring of a value is the text that follows its assignment. A sentence of the
+program is a string of five words or more that is no docstring.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median, quantiles
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = (
+    "anonymize",
+    "coordinator",
+    "crypto",
+    "evaluation",
+    "jobs",
+    "jointcut",
+    "party",
+    "benchmarks",
+    "tests",
+)
+GENERATED: frozenset[str] = frozenset()
+"""Documents that `make generate` writes."""
+# fmt: off
+PRONOUNS = frozenset((
+    "another", "it", "its", "none", "one", "ones", "other", "others", "such", "that", "their", "them", "these",
+    "they", "this", "those", "what", "which", "who", "whoever", "whose",
+))
+QUESTIONS = frozenset((
+    "how", "what", "whatever", "when", "where", "whether", "which", "who", "whoever", "whom", "whose", "why",
+    "those",
+))
+# fmt: on
+_LEAST_WORDS = 5
+_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+_END = re.compile(r"(?<=[.!?])[)\"’”]?\s+(?=[A-Z\"“(])")
+
+
+@dataclass(frozen=True)
+class Prose:
+    """The words of one text, and its sentences."""
+
+    words: list[str]
+    sentences: list[str]
+
+    @property
+    def pronouns(self) -> float:
+        """Pronouns per 1,000 words."""
+        return 1000 * sum(word.lower() in PRONOUNS for word in self.words) / max(len(self.words), 1)
+
+    @property
+    def lengths(self) -> tuple[float, float]:
+        """The median number of words of a sentence, and the number that one sentence in ten exceeds."""
+        lengths = [len(_WORD.findall(sentence)) for sentence in self.sentences]
+        return (median(lengths), quantiles(lengths, n=10)[-1]) if len(lengths) > 1 else (0, 0)
+
+
+def documents() -> list[Path]:
+    """Return README and the documents that are written by hand."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if path.relative_to(ROOT).as_posix() not in GENERATED]
+
+
+def of_markdown(text: str) -> Prose:
+    """Return the prose of a Markdown text. Code becomes one name in its sentence, and no word."""
+    words: list[str] = []
+    sentences: list[str] = []
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    for before, token in pairwise(tokens):
+        if token.type == "inline":
+            plain = _plain(token)
+            words += _WORD.findall(plain)
+            if before.type == "paragraph_open":
+                sentences += _sentences(plain)
+    return Prose(words, sentences)
+
+
+def _plain(token: Token) -> str:
+    pieces = {"softbreak": " ", "hardbreak": " ", "code_inline": "0"}
+    return "".join(pieces.get(child.type, child.content) for child in token.children or ())
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence for sentence in _END.split(text.strip()) if _WORD.search(sentence)]
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, its classes, functions and values, each with its line."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        for i, statement in enumerate(body):
+            first = i == 0 and isinstance(node, owners)
+            if _is_text(statement) and (first or isinstance(body[i - 1], ast.Assign | ast.AnnAssign)):
+                yield statement.lineno, statement.value.value
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def said(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings of five words or more that are no docstrings. A value in a string becomes one name."""
+    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    texts = {line for line, _ in docstrings(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
+            text = "" if node.lineno in texts else node.value
+        else:
+            continue
+        if len(_WORD.findall(text)) >= _LEAST_WORDS:
+            yield re.sub(r"`[^`]*`", "0", text)
+
+
+def first_word(docstring: str) -> str:
+    """Return the first word of a docstring, in small letters."""
+    found = _WORD.search(docstring)
+    return found[0].lower() if found else ""
+
+
+def sources(folder: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the Python files of a folder that are written by hand, each with its tree."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        yield path, ast.parse(path.read_text("utf-8"))
+
+
+def questions(folder: str) -> Iterator[tuple[Path, int, str]]:
+    """Yield file, line and text of every docstring that begins with a question word or with Those."""
+    for path, tree in sources(folder):
+        for line, text in docstrings(tree):
+            if first_word(text) in QUESTIONS:
+                yield path.relative_to(ROOT), line, text
+
+
+def _of_texts(texts: Iterable[str]) -> Prose:
+    plain = [re.sub(r"`+[^`]*`+", "0", text) for text in texts]
+    words = [word for text in plain for word in _WORD.findall(text)]
+    paragraphs = [paragraph for text in plain for paragraph in re.split(r"\n\s*\n", text)]
+    return Prose(words, [sentence for each in paragraphs for sentence in _sentences(each)])
+
+
+def _line(name: str, prose: Prose, more: str = "") -> str:
+    middle, most = prose.lengths
+    return f"{name:34} {len(prose.words):7,} {prose.pronouns:9.0f} {middle:8.0f} {most:7.0f}{more}"
+
+
+def main(words: list[str] | None = None) -> None:
+    """Print the figures, or the places that an option asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.prose")
+    parser.add_argument("--wh", action="store_true", help="list docstrings that begin with a question word")
+    parser.add_argument(
+        "--long", type=int, metavar="WORDS", help="list sentences of documents with more words"
+    )
+    asked = parser.parse_args(words)
+    if asked.wh:
+        for folder in FOLDERS:
+            for path, line, text in questions(folder):
+                print(f"{path}:{line}: {text.strip().splitlines()[0]}")
+        return
+    found = {path.relative_to(ROOT).as_posix(): of_markdown(path.read_text("utf-8")) for path in documents()}
+    if asked.long:
+        for name, prose in found.items():
+            for sentence in prose.sentences:
+                if (n := len(_WORD.findall(sentence))) > asked.long:
+                    print(f"{name}: {n} words: {sentence}")
+        return
+    print(f"{'':34} {'words':>7} {'pronouns':>9} {'median':>8} {'1 in 10':>7}")
+    for name, prose in found.items():
+        print(_line(name, prose))
+    print(_line("README and docs", _together(found.values())))
+    for folder in FOLDERS:
+        texts = [text for _, tree in sources(folder) for _, text in docstrings(tree)]
+        asking = sum(first_word(text) in QUESTIONS for text in texts)
+        print(_line(f"docstrings of {folder}", _of_texts(texts), f"  {asking} of {len(texts):,} ask"))
+    spoken = [text for folder in FOLDERS[:-2] for _, tree in sources(folder) for text in said(tree)]
+    print(_line("sentences of the program", _of_texts(spoken)))
+
+
+def _together(proses: Iterable[Prose]) -> Prose:
+    all_of = list(proses)
+    return Prose([w for each in all_of for w in each.words], [s for each in all_of for s in each.sentences])
+
+
+if __name__ == "__main__":
+    main()
