@@ -60,9 +60,11 @@ format: $(VENV)/.dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: $(VENV)/.dev ## generate the stubs of protos/ and the schemas of docs/schemas anew
+generate: $(VENV)/.dev ## generate stubs, schemas, generated documents and the site (build/site) anew
 	$(BIN)/python -m protos.generate
 	$(BIN)/python -m party.cli.schemas docs/schemas
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m mkdocs build
 
 bench: $(VENV)/.dev ## measure AREA=lkc, kd, dp, ...; without AREA, list the areas
 	$(BIN)/python -m benchmarks $(AREA)
