@@ -1,4 +1,4 @@
-"""What several commands of the coordinator take."""
+"""Arguments that several commands of the coordinator take."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 
 
 _BEAT_S, _LONG_S = 0.25, 3.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Where there is one, a clock that goes on while the machine sleeps."""
+"""A clock that goes on while the machine sleeps, where the system has one."""
 
 OnProgress = Callable[[str, Progress], None]
 
@@ -55,7 +55,7 @@ class _Member:
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
-    """What we fetch of it; before, nothing."""
+    """The names of what we fetch of the party; empty before we know."""
 
 
 class Conductor:
@@ -94,7 +94,9 @@ class Conductor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Whatever happened, end every stream; of several errors, raise the one that explains the others."""
+        """End every stream, after success and failure alike; of several errors, raise the one that explains
+        the others.
+        """
         try:
             if error is not None:
                 cause = await self._root_cause(problem_of(error))
@@ -208,7 +210,7 @@ class Conductor:
         return await self._kept(release)
 
     async def _kept(self, release: bytes) -> list[str]:
-        """What the parties decided: whoever keeps a release knows that all have checked it."""
+        """Hear the parties' decision. A party that keeps a release knows that all have checked it."""
         kept, ended = set[str](), dict[str, Problem]()
         while waiting := self._members.keys() - kept - ended.keys():
             try:
@@ -377,7 +379,7 @@ def _told(summaries: Mapping[str, dict[str, Any]], result: Result) -> list[dict[
 
 
 def _parts(members: Sequence[_Member]) -> dict[str, dict[str, bytes]]:
-    """What the parties sent besides the result, by name and party."""
+    """Return the parts that the parties sent beside the result, by name and party."""
     parts: dict[str, dict[str, bytes]] = {}
     for member in members:
         for name in member.wanted - {"result"}:

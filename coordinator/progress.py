@@ -32,7 +32,7 @@ _MEANING = {
     "deliver": "parties check the release and keep it",
     OWN_FIGURES: "tell each owner about its own records",
 }
-"""What a phase does, for people: shown until something happens in it."""
+"""A phase in words for people: shown until something happens in the phase."""
 
 
 class Progress(Protocol):
@@ -63,7 +63,7 @@ def progress_of(job: str, parties: int) -> Progress:
 
 
 class _ForPeople:
-    """What people read: the job, who takes part, where it stands, the last turn, the time."""
+    """The lines that people read: the job, who takes part, where it stands, the last turn, the time."""
 
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties

@@ -1,4 +1,6 @@
-"""What owners alone are told of their tables, where they are the ones who read: on the console, and in files."""
+"""Figures that owners alone are told of their tables, where they are the readers: on the console, and in
+files.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def tell_refused(n_refused: int) -> None:
 
 
 def charged_words(charged: Sequence[Fraction], limit: str = "") -> list[str]:
-    """What the ledger of a single holder's table adds up to, and what that means of more than one release."""
+    """Say the sum of the ledger of a single holder's table, and what that means of more than one release."""
     total, runs = f"{float(sum(charged, Fraction(0))):g}", counted(len(charged), "run", "runs")
     lines = [f"privacy ledger of the table: epsilon {total} charged, by {runs}{limit}"]
     if len(charged) > 1:
@@ -79,7 +81,7 @@ def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _needs_words(data: Mapping[str, Any]) -> bool:
-    """Whether rows were left out or are outside, or ids were matched."""
+    """Return True if rows were left out or are outside, or ids were matched."""
     return data["read"] != data["used"] or "outside" in data or "matched" in data
 
 

@@ -134,7 +134,7 @@ def _parts(
     tables: Mapping[str, Table],
     results: Mapping[str, Result],
 ) -> dict[str, dict[str, bytes]]:
-    """What the parties would send besides the result, by name and party."""
+    """Return the parts that the parties would send beside the result, by name and party."""
     parts: dict[str, dict[str, bytes]] = {}
     for me in task.job.roster:
         for name in task.parts_of(me) - {"result"}:

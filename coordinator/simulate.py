@@ -45,7 +45,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _START_S = 30
 _STOP_S = 5
 _ACCOUNT_S, _POLL_S = 600.0, 0.05
-"""How long the daemons may take to say what became of their own records, and how often we look."""
+"""Seconds that the daemons may take to say what became of their own records, and seconds between two looks."""
 
 
 def run_simulated(
@@ -68,7 +68,7 @@ def run_simulated(
 
 
 def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[str, dict[str, Any]]:
-    """What each party keeps for its owner of the last of so many runs of a job, all of which came to a release."""
+    """Return each party's own account of the last of so many runs of a job, all of which came to a release."""
     with progress_of(task.job.name, len(task.job.roster)) as progress:
         progress.phase(OWN_FIGURES)
         until = time.monotonic() + _ACCOUNT_S
@@ -95,7 +95,7 @@ def _state_of(config: CoordinatorConfig, party: str) -> Path:
 
 
 def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, Source]) -> Exception:
-    """Whoever simulates owns all tables: show what a daemon tells its owner only."""
+    """Show what a daemon tells its owner only: the user of a simulation owns all tables."""
     source = sources.get(error.problem.party or "")
     if source is not None and error.problem.exit_code is Exit.DATA:
         try:

@@ -82,7 +82,8 @@ def _with_signatures(
 
 
 def _held_against(result: str | None, statement: Statement, out: Path) -> str:
-    """What signatures show of these files, in words. result: the one that follows from the files; None: none does.
+    """Say in words what the signatures show of these files. result: the one that follows from the files;
+    None: none does.
 
     Raises PartyError if the parties signed another, or other tables.
     """

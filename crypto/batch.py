@@ -114,7 +114,7 @@ class Run:
 
     @property
     def total_bytes(self) -> int:
-        """What both sides send, as :meth:`crypto.two_party.GarblerSession.run` says."""
+        """Return the bytes that both sides send, as :meth:`crypto.two_party.GarblerSession.run` says."""
         total = DIGEST_BYTES
         for chunk in self.chunks:
             n = chunk.stop - chunk.start

@@ -1,4 +1,4 @@
-"""How circuits are written: gates over literals, compiled once.
+"""Circuits are written here: gates over literals, compiled once.
 
 A literal is a plain integer, twice the number of its wire plus 1 if it is inverted; 0 and 1 are the
 constants. So NOT costs nothing, and constants, repeated operands and repeated gates fold as they are met.

@@ -30,7 +30,7 @@ MAX_WIDTH = 64
 
 
 class Held(Enum):
-    """Who holds an input group, and in what form."""
+    """The holder of an input group, and its form."""
 
     GARBLER = "garbler"
     EVALUATOR = "evaluator"
@@ -43,7 +43,7 @@ class Held(Enum):
 
 
 class To(Enum):
-    """Who gets an output group, and in what form."""
+    """The receivers of an output group, and its form."""
 
     GARBLER = "garbler"
     EVALUATOR = "evaluator"
@@ -54,7 +54,7 @@ class To(Enum):
 
 
 class Kind(IntEnum):
-    """What drives a wire."""
+    """The source of a wire."""
 
     CONSTANT = 0
     INPUT = 1

@@ -36,7 +36,7 @@ Sharing: TypeAlias = Callable[[Words], Rounds["Words | None"]]
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """What a party enters. The denominator of a valid candidate is above 0."""
+    """The input of one party. The denominator of a valid candidate is above 0."""
 
     valid: bool = field(repr=False)
     numerator: int = field(repr=False)

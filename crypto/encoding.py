@@ -76,7 +76,7 @@ def decode_integers(payload: bytes, width: int, count: int, bound: int, peer: st
 
 
 def bytes_for(most: int) -> int:
-    """How many bytes a number up to ``most`` takes, at least 1."""
+    """Return the bytes that a number up to ``most`` takes, at least 1."""
     return max(most.bit_length() + 7, 8) // 8
 
 

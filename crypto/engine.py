@@ -1,4 +1,5 @@
-"""What does the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious transfer.
+"""The engine does the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious
+transfer.
 
 NumPy is the reference. Another engine computes the same bits faster; what is sent, when, and with which coins does
 not depend on it, so two parties need not have the same. A process has one in force, for whatever begins from then on.

@@ -29,7 +29,7 @@ from crypto.pieces import Piece, pieces
 
 
 class _Half:
-    """What both sides share: rows and pieces."""
+    """Rows and pieces, as both sides have them."""
 
     def __init__(self, circuit: Circuit, n: int) -> None:
         self.circuit = circuit

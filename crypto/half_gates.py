@@ -46,7 +46,7 @@ class _Block:
 
 
 class _Gates:
-    """What both sides share: the rows, working memory and the gates that cost nothing."""
+    """The part that both sides share: the rows, working memory and the gates that cost nothing."""
 
     def __init__(
         self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows, hash_rows: int

@@ -166,7 +166,7 @@ def _matches(ours: Tags, theirs: Tags) -> tuple[Positions, NDArray[np.uint8]]:
 
 
 def _ascending(tags: Tags) -> bool:
-    """Whether every tag is greater than the one before, first words first."""
+    """Return True if every tag is greater than the one before, first words first."""
     before, after = tags[:-1], tags[1:]
     higher = (after[:, 0] == before[:, 0]) & (after[:, 1] > before[:, 1])
     return bool(((after[:, 0] > before[:, 0]) | higher).all())

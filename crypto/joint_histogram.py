@@ -71,7 +71,7 @@ _PARAMETERS = 7
 
 @dataclass(frozen=True, slots=True)
 class HistogramShape:
-    """What both sides know of a joint histogram.
+    """The shape of a joint histogram, known to both sides.
 
     records:          number of records, in one common order.
     sender_labels:    the sender's labels are in [0, sender_labels).
@@ -105,12 +105,14 @@ class HistogramShape:
 
     @property
     def correction_bytes(self) -> int:
-        """What the sender sends per record: two masked blocks per level, one word per label of its own."""
+        """Return the bytes that the sender sends per record: two masked blocks per level, one word per label
+        of its own.
+        """
         return 2 * BLOCK_BYTES * self.depth + self.sender_labels * self.width // 8
 
     @property
     def total_bytes(self) -> int:
-        """What both sides send, as :func:`joint_histogram_send` says."""
+        """Return the bytes that both sides send, as :func:`joint_histogram_send` says."""
         transfers = [(batch.stop - batch.start) * self.depth for batch in _batches(self)]
         asked = sum(BEGIN_BYTES + transfer_bytes(count) for count in transfers if count)
         return _PARAMETERS * WORD + self.records * self.correction_bytes + asked
@@ -405,7 +407,7 @@ def _histograms(share: Shares, shape: HistogramShape, groups: Labels | None) -> 
 
 
 def _parameters(shape: HistogramShape, ends: NDArray[np.int64]) -> tuple[int, ...]:
-    """What both sides must have alike; of the groups, a digest."""
+    """Return the parameters that both sides must have alike; of the groups, a digest."""
     digest = hashlib.sha256(ends.astype("<i8").tobytes()).digest()
     return (*astuple(shape), int.from_bytes(digest[:WORD], "little"))
 

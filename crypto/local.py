@@ -46,7 +46,7 @@ class Transcript:
         return tuple(dict.fromkeys(message.step for message in self.messages))
 
     def view(self, party: str) -> list[Message]:
-        """What ``party`` received, in order."""
+        """Return the messages that ``party`` received, in order."""
         return [message for message in self.messages if message.recipient == party]
 
     def bytes_sent(self, party: str | None = None) -> int:
@@ -64,7 +64,7 @@ class Transcript:
 
 
 Tamper = Callable[[Message], bytes | None]
-"""What a hostile network makes of a message: another payload, or None to drop it."""
+"""A hostile network: returns another payload for a message, or None to drop it."""
 
 
 @dataclass(slots=True)

@@ -57,11 +57,11 @@ Rows: TypeAlias = NDArray[np.uint8]
 
 KEY_BYTES = 32
 SEAL_BYTES = 48
-"""What a box has more than its content: ephemeral key 32, tag 16."""
+"""Bytes that a box has beside its content: ephemeral key 32, tag 16."""
 SLIP_BYTES = 16
 """Of the digest by which a sender knows its box again."""
 VOUCHER_BYTES = 32
-"""What a row has in its slot behind its content: coin 16, digest 16."""
+"""Bytes that a row has in its slot behind its content: coin 16, digest 16."""
 PIECE_BYTES = 1 << 20
 MAX_ROWS = 1 << 40
 _NONCE_BYTES = 24
@@ -224,7 +224,7 @@ def _mixed(
 
 @dataclass(frozen=True)
 class _Met:
-    """What the leader knows of another party. count: its rows. seed: of its keystream."""
+    """Another party as the leader knows it. count: its rows. seed: of its keystream."""
 
     count: int = field(repr=False)
     seed: bytes = field(repr=False)
@@ -281,8 +281,8 @@ def _slots(
 
 
 class _Sheet:
-    """What a party sends to the deputy, made piece by piece, from the first slot on: its rows in their slots, zeros
-    elsewhere, and on all of it the keystreams of ``seeds``.
+    """The message of a party to the deputy, made piece by piece, from the first slot on: the party's rows in
+    their slots, zeros elsewhere, and on all of it the keystreams of ``seeds``.
 
     slots:  shape (m,). rows: shape (m, width).
     """
@@ -351,7 +351,8 @@ def _digests(rows: Rows) -> Rows:
 def _told(
     me: str, parties: Sequence[str], pair: ComputePair, own: Rows, found: Rows | None, total: int, rng: Rng
 ) -> Rounds[Rows]:
-    """What the deputy has, at every party, which holds its order against it, if it has what is everybody's own.
+    """Tell every party all rows that the deputy found. A party compares their order, and looks for its own
+    rows.
 
     own:  what is ours, as it is told. found: what there is, at the deputy.
     """
@@ -406,7 +407,7 @@ def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
 
 
 def _all_told(own: Rows, told: Rows) -> bool:
-    """Whether all that is ours, no two of it equal, is told; ``told`` is sorted."""
+    """Return True if all of our own rows, no two of them equal, are among the rows told; ``told`` is sorted."""
     ours, among = _strings(own), _strings(told)
     times = np.searchsorted(among, ours, "right") - np.searchsorted(among, ours, "left")
     return bool((times > 0).all())
@@ -481,7 +482,7 @@ def _strings(rows: Rows) -> NDArray[Any]:
 
 
 def in_order(rows: Rows) -> bool:
-    """Whether rows are sorted by their bytes."""
+    """Return True if rows are sorted by their bytes."""
     strings = _strings(rows)
     return not (strings[1:] < strings[:-1]).any()
 

@@ -33,7 +33,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Which rows identifiers select, of a table for so many.
+    """The rows of a table that identifiers select, of a table for so many.
 
     places:  int64, shape (n, 3); the i-th in [i third, (i + 1) third).
     dense:   uint8, shape (n, DENSE / 8): one bit a dense row, first bit lowest.
@@ -53,12 +53,12 @@ class Keys:
 
 
 def third_for(capacity: int) -> int:
-    """How many places a third has, for at most ``capacity`` identifiers: 1.3 of them, and 24, in all three."""
+    """Return the places of a third, for at most ``capacity`` identifiers: 1.3 of them, and 24, in all three."""
     return -(-13 * capacity // 30) + 8
 
 
 def rows_for(third: int) -> int:
-    """How many rows a table has."""
+    """Return the number of rows of a table."""
     return PLACES * third + DENSE
 
 

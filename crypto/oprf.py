@@ -51,7 +51,7 @@ _HALF = np.uint64(32)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the receiver's identifiers are laid out; a function of their number."""
+    """The layout of the receiver's identifiers; a function of their number."""
 
     bins: int
     capacity: int

@@ -49,7 +49,7 @@ _PRIMALITY_ROUNDS = 40
 
 
 class PublicKey:
-    """What everybody but the holder encrypts and computes with.
+    """The public key, with which everybody but the holder encrypts and computes.
 
     owner:  name of the holder.
     n:      the modulus.

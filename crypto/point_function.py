@@ -267,7 +267,7 @@ class _Multiplied:
             self.expected = 0
 
     def take(self, payload: bytes) -> None:
-        """What the peer sent, of the length expected."""
+        """Take the peer's message, of the length expected."""
         if not self._leads:
             words = np.frombuffer(payload, dtype="<u4").astype(np.uint64).reshape(self._path.shape)
             self._products = np.uint64(0) - (self._products + self._path * words)

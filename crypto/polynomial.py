@@ -39,7 +39,7 @@ _SHAPE, _POWERS, _VALUES = "polynomial/shape", "polynomial/powers", "polynomial/
 
 @dataclass(frozen=True, slots=True)
 class PolynomialShape:
-    """What both sides know of a batch of evaluations.
+    """The shape of a batch of evaluations, known to both sides.
 
     count:             number of polynomials, each evaluated at its own point.
     degree:            degree of all; lower ones are padded with zeros by their owner.

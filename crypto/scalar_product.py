@@ -41,7 +41,7 @@ _SHAPE, _VECTORS, _MASKED = "scalar_product/shape", "scalar_product/vectors", "s
 
 @dataclass(frozen=True, slots=True)
 class ProductShape:
-    """What both sides know of a batch of scalar products.
+    """The shape of a batch of scalar products, known to both sides.
 
     count:        number of products.
     length:       elements of each vector.
@@ -62,7 +62,7 @@ class ProductShape:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Where things lie in a plaintext: ``slots`` elements, ``stride`` bits apart; sums have ``sum_bits``."""
+    """The layout of a plaintext: ``slots`` elements, ``stride`` bits apart; sums have ``sum_bits``."""
 
     slots: int
     stride: int

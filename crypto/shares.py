@@ -69,7 +69,7 @@ class ShareSession:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Whose masks are yielded, in that order; of the deputy all others."""
+        """Return the peers whose masks are yielded, in that order; of the deputy all others."""
         return tuple(self._seeds)
 
     @property
@@ -92,7 +92,7 @@ class ShareSession:
         self._has_opened = True
 
     def suspects(self, peer: str) -> str:
-        """Whom to name for a message of another length than ours would have.
+        """Return the peers to name for a message of another length than ours would have.
 
         Lengths follow from what was opened before: one of the pair may have opened to the peer what it did not to us.
         """

@@ -98,7 +98,7 @@ Asked: TypeAlias = tuple[Circuit, int, Inputs]
 
 
 class Computation(Protocol):
-    """What runs circuits with a peer: the sessions here, and their ideal twins in the tests.
+    """Runs circuits with a peer: the sessions here, and their ideal twins in the tests.
 
     role:  Held.GARBLER or Held.EVALUATOR, which private inputs are ours.
     """
@@ -141,7 +141,7 @@ def open_evaluator(me: str, peer: str, rng: Rng) -> Rounds[EvaluatorSession]:
 
 
 class _Session(ABC):
-    """What both sides share: the peer, keys, counters that must agree, and the checks before a run."""
+    """The part that both sides share: the peer, keys, counters that must agree, and the checks before a run."""
 
     _passed: frozenset[Held]
 
@@ -210,7 +210,7 @@ class _Session(ABC):
         return value
 
     def _digest(self, circuit: Circuit, batch: int, inputs: Inputs) -> bytes:
-        """What both sides must agree on before anything is sent."""
+        """Return the digest of all that both sides must agree on before anything is sent."""
         h = hashlib.sha256(b"jointcut/two_party" + self._key + circuit.digest)
         h.update(self._runs.to_bytes(8, "little") + batch.to_bytes(8, "little"))
         for name, group in circuit.inputs.items():

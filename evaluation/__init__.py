@@ -1,1 +1,1 @@
-"""What anonymity costs whoever wants to learn from a table: measured by its owner, on its owner's console."""
+"""The cost of anonymity for somebody who learns from a table: measured by its owner, on its owner's console."""

@@ -47,9 +47,11 @@ def _general(score: str | None) -> dict[str, Any]:
 
 
 WITHOUT_CLUSTERS: Mapping[str, Any] = _general(None)
-"""What makes of a job with goal clusters one that looks for none."""
+"""Changes that make of a job with goal clusters a job that looks for no clusters."""
 UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": _general("records")}
-"""What makes of it one that a guided release is compared with: goal general as by default, and as [CLU] does."""
+"""Changes that make of a job the one that a guided release is compared with: goal general by default, and as
+[CLU] does.
+"""
 PUBLIC = (
     "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "
     "sees the model."
@@ -153,7 +155,9 @@ def fitted(
 
 
 def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
-    """How many records each cluster has, or different people where the job tells them apart: shape (n_clusters,)."""
+    """Count the records of each cluster, or different people where the job tells them apart: shape
+    (n_clusters,).
+    """
     if loaded.person is None:
         return tally(labels, loaded.table.weights, count)
     n_people = int(loaded.person.max(initial=0)) + 1

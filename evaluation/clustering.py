@@ -60,7 +60,8 @@ def released_points(column: QidColumn, of_leaf: Ints) -> Points:
 
 
 def places_of_labels(column: QidColumn, labels: Sequence[str]) -> Ints | None:
-    """Which of the different labels each leaf is published as; None where they do not cover the leaves.
+    """Return the place, among the different labels, of each leaf's published label; None where labels do not
+    cover the leaves.
 
     A leaf is the nearest node above it (or itself) that is published, or whose rest is: below a node that others
     were taken out of, these stand deeper.

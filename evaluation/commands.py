@@ -129,7 +129,9 @@ def _with_score(job: Job, score: str) -> dict[str, Any]:
 
 
 def of_release(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
-    """What a release shows of any records, and the part of the table that is released. Raises PrivacyError."""
+    """Return a function that shows any records as a release does, and the part of the table that is released.
+    Raises PrivacyError.
+    """
     return _RELEASES[str(task.job.lkc.method)](task, loaded)
 
 

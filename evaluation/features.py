@@ -1,4 +1,4 @@
-"""What learners are given: raw records, generalized ones, and what is left without quasi-identifiers.
+"""Features for learners: of raw records, of generalized ones, and of records without quasi-identifiers.
 
 A numeric column is one feature: the number itself, or the middle of its interval. Any other column is one feature of
 0 and 1 for each of its values, or of the nodes of the cut; of more than 255 values the most frequent ones, the others
@@ -22,7 +22,7 @@ Features = NDArray[np.float32]
 """Shape (n_records, n_features)."""
 
 Seen = Callable[[Rows, Schema], Features]
-"""What a release shows of records, whether it was made of them or not."""
+"""Shows records as a release would, also records that are not in the release."""
 
 MOST_VALUES = 255
 
@@ -53,12 +53,12 @@ def generalized_features(rows: Rows, schema: Schema, cut: Cut) -> Features:
 
 
 def seen_by_cut(cut: Cut) -> Seen:
-    """What a release of one cut shows."""
+    """Return the view of a release of one cut."""
     return lambda rows, schema: generalized_features(rows, schema, cut)
 
 
 def seen_in_boxes(boxes: Boxes) -> Seen:
-    """What a release of boxes shows."""
+    """Return the view of a release of boxes."""
     return lambda rows, schema: boxed_features(rows, schema, boxes)
 
 
@@ -108,7 +108,7 @@ def _shares(column: QidColumn, first: Ints, last: Ints, group: Ints) -> NDArray[
 
 
 def sensitive_features(rows: Rows, schema: Schema) -> Features:
-    """What a release would have without any quasi-identifier."""
+    """Return the features of a release without any quasi-identifier."""
     return _joined([], rows, schema)
 
 

@@ -71,7 +71,7 @@ def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Seque
 
 @dataclass(frozen=True)
 class Worth:
-    """What one way to prepare the records was worth: by learner the figures of every split, in order."""
+    """The worth of one way to prepare the records: by learner the figures of every split, in order."""
 
     figures: Mapping[str, Sequence[Figures]]
 
@@ -84,7 +84,7 @@ def evaluated(
     published: bool = False,
     done: Callable[[int], object] = lambda i: None,
 ) -> dict[str, Worth]:
-    """What every way is worth, on the same splits.
+    """Measure the worth of every way, on the same splits.
 
     runs:       by name, how records are anonymized; one row of figures each.
     published:  also with the cut of all records.

@@ -1,4 +1,4 @@
-"""What learns from a table: an entropy tree, as in [T] 3.4 and [TDR], and boosted trees.
+"""Learners: an entropy tree, as in [T] 3.4 and [TDR], and boosted trees.
 
 scikit-learn, which this file alone knows, is no dependency of the rest: it comes with `jointcut[evaluate]`.
 """
@@ -35,7 +35,7 @@ def library(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Figures:
-    """How well what was learned predicts the class of other records.
+    """Figures of a learned model on other records.
 
     error:  the share of them whose class is another than predicted.
     auc:    area under the ROC curve of each class against all others, weighted by how frequent the class is; None
@@ -99,7 +99,9 @@ def _auc(shares: NDArray[np.float64], truth: Ints) -> float | None:
 
 
 def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """How often a record of a class scores above one of another, ties counting half (Mann and Whitney)."""
+    """Return the share of pairs in which a record of the class scores above a record of another, ties
+    counting half (Mann and Whitney).
+    """
     _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
     n = int(positive.sum())

@@ -61,7 +61,7 @@ class Rows:
         return table_of(self.coded if records is None else self.coded.some(records), self.task)
 
     def among(self, records: Ints, table: CodedTable) -> Ints:
-        """Those of the records that a table has, by all values that it tells apart.
+        """Return the records that a table has, compared by all values that the table tells apart.
 
         Domains that the job leaves to its data may be smaller in the table.
         """

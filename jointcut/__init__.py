@@ -1,1 +1,3 @@
-"""Where the installed programs start: `launcher`, then `isolated`. This file runs before them and imports nothing."""
+"""The installed programs start here: `launcher`, then `isolated`. This file runs before them and imports
+nothing.
+"""

@@ -54,7 +54,7 @@ def _others(session: Session) -> tuple[str, ...]:
 
 
 def _know_peers(session: Session) -> None:
-    """Whoever takes part has a certificate that is valid now, and an address if it is ours to call."""
+    """Require that every party has a certificate that is valid now, and an address if it is ours to call."""
     for party in (session.coordinator, *_others(session)):
         usable_peer(session.config, party)
     addresses_after_us(session)

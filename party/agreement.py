@@ -35,7 +35,7 @@ _MOST_WORDS = 3
 
 @dataclass
 class Ballot:
-    """What one party knows of the others' votes, and what follows. No I/O.
+    """The other parties' votes as one party knows them, and what follows. No I/O.
 
     release:  the digest that we vote for, 32 bytes.
     trouble:  why we withdraw, if we do.
@@ -52,7 +52,9 @@ class Ballot:
 
     @property
     def keeps(self) -> bool | None:
-        """Whether the release is to be kept; None while that is open. To be asked when all that arrived was heard."""
+        """Return True if the release is to be kept; None while that is open. Ask after all that arrived was
+        heard.
+        """
         everybody = set(self.peers)
         if self._kept:
             return True

@@ -16,7 +16,7 @@ log = logging.getLogger("party")
 
 _PACKAGE = "llvmlite"
 ENOUGH_GATES = 1 << 18
-"""Whoever begins so many AND gates begins to compile: what one small job computes would not pay for it."""
+"""AND gates from which compiling pays. One small job computes fewer."""
 
 
 def compile_where_it_pays() -> None:
@@ -26,7 +26,7 @@ def compile_where_it_pays() -> None:
 
 
 def engine_line() -> str:
-    """What would compute circuits here, in words."""
+    """Say in words which engine would compute circuits here."""
     if importlib.util.find_spec(_PACKAGE) is None:
         return "NumPy (`jointcut[fast]` is not installed)"
     found = _compiled()

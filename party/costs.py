@@ -1,4 +1,4 @@
-"""What a party knows of its own rows and costs after a run, and what of it may stand in the report.
+"""A party's knowledge of its own rows and costs after a run, and the part that may stand in the report.
 
 In a vertical LKC run the traffic of validity tests tells how many candidates were refused, which the reveal ledger
 tells their owner and the holder only; that of a mix tells how many rows each party has, which the leader alone is
@@ -24,7 +24,8 @@ AGAIN = (
 
 
 def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str, Any]:
-    """What became of this party's rows and records, in numbers and in sentences, and what it alone saw.
+    """Return what became of this party's rows and records, in numbers and in sentences, and what it alone
+    saw.
 
     For the owner: nothing of it stands in a report. ``n_matched`` as :meth:`Table.told` has it.
     """
@@ -42,7 +43,7 @@ def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
 
 
 def public_costs(task: Task, meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
-    """What the report may say of it."""
+    """Return the costs that the report may tell."""
     withheld = task.mode.withheld
     kept_back = withheld.links or not withheld.phases.isdisjoint(meter.phases)
     costs = own_costs(meter, {} if kept_back else links)

@@ -218,11 +218,11 @@ class _Visit:
     has_place: bool = False
     session: Session | None = None
     failing: bool = False
-    """Whether the job has failed, which is being noted and told."""
+    """True once the job has failed, which is being noted and told."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether what is done goes on without its coordinator."""
+        """Return True if the work goes on without its coordinator."""
         return self.failing or (self.session is not None and isinstance(self.session.state, BINDING))
 
 

@@ -128,7 +128,9 @@ class Reader:
             self._process = self._control = None
 
     def ask(self, encoded: bytes) -> bytes:
-        """What a process of its own says of a bundle: see :func:`_verdict`. Empty if it came to no end."""
+        """Return what a process of its own says of a bundle: see :func:`_verdict`. Empty if the process did
+        not finish.
+        """
         with self._turns:
             ours, theirs = socket.socketpair()
             with ours:
@@ -168,7 +170,7 @@ class Reader:
         return self._control
 
     def _has_ended(self) -> bool:
-        """Whether it is gone; why is told."""
+        """Return True if the reader is gone, and tell why."""
         assert self._process is not None
         assert self._control is not None
         code = self._process.poll()
@@ -193,7 +195,7 @@ def serve() -> None:
 
 
 def _become_reader(control: socket.socket) -> NoReturn:
-    """What :meth:`Reader.start` forks: as a process that was started by the command."""
+    """Become the reader that :meth:`Reader.start` forks: a process as the command would have started it."""
     code = 1
     try:
         os.setsid()  # what the terminal sends is for the daemon

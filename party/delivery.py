@@ -156,7 +156,9 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
 
 
 async def _kept(session: Session, run: Computed) -> None:
-    """What the run came to is kept: from here on there is an account of it, if only to say that it is being made."""
+    """Keep what the run came to: from here on there is an account of it, if only to say that it is being
+    made.
+    """
     session.kept = run
     await in_thread(begin_account, session)
 

@@ -1,4 +1,4 @@
-"""What the coordinator says: a bundle first, then one request at a time."""
+"""The coordinator's requests: a bundle first, then one request at a time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ async def unless_told(work: Coroutine[Any, Any, T], requests: Requests) -> T:
 
 
 def out_of_order(heard: object) -> PartyError:
-    """What a request leads to that was not to come now. Whoever leaves or cancels ends the job at any time."""
+    """Return the error for a request that was not to come now. A coordinator that leaves or cancels ends the
+    job at any time.
+    """
     if isinstance(heard, control.Cancel):
         return PartyError("cancelled", f"the coordinator cancelled the job{_reason(heard.problem)}")
     if isinstance(heard, Left):

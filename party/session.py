@@ -87,7 +87,9 @@ TABLE: Mapping[tuple[type[State], type[Any]], Row] = {(r.state, r.trigger): r fo
 """A request that is not listed is out of order and refused."""
 ENDS = (Closed, Failed)
 BINDING = (Checked, Delivered)
-"""What we said to the other parties binds us, whether or not the coordinator stays, and however long the job took."""
+"""States in which our word to the other parties binds us, if the coordinator stays or not, and however long
+the job took.
+"""
 
 
 async def live(session: Session, until: tuple[type[State], ...] = ENDS) -> None:
@@ -97,7 +99,7 @@ async def live(session: Session, until: tuple[type[State], ...] = ENDS) -> None:
 
 
 async def _trigger(session: Session) -> Trigger:
-    """What happens next: where the table waits for nothing, at once; else what the coordinator says.
+    """Return what happens next: at once where the table waits for nothing; else what the coordinator says.
 
     Raises TransportError if it says nothing where it must not leave.
     """

@@ -26,7 +26,7 @@ log = logging.getLogger("party")
 
 @dataclass(frozen=True)
 class State:
-    """Where a session is."""
+    """The place of a session."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Finished(State):
 
 @dataclass(frozen=True)
 class Checked(State):
-    """What was delivered is set aside. From here on the job is the parties' alone.
+    """The delivery is set aside. From here on the job is the parties' alone.
 
     release:  the digest of the files, 32 bytes.
     agreed:   whether the files are here; else the digest is what the coordinator said of files that it alone has.
@@ -113,15 +113,17 @@ class Session:
     requests: Requests
     emit: Emit
     unfinished: ExitStack
-    """What has to be undone if the session ends now."""
+    """Steps that undo what is unfinished if the session ends now."""
     signer: Signer | None = field(default=None, repr=False)
-    """Who signs what, from the time it is allowed."""
+    """The signers of the run, from the time it is allowed."""
     account: Answering | None = field(default=None, repr=False)
-    """Where its answers and charges are noted, from the time it is allowed."""
+    """The account that answers and charges are noted in, from the time the job is allowed."""
     kept: Computed | None = field(default=None, repr=False)
-    """What came to a release here, or may have at the coordinator alone: the owner's account is made of it."""
+    """The result that came to a release here, or may have at the coordinator alone: the owner's account is
+    made of it.
+    """
     problem: Problem | None = None
-    """Why it failed."""
+    """The reason that the session failed."""
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
     """For people: the phase of the row that is being done, or of the protocol inside it."""

@@ -158,7 +158,7 @@ def demo(out: Path | None) -> None:
 
 
 def _examples() -> Path:
-    """Where the examples are: in the package where the wheel is installed, beside it in the sources."""
+    """Return the folder of examples: in the package of an installed wheel, beside it in the sources."""
     package = Path(jointcut.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"

@@ -47,7 +47,7 @@ class AliasTable:
 
 @dataclass(frozen=True, slots=True)
 class NoisePlan:
-    """How ``draws`` noise variables are made of coins.
+    """The way to make ``draws`` noise variables of coins.
 
     rate:       −ln a.
     coin_bits:  random bits of a table.

@@ -119,7 +119,7 @@ class CompiledGates:
 
 @lru_cache(maxsize=256)
 def operands_of(circuit: Circuit) -> Words:
-    """What drives each row: rows a and b, each times 2, plus 1 if inverted; shape (rows, 2).
+    """Return the operands of each row: rows a and b, each times 2, plus 1 if inverted; shape (rows, 2).
 
     Raises LocalProtocolError for a gate that reads a row which is not there yet.
     """

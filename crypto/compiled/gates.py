@@ -75,7 +75,7 @@ class _Gates:
         return (labels.pick(*lows) & 1).mask()
 
     def tweaks(self, first: Value, k: Value, lanes: int) -> Value:
-        """Those of adjacent instances: running numbers."""
+        """Return the tweaks of adjacent instances: running numbers."""
         numbers = [0 if lane % 2 else lane // 2 for lane in range(lanes)]
         low = self.c.constant(*[0 if lane % 2 else -1 for lane in range(lanes)])
         return ((first + (k >> 1)).spread(lanes) + self.c.constant(*numbers)) & low

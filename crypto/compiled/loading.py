@@ -52,7 +52,7 @@ def check(compiled: engine.Engine) -> None:
 
 
 def _may_run_new_code() -> bool:
-    """Where it may not be, LLVM would end the process."""
+    """Return True where this process may run new code. Elsewhere LLVM would end the process."""
     with mmap.mmap(-1, mmap.PAGESIZE) as page:
         start = ctypes.c_char.from_buffer(page)
         address, size = ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(mmap.PAGESIZE)

@@ -36,7 +36,7 @@ _OFFER, _ANSWER = "ot/base/offer", "ot/base/answer"
 
 @dataclass(frozen=True, slots=True)
 class SentSeeds:
-    """What the sender holds: both seeds of every transfer, and a public digest of the exchange."""
+    """Output of the sender: both seeds of every transfer, and a public digest of the exchange."""
 
     pairs: tuple[tuple[bytes, bytes], ...] = field(repr=False)
     binding: bytes = field(repr=False)
@@ -44,7 +44,7 @@ class SentSeeds:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSeeds:
-    """What the receiver holds: the seed of its choice for every transfer, and the same digest."""
+    """Output of the receiver: the seed of its choice for every transfer, and the same digest."""
 
     seeds: tuple[bytes, ...] = field(repr=False)
     binding: bytes = field(repr=False)

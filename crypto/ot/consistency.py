@@ -62,7 +62,7 @@ def challenge(session_key: bytes, position: int, corrections: memoryview, hashes
 
 
 def proof(hashing: Hashing, t_rows: Words, choices: Words) -> bytes:
-    """What the receiver sends: 16 bytes a hash and row of choices, and a digest of 32.
+    """Return the proof that the receiver sends: 16 bytes a hash and row of choices, and a digest of 32.
 
     t_rows:   T; uint64, shape (n, w), contiguous, w even.
     choices:  x, coins included; uint64, shape (k, w), contiguous.
@@ -75,7 +75,7 @@ def proof(hashing: Hashing, t_rows: Words, choices: Words) -> bytes:
 def holds(
     hashing: Hashing, q_rows: Words, delta: Words, check: bytes, encode: Encoding = lambda one: one
 ) -> bool:
-    """Whether the sender's rows agree with what the receiver sent.
+    """Return True if the sender's rows agree with the receiver's proof.
 
     q_rows:  Q; uint64, shape (n, w), contiguous.
     delta:   all ones where the bit of Δ is 1, else 0; uint64, shape (n, 1).

@@ -58,7 +58,7 @@ Bits = NDArray[np.uint8]
 
 
 class _End:
-    """What both sides of a session keep alike.
+    """State that both sides of a session keep alike.
 
     peer:         the other side.
     session_key:  public to both parties, fresh for the session.
@@ -150,7 +150,7 @@ def extension_bytes(count: int) -> int:
 
 
 def transfer_bytes(count: int) -> int:
-    """What the receiver sends for any number of transfers, without "ot/begin"."""
+    """Return the bytes that the receiver sends for any number of transfers, without "ot/begin"."""
     return sum(extension_bytes(part.stop - part.start) for part in parts(count))
 
 

@@ -33,7 +33,9 @@ _CHECK_BYTES = code.DIMENSION * _HASHES * 16 + consistency.DIGEST_BYTES
 
 
 class _End:
-    """What both sides keep alike: the peer, a key that is public to both, and the words of the streams in use."""
+    """State that both sides keep alike: the peer, a key that is public to both, and the words of the streams
+    in use.
+    """
 
     def __init__(self, peer: str, session_key: bytes, capacity: int) -> None:
         self.peer = peer

@@ -1,4 +1,4 @@
-"""What both command lines share: errors as one clear message and the right exit code, and logs.
+"""Commons of both command lines: one clear message and the right exit code for an error, and logs.
 
 Everything a call prints has one form, for people or one JSON object a line, and leaves the process at once: who
 waits for a line at the other end of a pipe gets it, however Python buffers. Logs go to standard error. They carry
@@ -28,13 +28,13 @@ import click
 from jobs.errors import BUG, MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""What click makes of an option: put before a command's function."""
+"""Adds an option to the function of a command, as click's decorators do."""
 
 _FIELDS = ("job", "party", "phase", "error_id")
 
 
 class _Settings:
-    """What the common options of a call say. ``owner``: whether a data holder reads, of the own party."""
+    """The common options of a call. ``owner``: the name of the own party, where a data holder reads."""
 
     format = "text"
     owner = False
@@ -61,7 +61,7 @@ format_option = click.option(
 
 
 def wants_json() -> bool:
-    """Whether this call prints JSON: it was asked to, or is a daemon that nobody watches."""
+    """Return True if this call prints JSON: it was asked to, or is a daemon that nobody watches."""
     return _settings.format == "json"
 
 
@@ -129,7 +129,7 @@ def _where(error: BaseException) -> str:
 
 
 def _leave(stream: TextIO | None) -> None:
-    """What a stream that is full or broken has not taken goes nowhere: Python would fail over it once more."""
+    """Drop what a full or broken stream has not taken: Python would fail over it once more."""
     if stream is None:  # the process was started without it
         return
     try:
@@ -141,7 +141,7 @@ def _leave(stream: TextIO | None) -> None:
 
 
 def _formats(arguments: Sequence[str]) -> list[str]:
-    """What a command line gives as `--format`."""
+    """Return the values of `--format` in a command line."""
     joined = [
         argument.removeprefix("--format=") for argument in arguments if argument.startswith("--format=")
     ]

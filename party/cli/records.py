@@ -90,7 +90,7 @@ def entry_lines(entry: Entry) -> list[str]:
 
 
 def _asker_lines(entry: Entry) -> list[str]:
-    """Who asked for the job, and how the run broke off, as far as it was noted."""
+    """Say who asked for the job, and how the run broke off, as far as it was noted."""
     if not entry.asker:
         return []
     where = f", at {entry.ended_at}" if entry.ended_at else ""
@@ -227,7 +227,7 @@ def _compared(settings: PartyConfig, entry: Entry, folder: Path) -> dict[str, st
 
 
 def _certificates(settings: PartyConfig) -> dict[str, bytes]:
-    """Those that are installed here, and our own: DER, by name."""
+    """Return the installed certificates, and our own: DER, by name."""
     return installed_certificates(settings) | {settings.name: der_of(credentials_of(settings).certificate)}
 
 

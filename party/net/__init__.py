@@ -1,4 +1,4 @@
-"""How parties and coordinators talk: links, streams, and the only gRPC of the project."""
+"""Talk between parties and coordinators: links, streams, and the only gRPC of the project."""
 
 import os
 

@@ -91,7 +91,7 @@ def _broken(error: grpc.aio.AioRpcError, peer: str) -> PartyError:
 
 
 def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyError:
-    """What a call's status says: the peer's own problem, or that the peer is gone."""
+    """Return the error that a call's status says: the peer's own problem, or that the peer is gone."""
     if details and details.startswith("{"):
         return JobFailed(Problem.told(details, peer))
     if code == grpc.StatusCode.UNIMPLEMENTED:

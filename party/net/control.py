@@ -1,4 +1,4 @@
-"""What crosses the network, as our own values: the transport converts to and from them at once."""
+"""The messages of the network as our own values: the transport converts to and from them at once."""
 
 from __future__ import annotations
 

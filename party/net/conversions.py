@@ -47,7 +47,7 @@ def _from_piece(piece: control.Piece) -> pb.Piece:
 
 
 def to_request(message: pb.Request) -> control.Request:
-    """What a coordinator asks. Raises PartyError (peer-protocol) for a kind we do not know."""
+    """Convert a coordinator's request. Raises PartyError (peer-protocol) for a kind we do not know."""
     match message.WhichOneof("kind"):
         case "submit":
             return control.Submit(message.submit.run, _to_piece(message.submit.bundle))
@@ -87,7 +87,7 @@ def from_request(request: control.Request) -> pb.Request:
 
 
 def to_event(message: pb.Event, party: str) -> control.Event:
-    """What a party says. Raises PartyError (peer-protocol) for a kind we do not know."""
+    """Convert a party's event. Raises PartyError (peer-protocol) for a kind we do not know."""
     match message.WhichOneof("kind"):
         case "allowed":
             return control.Allowed(message.allowed.job)

@@ -23,7 +23,7 @@ MAX_MESSAGE_BYTES = 64 << 20
 MAX_STEP_CHARS = 80
 _AHEAD_BYTES = 64 << 20
 _AHEAD_MESSAGES = 4096
-"""What may lie unread: so much payload, and so many messages, since those without payload take memory, too."""
+"""Messages that may lie unread, beside the bound on payload: messages without payload take memory, too."""
 _SEND_AHEAD = 8
 
 
@@ -45,7 +45,7 @@ class Duplex(Protocol):
 
 @dataclass(frozen=True)
 class RunKey:
-    """What every envelope of a run carries."""
+    """The key that every envelope of a run carries."""
 
     job: bytes
     run: bytes
@@ -53,7 +53,7 @@ class RunKey:
 
 @dataclass(slots=True)
 class Traffic:
-    """What went through a link: payload bytes and messages. Never their content."""
+    """Traffic of a link: payload bytes and messages. Never their content."""
 
     bytes_sent: int = 0
     bytes_received: int = 0

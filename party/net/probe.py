@@ -1,4 +1,6 @@
-"""Why a peer was not reached, found out with the standard library's TLS: gRPC says no more than that it was not."""
+"""The reason that a peer was not reached, found with the standard library's TLS: gRPC says only that it was
+not.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def _turned_away(config: NodeConfig, peer: str, address: str) -> Problem:
 
 
 def _place(config: NodeConfig, peer: str, address: str) -> tuple[str, str]:
-    """Where a peer was called, for everybody and for the owner: what only our own `peers` say is the owner's."""
+    """Return the place where a peer was called, for everybody and for the owner: what only our own `peers`
+    say is the owner's.
+    """
     entry = config.peers.get(peer)
     own = entry is not None and entry.address == address
     return ("", f"at {address}") if own else (f" at {address}", "")

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class PhaseCost:
-    """What one phase cost one party."""
+    """Cost of one phase to one party."""
 
     seconds: float = 0.0
     bytes_sent: int = 0
@@ -44,7 +44,7 @@ class Meter:
         return self.phases.setdefault(name, PhaseCost())
 
     def phase(self, name: str) -> None:
-        """What follows belongs to this phase."""
+        """Begin a phase: what follows belongs to it."""
         now = time.perf_counter()
         self._current.seconds += now - self._since
         self._since, self._current = now, self._open(name)

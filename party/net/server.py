@@ -53,7 +53,7 @@ _HANDSHAKE_BEGINS_S = 0.2
 
 
 class Served(Protocol):
-    """Whom coordinators and peers talk to: the daemon of a party."""
+    """The daemon of a party, as coordinators and peers talk to it."""
 
     @property
     def name(self) -> str:
@@ -187,7 +187,7 @@ class _Renewal:
 
 
 def _accepting(settings: Settings) -> grpc.ServerCertificateConfiguration:
-    """Whom TLS lets in, and as whom we answer."""
+    """Return the peers that TLS lets in, and the identity that answers them."""
     own = settings.credentials
     return grpc.ssl_server_certificate_configuration(
         [(own.key, own.certificate)], root_certificates=_certificates(settings)[1]
@@ -257,7 +257,7 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
 
 
 class _Requests(Mailbox[control.Request]):
-    """What a coordinator says. Nothing is read of the stream before the first request is asked for."""
+    """Requests of a coordinator. Nothing is read of the stream before the first request is asked for."""
 
     def __init__(self, stream: AsyncIterator[pb.Request]) -> None:
         super().__init__(READ_AHEAD)
@@ -270,7 +270,7 @@ class _Requests(Mailbox[control.Request]):
         return await super().get()
 
     async def drop_unread(self) -> None:
-        """Where nothing was asked for, throw away for a moment what comes.
+        """Throw away for a moment what comes, where nothing was asked for.
 
         gRPC would lose what a caller was told who is still sending when its stream ends.
         """

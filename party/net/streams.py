@@ -1,4 +1,4 @@
-"""What both ends of a gRPC connection share: signs of life, the end of a stream, a peer that went away."""
+"""Commons of both ends of a gRPC connection: signs of life, the end of a stream, a peer that went away."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ _MAX_BACKOFF_S = 0.5
 
 
 STREAMS = 16
-"""What a connection may have open at once: a job needs two, and calls that ask who is there come and go."""
+"""Streams that a connection may have open at once: a job needs two, and calls that ask who is there come and
+go.
+"""
 MESSAGE_BYTES = 2 << 20
-"""What a server takes as one message of gRPC: a part of at most 1 MiB with what stands around it."""
+"""Bytes that a server takes as one message of gRPC: a part of at most 1 MiB with what stands around it."""
 
 
 def serving_options(config: NodeConfig) -> list[tuple[str, int]]:
-    """What a server adds: bounds on what strangers and peers can make it hold."""
+    """Return the options that a server adds: bounds on what strangers and peers can make it hold."""
     return [
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.max_receive_message_length", MESSAGE_BYTES),

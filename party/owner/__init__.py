@@ -1,1 +1,1 @@
-"""What the owner of the data decides: configuration, identity, peers."""
+"""Decisions of the owner of the data: configuration, identity, peers."""

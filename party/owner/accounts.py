@@ -1,4 +1,5 @@
-"""What only the owner may know of runs that came to a result: a file beside each release, for the owner alone.
+"""Figures that only the owner may know of runs that came to a result: a file beside each release, for the
+owner alone.
 
 Nothing waits for it: it is written when the run is over, and shown by `party accounts`; on a terminal also at once.
 Until it is finished the file says so. What it is made of is in the daemon's memory alone: a daemon that has ended
@@ -52,7 +53,7 @@ def give_up(state_dir: Path) -> int:
 
 
 def words_of(account: Mapping[str, Any]) -> list[str]:
-    """What an account says in sentences: of the rows, and of what became of the records."""
+    """Say an account in sentences: of the rows, and of what became of the records."""
     if UNFINISHED in account:
         return [f"not finished: {account[UNFINISHED]}"]
     return [*account.get("in_words", ()), *account.get("records", {}).get("in_words", ())]

@@ -56,7 +56,7 @@ class PeerEntry(Fields):
 
 
 class Timeouts(Fields):
-    """How long to wait. Few on purpose; the defaults suit a local network and jobs of minutes."""
+    """Times to wait. Few on purpose; the defaults suit a local network and jobs of minutes."""
 
     connect_s: float = Field(
         default=6, gt=0, le=600, description="Seconds to reach a peer. Too short: slow starts fail."
@@ -95,7 +95,7 @@ class Timeouts(Fields):
 
 
 class Limits(Fields):
-    """How much to take of others. A job that needs more ends, and its message names the key to raise."""
+    """Limits on what others may send. A job that needs more ends, and its message names the key to raise."""
 
     message_mb: int = Field(
         default=64,
@@ -123,7 +123,7 @@ class Limits(Fields):
 
 
 class NodeConfig(Fields):
-    """What a party and a coordinator have in common."""
+    """Configuration that a party and a coordinator have in common."""
 
     PROGRAM: ClassVar[str]
     """The command line that has such a configuration."""
@@ -137,7 +137,7 @@ class NodeConfig(Fields):
 
     @property
     def dials_what_jobs_say(self) -> bool:
-        """Whether a job's address counts for a peer that has none here."""
+        """Return True if a job's address counts for a peer that has none here."""
         return True
 
     @model_validator(mode="after")
@@ -277,7 +277,8 @@ def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
 
 
 def certificate_warnings(config: NodeConfig) -> dict[str, str]:
-    """What its owner has to do about certificates: by name, which of them cannot be used, or expire soon.
+    """Return what the owner has to do about certificates: by name, which of them cannot be used, or expire
+    soon.
 
     Raises what loading our own identity raises.
     """
@@ -294,13 +295,15 @@ def certificate_warnings(config: NodeConfig) -> dict[str, str]:
 
 
 def _unusable(name: str, why: Problem) -> str:
-    """What follows `the certificate of NAME`; what only the owner may read is all of the cause where there is any."""
+    """Say what follows `the certificate of NAME`; what only the owner may read is all of the cause where
+    there is any.
+    """
     cause = why.private or why.message.removeprefix(f"the certificate of {name} ")
     return f"cannot be used: {cause}. What to do: {why.remedy}"
 
 
 def address_of(config: NodeConfig, job: Job, party: str) -> str:
-    """Where we reach a party of a job: our own configuration says, or the job where that counts.
+    """Return the address of a party of a job: our own configuration says it, or the job where that counts.
 
     Raises ConfigError if neither does.
     """

@@ -1,4 +1,4 @@
-"""Where an owner's table is: `data` in the configuration of a party.
+"""The place of an owner's table: `data` in the configuration of a party.
 
 Each field says what it means, its unit, and what a bad value costs.
 """
@@ -34,7 +34,7 @@ class Opened:
 
 
 class Data(Fields):
-    """Where the table is: exactly one of these."""
+    """The place of the table: exactly one of these."""
 
     name: Name | None = Field(
         default=None,

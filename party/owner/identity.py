@@ -1,4 +1,4 @@
-"""Who is who: P-256 keys made on site, certificates, fingerprints (semantics §9.5).
+"""Identity: P-256 keys made on site, certificates, fingerprints (semantics §9.5).
 
 A certificate is identity only together with the name it is installed under: roots alone are not. Every peer's
 certificate is put in place beforehand and compared, out of band, by its SHA-256 fingerprint.
@@ -243,18 +243,18 @@ def validity(pem: bytes) -> tuple[datetime, datetime]:
 
 
 def expires_soon(pem: bytes) -> bool:
-    """Whether the first certificate, valid now, will not be in ``WARN_DAYS`` days."""
+    """Return True if the first certificate, valid now, will not be valid in ``WARN_DAYS`` days."""
     until, now = validity(pem)[1], datetime.now(UTC)
     return now <= until < now + timedelta(days=WARN_DAYS)
 
 
 def has_expired(pem: bytes) -> bool:
-    """Whether the time of the first certificate is over."""
+    """Return True if the time of the first certificate is over."""
     return validity(pem)[1] < datetime.now(UTC)
 
 
 def signs_itself(pem: bytes) -> bool:
-    """Whether no authority stands behind the first certificate."""
+    """Return True if no authority stands behind the first certificate."""
     subject, issuer = _names(pem)
     return issuer == subject
 

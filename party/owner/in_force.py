@@ -1,4 +1,4 @@
-"""Which configuration a daemon works under: what it loaded last, compared with the files before every job.
+"""The configuration that a daemon works under: the one loaded last, compared with the files before every job.
 
 Policy, peers, identity, table and timeouts that changed are taken over with the next job, if the files are valid; as
 long as they are not, and where only a restart helps (``FIXED``), jobs are refused. A job that runs goes on under the
@@ -61,7 +61,7 @@ class InForce:
 
     @property
     def settings(self) -> Settings:
-        """What was loaded last."""
+        """Return the settings that were loaded last."""
         return self._settings
 
     def refresh(self) -> Settings:
@@ -107,7 +107,7 @@ def _loaded(config: PartyConfig, digest: str) -> Settings:
 
 
 def _not_in_force(name: str, error: PartyError) -> ConfigError:
-    """What a coordinator is told; the owner reads the details."""
+    """Return the error that a coordinator is told; the owner reads the details."""
     return ConfigError(
         "config-changed",
         f"the configuration of {name} changed and is not in force: its daemon takes no job until it is",

@@ -259,14 +259,14 @@ def _behind_colon(text: str, key: yaml.Node) -> int:
 
 
 def _end_of(node: yaml.Node) -> int:
-    """Where a node ends; the mark of a block mapping stands behind the comments that follow it."""
+    """Return the end of a node; the mark of a block mapping stands behind the comments that follow it."""
     while isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         node = node.value[-1][1]
     return int(node.end_mark.index)
 
 
 def _after_line(text: str, place: int) -> int:
-    """Where the next line begins."""
+    """Return the beginning of the next line."""
     found = text.find("\n", place)
     return len(text) if found < 0 else found + 1
 

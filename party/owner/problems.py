@@ -1,4 +1,4 @@
-"""What only the owner may know about a failed job: a file for each, readable by the owner alone.
+"""Details of a failed job that only the owner may know: a file for each, readable by the owner alone.
 
 Logs and shared errors hold no data value. What a value, a row number or a count from the data would explain stands
 here, and is shown by `party problems`; on a terminal also at once.
@@ -30,7 +30,7 @@ _OF_THE_SITE = {"config-changed", "file-missing", "identity-mismatch", "peer-unr
 
 @dataclass(frozen=True)
 class FailedJob:
-    """Which job failed, as far as it was known. run: hexadecimal."""
+    """A failed job, as far as it was known. run: hexadecimal."""
 
     job: str = "no-job"
     job_sha256: str = ""

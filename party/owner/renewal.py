@@ -55,7 +55,9 @@ def renew(config: NodeConfig) -> Renewed:
 
 
 def _from_an_authority(certificate: Path) -> bool:
-    """Whether a certificate is there and another than its owner signed it; what cannot be read is replaced."""
+    """Return True if a certificate is there and another than its owner signed it; what cannot be read is
+    replaced.
+    """
     try:
         return not signs_itself(read_bytes(certificate))
     except PartyError:

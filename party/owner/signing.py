@@ -20,7 +20,7 @@ from party.owner.identity import Credentials, earlier_files, read_bytes
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs what in a run: our own credentials, and the certificates of all parties, DER."""
+    """The signers of a run: our own credentials, and the certificates of all parties, DER."""
 
     name: str
     credentials: Credentials
