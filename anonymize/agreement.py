@@ -1,4 +1,4 @@
-"""How far two clusterings of the same records agree ([CLU] 4.4): exact, from their contingency table alone."""
+"""Agreement of two clusterings of the same records ([CLU] 4.4): exact, from their contingency table alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Agreement:
 
 
 def contingency(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
-    """How many records are in each cluster of both: int64, of that shape. first, second: int64, shape (n,)."""
+    """Count the records in each pair of clusters: int64, of that shape. first, second: int64, shape (n,)."""
     counts = np.bincount(np.ravel_multi_index((first, second), shape), minlength=shape[0] * shape[1])
     return counts.astype(np.int64).reshape(shape)
 

@@ -52,7 +52,7 @@ class CountedBlock:
         return np.ravel_multi_index(tuple(codes), sizes).astype(np.int64)
 
     def tells(self, measure: Measure) -> bool:
-        """Whether a measure is counted in its cells."""
+        """Return True if the block's cells count a measure."""
         return isinstance(measure, Tally) and {i + 1 for i in measure.columns} <= set(self.axes)
 
     def renumbered(self, counted: Tally) -> Tally:
@@ -63,7 +63,9 @@ class CountedBlock:
 
 
 def counted_blocks(schema: Schema, linked: Blocks) -> tuple[CountedBlock, ...]:
-    """What is counted together: everything, or each block by itself, and the class, where there is one, first."""
+    """Return the blocks that are counted: everything, or each block by itself, and the class, where there is
+    one, first.
+    """
     if not linked:
         everything = range(len(schema.cell_shape))
         return (CountedBlock(schema, tuple(everything)),)
@@ -122,7 +124,7 @@ def linked_root(schema: Schema, blocks: Sequence[CountedBlock], roots: Sequence[
 
 
 def relinked(schema: Schema, blocks: Sequence[CountedBlock], entries: Entries) -> Entries:
-    """What is counted of a table, as it is written down where only its blocks are told.
+    """Return the counted entries of a table as they are written down where only its blocks are told.
 
     entries:  in any order.
     """

@@ -33,12 +33,14 @@ class Prospect(Protocol):
 
     @property
     def n_options(self) -> int:
-        """How many options there are; 0 where the children are fixed."""
+        """Return the number of options; 0 where the children are fixed."""
         ...
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """What its counts are of: children that are fixed, or what options are made of."""
+        """Return the parts that counts are given for: children that are fixed, or the parts that options are
+        made of.
+        """
         ...
 
     def profile(self, leaf_counts: Ints) -> Ints:
@@ -46,7 +48,9 @@ class Prospect(Protocol):
         ...
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
-        """What the first child of every option has, of what every part has: shape (n_options, ...)."""
+        """Return the counts of the first child of every option, from those of every part: shape (n_options,
+        ...).
+        """
         ...
 
     def specialized(self, option: int) -> Candidate:
@@ -54,7 +58,7 @@ class Prospect(Protocol):
         ...
 
     def admits(self, candidate: Candidate) -> bool:
-        """Whether a specialization of the cut may be what it comes to."""
+        """Return True if the prospect may become this specialization of the cut."""
         ...
 
 
@@ -166,7 +170,7 @@ def profile_length(column: QidColumn, node: Node) -> int:
 
 
 def n_children(column: QidColumn, node: Node) -> int:
-    """How many children any specialization of a node makes; the node can be specialized."""
+    """Return the number of children that any specialization of a node makes; the node can be specialized."""
     return 2 if column.is_numeric or column.leaves_one_by_one(node) else len(column.children(node))
 
 

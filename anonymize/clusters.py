@@ -30,7 +30,7 @@ Distance: TypeAlias = Callable[[Codes], Ints]
 
 
 def n_features(column: QidColumn) -> int:
-    """How many coordinates a column has."""
+    """Return the number of coordinates of a column."""
     return 1 if column.is_numeric else column.n_leaves
 
 

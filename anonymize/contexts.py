@@ -42,7 +42,7 @@ def added_by(counts: Ints) -> Ints:
 
 
 def beyond_one(present: Bools) -> Ints:
-    """How many of a row's bits are 1, but for one of them: int64, shape (n_rows,)."""
+    """Count the 1 bits of each row, less one where there are any: int64, shape (n_rows,)."""
     count: Ints = np.maximum(present.sum(axis=1) - 1, 0)
     return count
 
@@ -65,7 +65,7 @@ class Large:
     totals: Ints = field(repr=False)
 
     def among(self, chosen: Bools) -> Large:
-        """Those of the leaf partitions chosen, shape (n_partitions,)."""
+        """Return the contexts of the chosen leaf partitions, shape (n_partitions,)."""
         kept = chosen[self.partition]
         inside = np.flatnonzero(kept[self.context])
         number = np.cumsum(kept) - 1
@@ -85,7 +85,7 @@ class Large:
         return by_class.swapaxes(1, 2)
 
     def with_last(self, sums: Ints) -> Ints:
-        """What :meth:`sums` gives, with the last child, which follows from the totals."""
+        """Return :meth:`sums` with the last child, which follows from the totals."""
         last = self.totals[:, None, :] - sums.sum(axis=1, keepdims=True)
         return np.concatenate([sums, last], axis=1)
 
@@ -130,7 +130,7 @@ class Contexts:
         return self._large.among(self._inside(candidate))
 
     def new_of(self, candidate: Candidate) -> Large | None:
-        """Those that the last specialization made; None where it broke none of the node's."""
+        """Return the contexts that the last specialization made; None where it broke none of the node's."""
         inside = self._inside(candidate)
         return self._large.among(inside & self._fresh) if inside[self.broken].any() else None
 

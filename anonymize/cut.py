@@ -38,7 +38,7 @@ class Candidate:
         return self.children[1].first if self.taken_out is None else self.taken_out.first
 
     def is_beside(self, other: Candidate) -> bool:
-        """Whether they are of one node."""
+        """Return True if both are specializations of one node."""
         return (self.column, self.node) == (other.column, other.node)
 
     @property
@@ -85,7 +85,7 @@ def leaves_of(nodes: Sequence[Node]) -> Ints:
 
 
 def _is_run(nodes: Sequence[Node]) -> bool:
-    """Whether their leaves, one node after the other, are a range of numbers."""
+    """Return True if the leaves of the nodes, one node after the other, are a range of numbers."""
     follow = all(one.last == other.first for one, other in pairwise(nodes))
     return follow and not any(node.without for node in nodes)
 

@@ -1,4 +1,4 @@
-"""What a node is called of which all records lie in one child (semantics §10.10).
+"""Names of nodes of which all records lie in one child (semantics §10.10).
 
 Where children leave a node one by one, a child leaves only if the rest has records, too. So the last value is never
 told apart, though all others may be values that do not occur. When no candidate is left, such a node is replaced by
@@ -54,7 +54,9 @@ class Unnamed:
 
 
 class Naming:
-    """Which nodes are still to be asked about: the records of a node stay the same as long as it is in the cut."""
+    """Nodes that are still to be asked about: the records of a node stay the same as long as it is in the
+    cut.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self._columns = schema.qid
@@ -93,5 +95,5 @@ def all_in_one(sizes: Ints) -> int | None:
 
 
 def named_by(unnamed: Sequence[Unnamed], places: Sequence[int | None]) -> list[Named]:
-    """What follows of nodes; places: of each the child that has all its records, if one has."""
+    """Return the names that follow; places: of each node the child that has all its records, if one has."""
     return [each.ways[place] for each, place in zip(unnamed, places, strict=True) if place is not None]

@@ -61,7 +61,7 @@ class GeneralizedTable:
 
 @dataclass(frozen=True)
 class Refinement:
-    """How a specialization changes T_g: the new table, and where its old entries went.
+    """Change of T_g by a specialization: the new table, and the new places of its old entries.
 
     entries:  the refined entries of the old table, shape (n,).
     targets:  new entry number of (refined entry, child), -1 where empty: int64, shape (n, n_children).

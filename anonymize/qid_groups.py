@@ -24,7 +24,7 @@ N = TypeVar("N", bound=np.generic)
 
 @dataclass(frozen=True)
 class Scope:
-    """What somebody may know of a person: at most ``max_known`` of these columns.
+    """Knowledge that somebody may have of a person: at most ``max_known`` of these columns.
 
     columns:  numbers in the schema, ascending.
     """
@@ -34,16 +34,16 @@ class Scope:
 
     @property
     def size(self) -> int:
-        """How many columns the finest groups agree on."""
+        """Return the number of columns that the finest groups agree on."""
         return min(self.max_known, len(self.columns))
 
     def among(self, n_columns: int) -> int:
-        """How many columns groups agree on where no more than ``n_columns`` are looked at."""
+        """Return the number of columns that groups agree on where no more than ``n_columns`` are looked at."""
         return min(n_columns, self.size)
 
 
 _LOOKED_UP = 16
-"""How many numbers there may be for each that is given, so that ranks by look-up are faster than by sorting."""
+"""Numbers per given number up to which ranks by look-up are faster than by sorting."""
 
 
 def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
@@ -213,7 +213,7 @@ def distinct_groups(
 def _codings(
     table: GeneralizedTable, candidate: Candidate, partition: Ints, scope: Scope, within: int | None
 ) -> Iterator[tuple[Ints, int]]:
-    """Those of one scope; none if it has no subset that contains both columns."""
+    """Yield the codings of one scope; none if it has no subset that contains both columns."""
     if within is None:
         return QidGroups(table, candidate, partition, scope.columns).codings(scope.size - 1)
     if within not in scope.columns or scope.size < 2:

@@ -19,7 +19,7 @@ Names: TypeAlias = NDArray[np.uint64]
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 _ENTRIES = 1 << 62
-"""Where the numbers of entries begin: no partition has one of these."""
+"""First number of an entry: no partition has a number as large."""
 
 
 def marks_of(n_entries: int) -> Names:

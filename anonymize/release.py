@@ -47,7 +47,7 @@ class Release:
 
     @property
     def n_records(self) -> int:
-        """How many records the rows stand for."""
+        """Return the number of records that the rows stand for."""
         return self.n_rows if self.counts is None else int(self.counts.sum())
 
     def ordered(self, names: Sequence[str]) -> Release:

@@ -18,7 +18,7 @@ from anonymize.cut import Candidate, child_counts
 from anonymize.table import Ints
 
 Merit: TypeAlias = Callable[[Ints, Ints], Ints]
-"""How good ways to part records in two are, from the class counts of their sides: (n, n_classes) each, to (n,)."""
+"""Merit of ways to part records in two, from the class counts of their sides: (n, n_classes) each, to (n,)."""
 
 FRACTION_BITS = 20
 _SEGMENT_BITS = 9

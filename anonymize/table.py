@@ -22,7 +22,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.integer]
 
 OTHER = "other {}"
-"""How the rest of a node prints, by its label."""
+"""Label of the rest of a node, by the node's label."""
 
 MAX_RECORDS = (1 << 31) - 1
 MAX_CELLS = 1 << 20
@@ -34,7 +34,7 @@ _KEY_SPACE = 1 << 62
 
 @dataclass(frozen=True)
 class SetRule:
-    """How a cell holds several values of a taxonomy.
+    """Form of a cell that holds several values of a taxonomy.
 
     separator:  what stands between them.
     max_items:  public bound: of a cell with more different values only the first so many count; None: no bound.
@@ -103,11 +103,11 @@ class QidColumn:
         return () if isinstance(self.values, Grid) else self.values.parts(node)
 
     def parts_by_child(self, node: Node) -> bool:
-        """Whether its children leave the node one by one, until the last two are separated at once."""
+        """Return True if children leave the node one by one, until the last two are separated at once."""
         return self.by_child and 2 <= len(self.children(node)) <= MOST_TAKEN_OUT
 
     def leaves_one_by_one(self, node: Node) -> bool:
-        """Whether one child leaves the node, and not all of them; two are always separated at once."""
+        """Return True if one child leaves the node, and not all of them; two are always separated at once."""
         return self.parts_by_child(node) and len(self.children(node)) > 2
 
     @property
@@ -119,7 +119,7 @@ class QidColumn:
         return frozenset(self.rest.format(self.values.label(node)) for node in parting)
 
     def rest_of(self, node: Node, child: Node) -> Node:
-        """What is left of a node of a taxonomy without a child."""
+        """Return the rest of a node of a taxonomy without a child."""
         assert isinstance(self.values, Taxonomy), "an interval has no children to take out"
         return self.values.rest(node, child)
 

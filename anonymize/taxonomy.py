@@ -133,7 +133,7 @@ class Taxonomy:
         return tuple(child for child in narrowed if child not in node.without)
 
     def rest(self, node: Node, child: Node) -> Node:
-        """What is left of a node without one more of its parts; two others or more remain."""
+        """Return the rest of a node without one more of its parts; two others or more remain."""
         others = [other for other in self.parts(node) if other != child]
         return Node(others[0].first, others[-1].last, node.place, tuple(sorted((*node.without, child))))
 

@@ -50,7 +50,7 @@ class Observer:
     """Is told how a run goes; algorithms do not depend on what an observer does. This observer ignores everything."""
 
     def phase(self, name: str) -> None:
-        """What follows is part of this phase (for the account of costs)."""
+        """Begin a phase of the account of costs."""
 
     def gates(self, count: int) -> None:
         """So many AND gates are about to be garbled or evaluated."""
@@ -94,7 +94,7 @@ class Observer:
 
 
 class Specializer(Protocol):
-    """Who answers the loop."""
+    """Answers the loop."""
 
     def choose(self) -> Turn[Candidate | None]:
         """Return the best remaining candidate, or None when there is none."""
@@ -155,7 +155,7 @@ def run_alone(turn: Turn[R]) -> R:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run decided: the final cut and every turn that led to it."""
+    """Decisions of a run: the final cut and every turn that led to it."""
 
     schema: Schema
     cut: Cut

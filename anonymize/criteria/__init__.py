@@ -1,1 +1,1 @@
-"""What every group of records must meet, each criterion written once."""
+"""Criteria that every group of records must meet, each written once."""

@@ -120,7 +120,7 @@ def _term(by_case: Sequence[tuple[Measure, int]], row: Mapping[Measure, int]) ->
 
 
 def met_by_group(criterion: Criterion, counts: Mapping[Measure, Ints], *, whole: bool = False) -> Bools:
-    """Which groups meet a criterion, from their counts, each of shape (n_groups,)."""
+    """Return the groups that meet a criterion, from their counts, each of shape (n_groups,)."""
     ((_, met),) = Judge([criterion], tuple(counts)).met(_rows(counts), whole=whole)
     by_group: Bools = np.logical_and.reduce(met, axis=0)
     return by_group

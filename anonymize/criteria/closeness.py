@@ -38,7 +38,7 @@ _MOST_COUNTS = 1 << 22
 
 @dataclass(frozen=True)
 class Distances:
-    """How far the groups of one holder are from the table.
+    """Distances of the groups of one holder from the table.
 
     number:    of the column in the schema. records: N. of_values: by value N_v. bound: t.
     ordered:   whether values lie in a row, as they are numbered.
@@ -65,7 +65,7 @@ class Distances:
         return max(self.width - 1, 1) if self.ordered else 1
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Which groups are farther than the bound: shape (n_keys,).
+        """Return the groups that are farther than the bound: shape (n_keys,).
 
         keys:  the group of every item. codes: of one column, the value of each. weights: records that each stands
                for; None: 1. Shape (n_items,) each.
@@ -150,7 +150,7 @@ class Closeness:
 
 @dataclass(frozen=True)
 class CloseToTheTable:
-    """What the counts of a table make a :class:`Closeness` of."""
+    """Makes a :class:`Closeness` from the counts of a table."""
 
     column: str
     number: int

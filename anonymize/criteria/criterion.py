@@ -1,4 +1,4 @@
-"""What every group of records must meet: a criterion, what it counts, and the arithmetic that it is tested in.
+"""Criteria that every group of records must meet: their counts, and the arithmetic that they are tested in.
 
 A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their values.
 Measures are tallies, which the cells of a group determine, and side counts, which they do not; what a criterion takes
@@ -27,14 +27,14 @@ W = TypeVar("W")
 B = TypeVar("B")
 Bools: TypeAlias = NDArray[np.bool_]
 Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-"""How many records each item stands for: whole numbers of either type."""
+"""Records that each item stands for: whole numbers of either type."""
 Value: TypeAlias = tuple[int, int]
 """A sensitive column, by its number, and the code of one of its test values (:class:`anonymize.table.Categories`)."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """Why a specialization is not allowed.
+    """Reason that a specialization is not allowed.
 
     criterion:  the name of the criterion that a group does not meet, as reports print it.
     n_columns:  on how many columns the group's records agree.
@@ -60,7 +60,9 @@ class Tally:
         return tuple(sorted({column for column, _ in (*self.holding, *self.lacking)}))
 
     def among(self, codes: Mapping[int, Ints]) -> Bools:
-        """Which records or cells count. codes: per sensitive column the test value of each, all of one shape."""
+        """Return the records or cells that count. codes: per sensitive column the test value of each, all of
+        one shape.
+        """
         counted = [codes[column] == value for column, value in self.holding]
         counted += [codes[column] != value for column, value in self.lacking]
         return reduce(np.logical_and, counted)
@@ -89,11 +91,11 @@ class SideCount:
 
 
 Measure: TypeAlias = Tally | SideCount
-"""What is added up in every group; ``follows``: whether the last child is what the others leave of a public total."""
+"""Added up in every group; ``follows``: the last child is the rest of a public total."""
 
 
 class SideData(Protocol):
-    """What a holder has beside its table to make a side count of its rows."""
+    """Data of a holder beside its table, to make a side count of its rows."""
 
     def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
         """The count of every group: int64, shape (n_keys,). rows: of the table; keys: the group of each."""
@@ -121,7 +123,7 @@ class Form:
 
     @property
     def factor(self) -> int:
-        """How many times the number of records its value can be, at most, above 0 or below."""
+        """Return the largest multiple of the number of records that the value can be, above 0 or below."""
         factors = [factor for _, factor in self.terms]
         return max(sum(f for f in factors if f > 0), -sum(f for f in factors if f < 0))
 
@@ -137,10 +139,10 @@ def _times(words: NDArray[Any], factor: int) -> NDArray[Any]:
 
 
 class Arithmetic(Protocol[W, B]):
-    """What rules are written in: words W, one for each group, and bits B."""
+    """Arithmetic that rules are written in: words W, one for each group, and bits B."""
 
     def at_least(self, word: W, least: int) -> B:
-        """Whether a word, which is not negative, is ``least`` or more."""
+        """Return 1 where a word, which is not negative, is ``least`` or more."""
         ...
 
     def not_negative(self, word: W) -> B: ...
@@ -148,7 +150,9 @@ class Arithmetic(Protocol[W, B]):
     def is_zero(self, word: W) -> B: ...
 
     def is_empty(self, size: W) -> B:
-        """Whether there is no group of that size. The whole table always is one, even without records."""
+        """Return 1 where there is no group of that size. The whole table always is a group, even without
+        records.
+        """
         ...
 
     def negation(self, bit: B) -> B: ...
@@ -158,7 +162,7 @@ class Arithmetic(Protocol[W, B]):
     def all_of(self, bits: Sequence[B]) -> B: ...
 
     def count_of(self, bits: Sequence[B]) -> W:
-        """How many of the bits are 1."""
+        """Count the bits that are 1."""
         ...
 
     def of_parts(self) -> Arithmetic[W, B]:
@@ -167,7 +171,7 @@ class Arithmetic(Protocol[W, B]):
 
 
 class Rule(Hashable, Protocol):
-    """How a criterion judges the values of its forms. Criteria with equal rules are judged together.
+    """Judges the values of a criterion's forms. Criteria with equal rules are judged together.
 
     title:     the name of its circuit and the public numbers in it. entry: the name of the circuit's input.
     of_zeros:  it looks at nothing of a value but whether it is 0.
@@ -183,12 +187,12 @@ class Rule(Hashable, Protocol):
     def of_zeros(self) -> bool: ...
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
-        """Whether a group is allowed; ``values``: those of the forms of one case."""
+        """Return 1 where a group is allowed; ``values``: those of the forms of one case."""
         ...
 
 
 class Search(Protocol):
-    """How one holder finds the groups that break a criterion whose cases are too many to go through.
+    """Finds the groups of one holder that break a criterion whose cases are too many to go through.
 
     columns:  the sensitive columns that it looks at, by number.
     width:    how many counts it takes of a group. factor: as of a form.
@@ -204,7 +208,7 @@ class Search(Protocol):
     def factor(self) -> int: ...
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Which groups break the criterion: shape (n_keys,).
+        """Return the groups that break the criterion: shape (n_keys,).
 
         keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
                   None: 1. Shape (n_items,) each.
@@ -213,7 +217,7 @@ class Search(Protocol):
 
 
 class Criterion(Protocol):
-    """What every group must meet.
+    """A condition on every group.
 
     name:        as reports print it.
     relief:      what can be asked for less of, where the whole table does not meet it.
@@ -306,11 +310,11 @@ class Demand(Protocol):
     def held_by_insiders(self) -> str: ...
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
-        """What must be met by tables with the columns of a schema."""
+        """Return the criteria for tables with the columns of a schema."""
         ...
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:
-        """What must be met in comparison with the whole table."""
+        """Return the criteria that compare a group with the whole table."""
         ...
 
     def without_effect(self, sensitive: Sequence[str]) -> str | None:
@@ -319,7 +323,7 @@ class Demand(Protocol):
 
 
 def counts_records(criterion: Criterion) -> bool:
-    """Whether it looks at nothing but the number of records."""
+    """Return True if a criterion looks at nothing but the number of records."""
     return criterion.search is None and set(_measures([criterion])) == {RECORDS}
 
 
@@ -329,7 +333,7 @@ def _measures(criteria: Sequence[Criterion]) -> Iterator[Measure]:
 
 
 def tallies_of(criteria: Sequence[Criterion]) -> tuple[Tally, ...]:
-    """What the criteria count of cells, each once, the number of records first."""
+    """Return the tallies of the criteria, each once, the number of records first."""
     found = (m for m in _measures(criteria) if isinstance(m, Tally) and m is not RECORDS)
     return tuple(dict.fromkeys((RECORDS, *found)))
 
@@ -341,7 +345,7 @@ def sides_of(criteria: Sequence[Criterion]) -> tuple[SideCount, ...]:
 
 
 def inferences(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """Those that bound what a group tells about its members."""
+    """Return the criteria that bound what a group tells about its members."""
     return tuple(criterion for criterion in criteria if criterion.inference)
 
 

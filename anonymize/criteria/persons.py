@@ -100,5 +100,7 @@ class PersonOfRow:
 
 
 def counted_persons(criteria: Sequence[Criterion], person: Ints) -> Beside:
-    """What one holder has to count people, where the criteria take them. ``person``: by row of its table."""
+    """Return the data with which one holder counts people, where the criteria take them. ``person``: by row
+    of its table.
+    """
     return {PERSONS: PersonOfRow(person)} if PERSONS in sides_of(criteria) else {}

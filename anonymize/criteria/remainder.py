@@ -1,4 +1,4 @@
-"""What colluding parties see of a group: what is left of it once they take their own records out of it.
+"""The remainder of a group: the records that are left once colluding parties take out their own.
 
 m-privacy (Goryczka, Xiong, Fung, IEEE TKDE 2014): a requirement holds for the remainder of every group after any at
 most m of n parties, m < n, take theirs out. A remainder without records is allowed. That coalitions of exactly m
@@ -46,7 +46,7 @@ MAX_COALITIONS = 1 << 8
 
 @dataclass(frozen=True)
 class OwnCount(SideCount):
-    """What a tally counts of the records of one party, which bears the name."""
+    """Tally of the records of one party, which bears the name."""
 
     counted: Tally = RECORDS
     of_one: ClassVar[bool] = True
@@ -123,7 +123,7 @@ class Remainder:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """Those of the criterion, coalition by coalition."""
+        """Return the cases of the criterion, coalition by coalition."""
         return tuple(
             tuple(without(form, coalition) for form in forms)
             for coalition in self.coalitions
@@ -131,7 +131,7 @@ class Remainder:
         )
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """What no part of a group could break, its remainder cannot either, however few records it has."""
+        """Return the cases that a remainder could break: none that no part of its group could break."""
         return np.tile(self.asked.at_stake(totals), (1, len(self.coalitions)))
 
 
@@ -198,7 +198,7 @@ class CountedRows:
 
 
 def own_counts(criteria: Sequence[Criterion], table: CodedTable, party: Ints) -> Beside:
-    """What one holder has to make the parties' own counts.
+    """Return the data with which one holder makes the parties' own counts.
 
     party:  by row of the table whose it is, a place in the schema's parties: int64, shape (n_rows,).
     """

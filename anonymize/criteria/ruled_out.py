@@ -1,4 +1,5 @@
-"""What somebody infers who rules values out: LKC's C, and l-diversity, of several sensitive columns together.
+"""Inference by somebody who rules values out: LKC's C, and l-diversity, of several sensitive columns
+together.
 
 Whoever rules out the values X of the sensitive columns of a member of a group is left with the records that have none
 of them. For every set X of at most E values and every protected value s that is not in X, of those records, unless
@@ -42,7 +43,7 @@ from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema
 
 MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 3, 20_000
-"""What joint runs test, who try all sets of values: l, and pairs of a protected value and any value."""
+"""Limits of joint runs, which try all sets of values: l, and pairs of a protected value and any value."""
 MAX_COMBINATIONS = 256
 """Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
 Limits = tuple[tuple[str, int], ...]
@@ -211,7 +212,7 @@ class _Pairs:
     case: Ints = field(repr=False)
 
     def implied(self, alone: Ints, both: Ints) -> Bools:
-        """Which pairs need no test: shape (n_groups, n_pairs).
+        """Return the pairs that need no test: shape (n_groups, n_pairs).
 
         alone:  records of each group with each value. both: with a value of each pair.
         """
@@ -257,7 +258,7 @@ def _sets(ruled: Sequence[RuledColumn], size: int) -> Iterator[tuple[Value, ...]
 
 
 def _keeps(ruled: Sequence[RuledColumn], values: Sequence[Value]) -> bool:
-    """Whether values are no more of any column than it allows."""
+    """Return True if the values are no more of any column than the column allows."""
     of_columns = [column for column, _ in values]
     return all(c.at_most is None or of_columns.count(c.number) <= c.at_most for c in ruled)
 

@@ -98,7 +98,7 @@ class _Nodes:
 
 @dataclass(frozen=True)
 class RuledOutSearch:
-    """Whether somebody who rules out at most ``most`` values infers too much of a member of a group.
+    """Finds groups in which somebody who rules out at most ``most`` values infers too much of a member.
 
     columns:  those that values are ruled out of, by number in the schema.
     """
@@ -117,11 +117,11 @@ class RuledOutSearch:
 
     @property
     def factor(self) -> int:
-        """How many times the number of records a number that it computes can be."""
+        """Return the largest multiple of the number of records that a computed number can be."""
         return max((column.bound.denominator for column in self.ruled if column.bound), default=1)
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Which groups tell too much: shape (n_keys,).
+        """Return the groups that tell too much: shape (n_keys,).
 
         keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
                   None: 1. Shape (n_items,) each.

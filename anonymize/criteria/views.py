@@ -1,4 +1,4 @@
-"""How cells map to what criteria count: several tallies of the same sensitive columns are counted in one pass."""
+"""Views map cells to tallies: several tallies of the same sensitive columns are counted in one pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CellView:
 
     @cached_property
     def tells_all_apart(self) -> bool:
-        """Whether each tally has one label of its own, in their order."""
+        """Return True if each tally has one label of its own, in their order."""
         return all(which.tolist() == [i] for i, (_, which) in enumerate(self.tallies))
 
     def of_cells(self, schema: Schema) -> Ints:
@@ -126,7 +126,7 @@ def _in_order(counted: Bools) -> NDArray[np.void]:
 
 
 def measures_of(views: Sequence[CellView]) -> tuple[Measure, ...]:
-    """What the rows of :func:`in_rows` count: the tallies of every view, then the records."""
+    """Return the measures in the rows of :func:`in_rows`: the tallies of every view, then the records."""
     return (*(t for view in views for t, _ in view.tallies), RECORDS)
 
 

@@ -20,7 +20,7 @@ MAX_FANOUT = 64
 
 @dataclass(frozen=True)
 class Budget:
-    """What every requirement says of ε.
+    """The privacy budget ε of a requirement.
 
     epsilon:     the whole budget.
     max_rows:    public bound on the records of one holder; more are refused before anything is sent.
@@ -40,7 +40,9 @@ class Budget:
             raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
 
     def of_a_record(self, epsilon: Fraction) -> Fraction:
-        """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
+        """Return the ε that one record may cost in a step that costs a person ``epsilon``: noise is drawn for
+        this.
+        """
         return epsilon / self.per_person
 
 
@@ -79,7 +81,7 @@ class Dp(Budget):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one step costs.
+    """The cost of one step.
 
     purpose:    what it is for, in words; public.
     epsilon:    its share of the budget.

@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True)
 class DpOutcome:
-    """What a run releases, and the account of it."""
+    """The release of a run, and the account of it."""
 
     outcome: Outcome
     table: NoisyTable
@@ -59,7 +59,7 @@ class DpOutcome:
 
 
 class Holder(Protocol):
-    """Who knows the records; in a joint run each party has one, and all are in step.
+    """A holder of the records; in a joint run each party has one, and all are in step.
 
     Every method says what it costs by the rate of its noise; :class:`DiffGen` has charged it before.
     """
@@ -132,7 +132,7 @@ class DiffGen:
         return at_once(Step(candidate, applied=True))
 
     def name(self) -> Turn[Sequence[Candidate]]:
-        """Which values occur is not told, and children do not leave one by one."""
+        """Name no candidates: occurring values are not told, and children do not leave one by one."""
         return at_once(())
 
     def apply(self, candidate: Candidate) -> Turn[int]:

@@ -73,7 +73,7 @@ class Noise(Protocol):
 
     @property
     def coins(self) -> Coins:
-        """Where the variables come from."""
+        """Return the coins that the variables come from."""
         ...
 
 

@@ -144,7 +144,7 @@ class SetColumn:
 
     @property
     def size(self) -> int:
-        """How many values the column has in the release."""
+        """Return the number of values that the column has in the release."""
         return len(self.values) + (self.untested.count if self.untested else 0)
 
     def label(self, value: int) -> str:
@@ -228,7 +228,7 @@ def combination_test(count: int, epsilon: Fraction) -> Filter:
 
 
 def _masks(sets: LeafSets, candidate: Candidate) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Which children of the candidate each set touches: uint64, shape (n_sets,)."""
+    """Return the children of the candidate that each set touches: uint64, shape (n_sets,)."""
     node = candidate.node
     child = np.repeat(
         np.arange(len(candidate.children), dtype=np.uint64), [c.last - c.first for c in candidate.children]

@@ -26,7 +26,7 @@ _GUARD_BITS = 32
 
 @dataclass(frozen=True)
 class Filter:
-    """What a cell has to reach.
+    """The threshold that a cell has to reach.
 
     rate:       of the discrete Laplace noise on every count.
     threshold:  the least noisy count that is listed, at least 1.
@@ -93,7 +93,7 @@ def _passing(size: int, test: Filter, coins: Coins) -> Iterator[int]:
 
 
 class _Gaps:
-    """How many cells in a row fail before one passes: P(k) = q^k·p for q = 1 − p, cut off at 2**digits.
+    """Number of cells that fail in a row before one passes: P(k) = q^k·p for q = 1 − p, cut off at 2**digits.
 
     Below the cut-off the binary digits are independent: digit j is 1 with probability q^(2^j) / (1 + q^(2^j)).
     """

@@ -1,4 +1,6 @@
-"""Which records the parties of a vertical run have in common, and that they agree on the class ([T] 5.6)."""
+"""Alignment of a vertical run: the records that its parties have in common, and agreement on the class ([T]
+5.6).
+"""
 
 from __future__ import annotations
 

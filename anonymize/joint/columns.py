@@ -1,4 +1,4 @@
-"""Who holds which column in a vertical run, and what one party brings."""
+"""Columns of a vertical run by party, and the records that one party brings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crypto.errors import LocalProtocolError
 
 @dataclass(frozen=True)
 class Columns:
-    """Who holds which column: public, from the job.
+    """The party of each column: public, from the job.
 
     qid, sensitive:  the party of each column, in schema order. plain: likewise, in job order.
     class_from:      the party that gives the class to the others, by record; None where all hold it.
@@ -46,7 +46,7 @@ class Holding:
     sensitive: tuple[Codes | None, ...] = field(repr=False)
 
     def same_as(self, other: Holding) -> bool:
-        """Whether these are the same records in the same order."""
+        """Return True if these are the same records in the same order."""
         ours, theirs = ((*h.qid, h.classes, *h.sensitive) for h in (self, other))
         return self.ids == other.ids and all(map(_equal, ours, theirs))
 

@@ -15,7 +15,7 @@ CONJUNCTION = 64
 
 @lru_cache(maxsize=8)
 def conjunction_circuit(count: int, to: To) -> Circuit:
-    """Whether all of ``count`` bits are 1."""
+    """Return the circuit of a conjunction: 1 if all of ``count`` bits are 1."""
     b = Builder(f"conjunction/{count}/{to.value}")
     bits = [word[0] for word in b.input("met", Held.CARRIED, 1, count)]
     b.output("met", to, [[all_of(b, bits)]])
@@ -33,7 +33,7 @@ def split_circuit() -> Circuit:
 
 @lru_cache(maxsize=8)
 def verdict_circuit(others: int) -> Circuit:
-    """Whether a bit and ``others`` shared ones are all 1, to the evaluator."""
+    """Return the circuit that tells the evaluator if a bit and ``others`` shared ones are all 1."""
     b = Builder(f"verdict/{others}")
     bits = [word[0] for word in b.input("met", Held.CARRIED, 1)]
     if others:
@@ -44,7 +44,7 @@ def verdict_circuit(others: int) -> Circuit:
 
 @lru_cache(maxsize=8)
 def agreement_circuit(words: int) -> Circuit:
-    """Whether both sides enter the same words, to the garbler."""
+    """Return the circuit that tells the garbler if both sides enter the same words."""
     b = Builder(f"agreement/{words}")
     sides = [b.input(held.value, held, WORD_BITS, words) for held in (Held.GARBLER, Held.EVALUATOR)]
     b.output("same", To.GARBLER, [[all_of(b, [equal(b, x, y) for x, y in zip(*sides, strict=True)])]])

@@ -1,4 +1,6 @@
-"""What leaves the protection of a protocol: the reveal ledger, and what each mode allows (semantics §4)."""
+"""Values that leave the protection of a protocol: the reveal ledger, and the list of each mode (semantics
+§4).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ _EARLIER = (
         finer=True,
     ),
 )
-"""What LKC runs tell before they begin, where they are charged."""
+"""Reveals of LKC runs before they begin, where they are charged."""
 
 _ROOT_COUNTS = Allowed(
     "root_counts",
@@ -105,7 +107,7 @@ _ALIGNMENT = (
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
     Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
 )
-"""What vertical runs of any kind tell before they begin."""
+"""Reveals of vertical runs of any kind before they begin."""
 
 _VERTICAL = (
     *_EARLIER,
@@ -306,7 +308,7 @@ MIX = "mix"
 
 
 def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]:
-    """What becomes known of rows that are mixed. deliver: who receives them."""
+    """Return the reveals of rows that are mixed. deliver: who receives the rows."""
     return (
         Allowed(
             "row_width",

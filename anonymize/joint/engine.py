@@ -72,7 +72,9 @@ class Engine:
         return fields
 
     def all_of_each(self, bits: CarriedWords, sizes: Ints) -> Rounds[CarriedWords]:
-        """Whether all bits of each group are 1: a carried bit for each, of ``sizes`` bits, in order, at least 1."""
+        """Return a carried bit for each group of ``sizes`` bits, in order, at least 1: 1 if all bits of the
+        group are 1.
+        """
         while sizes.max(initial=1) > 1:
             items, of_row = in_rows(sizes, AT_ONCE)
             inputs = {"met": bits.take(items.reshape(-1))}
@@ -89,7 +91,7 @@ class Engine:
         return opened(outputs, "met") == 1
 
     def conjoined(self, bits: Sequence[CarriedWords]) -> Rounds[CarriedWords]:
-        """Whether all bits are 1, as one carried bit."""
+        """Return one carried bit: 1 if all bits are 1."""
         return (yield from self._conjoined(CarriedWords.concatenate(bits), 1))
 
     def _conjoined(self, met: CarriedWords, most: int) -> Rounds[CarriedWords]:

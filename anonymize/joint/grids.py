@@ -1,4 +1,4 @@
-"""How wide a grid may be whose cells are scored inside a circuit."""
+"""Widths of grids whose cells are scored inside a circuit."""
 
 from __future__ import annotations
 

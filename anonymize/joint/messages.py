@@ -1,4 +1,4 @@
-"""What the parties of a joint run tell each other besides counts: candidates and codes, canonically encoded."""
+"""Messages of a joint run besides counts: candidates and codes, canonically encoded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
 
 
 def opened_candidate(prospect: Prospect, option: int, peer: str) -> Candidate:
-    """What a prospect comes to.
+    """Return the candidate that a prospect comes to.
 
     option:  as it was opened with ``peer``; of no meaning where children are fixed.
 

@@ -1,4 +1,4 @@
-"""Who takes part in a joint run, as one party sees it."""
+"""The parties of a joint run, as one party sees them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Roster:
-    """Who takes part. ``parties`` is in job order, the same at every party.
+    """The parties of a run. ``parties`` is in job order, the same at every party.
 
     deputy: evaluates circuits with the leader (sealed runs).
     """
@@ -32,5 +32,7 @@ class Roster:
 
     @property
     def suspects(self) -> str:
-        """Whom to name where the sum of what all others sent is impossible: with three or more, each of them."""
+        """Return the parties to name where the sum of what all others sent is impossible: with three or more,
+        each of them.
+        """
         return " or ".join(self.others)

@@ -63,7 +63,7 @@ class ZeroForms:
         return (self._factor * n_records).bit_length()
 
     def wanted(self, stakes: Sequence[Bools], present: Bools) -> Bools:
-        """Which numbers some test takes: shape (n_forms, n_groups, n_items).
+        """Return the numbers that some test takes: shape (n_forms, n_groups, n_items).
 
         stakes:   by criterion the cases that are tested, shape (n_groups, n_cases) each.
         present:  which items of a group there are, shape (n_groups, n_items).
@@ -76,7 +76,7 @@ class ZeroForms:
         return wanted
 
     def numbers(self, wanted: Bools, counts: NDArray[N]) -> NDArray[N]:
-        """Those that are wanted, in order, or shares of them: shape (n_wanted,).
+        """Return the wanted numbers, in order, or shares of them: shape (n_wanted,).
 
         counts:  of shape (n_measures, n_groups, n_items): int64 or uint64, sums modulo 2^64.
         """

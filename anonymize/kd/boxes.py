@@ -20,7 +20,7 @@ from anonymize.table import Ints, QidColumn, Schema
 from anonymize.taxonomy import Node, Taxonomy
 
 FRACTIONS = tuple((t, k) for t in (1, 2, 3) for k in range(1, 1 << t, 2))
-"""Where a box is cut, in order: after about k / 2**t of its leaves."""
+"""Places at which a box is cut, in order: after about k / 2**t of its leaves."""
 N_SLOTS = len(FRACTIONS)
 SIBLINGS = "|"
 """Between the labels of neighbouring children of one node."""
@@ -49,7 +49,7 @@ class Boxes:
         return Boxes(self.first[:, boxes], self.last[:, boxes])
 
     def sides(self, columns: Ints, at: Ints) -> tuple[Boxes, Boxes]:
-        """What is left and right of leaf ``at`` of one column, of every box; shape (n_boxes,) each."""
+        """Return the boxes left and right of leaf ``at`` of one column, of every box; shape (n_boxes,) each."""
         boxes = np.arange(self.n_boxes)
         last, first = self.last.copy(), self.first.copy()
         last[columns, boxes] = at
@@ -72,7 +72,9 @@ def joined_boxes(parts: Sequence[Boxes]) -> Boxes:
 
 
 def depths(taxonomy: Taxonomy) -> Ints:
-    """How deep the lowest node above leaves i − 1 and i lies, at i: int64, shape (n_leaves,); of no meaning at 0."""
+    """Return the depth of the lowest node above leaves i − 1 and i, at i: int64, shape (n_leaves,); of no
+    meaning at 0.
+    """
     found = np.zeros(len(taxonomy.leaves), dtype=np.int64)
     depth = [0] * len(taxonomy.nodes)
     for place, children in enumerate(taxonomy.children):
@@ -84,7 +86,9 @@ def depths(taxonomy: Taxonomy) -> Ints:
 
 
 def boundaries(depth: Ints, first: int, last: int) -> Ints:
-    """Where a run of a categorical column may be cut: first leaves of the right-hand sides, ascending."""
+    """Return the places where a run of a categorical column may be cut: first leaves of the right-hand sides,
+    ascending.
+    """
     inside = depth[first + 1 : last]
     if len(inside) == 0:
         return inside
@@ -94,7 +98,7 @@ def boundaries(depth: Ints, first: int, last: int) -> Ints:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Where boxes may be cut, column by column, and in which order the columns come.
+    """Places where boxes may be cut, column by column, and the order of the columns.
 
     at:     first leaf of the right-hand side, 0 where there is no such candidate: int64, shape (n_boxes, n_columns,
             N_SLOTS).
@@ -174,7 +178,9 @@ class _TaxonomyCuts:
 
 
 class Labels:
-    """How the boxes of one column print: an interval, the deepest node with these leaves, or siblings `A|B|C`."""
+    """Labels of the boxes of one column: an interval, the deepest node with these leaves, or siblings
+    `A|B|C`.
+    """
 
     def __init__(self, column: QidColumn) -> None:
         self._column = column

@@ -54,7 +54,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a cutter says of a front.
+    """Verdict of a cutter on a front.
 
     taken:  which candidate of every group is its first valid one, or NONE: int64, shape (n_groups,).
     left:   records left of it, all where there is none: int64, shape (n_groups,).
@@ -66,7 +66,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Move:
-    """Where the groups of a front go: the sides of its cuts, those without records left out.
+    """The way of the groups of a front: the sides of its cuts, those without records left out.
 
     First all left-hand sides in the order of the groups, with those that stay as they are, then all right-hand ones.
 
@@ -80,7 +80,7 @@ class Move:
 
 
 class CutCounts:
-    """How many groups were cut in which column, after how many cuts before."""
+    """Number of groups that were cut in a column, after each number of cuts."""
 
     def __init__(self, schema: Schema) -> None:
         self._n_columns = len(schema.qid)
@@ -103,7 +103,7 @@ class CutCounts:
 
 
 class Split(Protocol):
-    """Where boxes may be cut."""
+    """Places where boxes may be cut."""
 
     def candidates(self, boxes: Boxes) -> Candidates: ...
 
@@ -188,7 +188,7 @@ class Fronts:
 
 
 class Cutter(Protocol):
-    """Who answers the loop."""
+    """Answers the loop."""
 
     def next(self) -> Front | None:
         """The next candidates of every open group, None when none is open."""

@@ -1,4 +1,4 @@
-"""What a kd release is worth, and what its groups tell, computed from what is published."""
+"""Metrics of a kd release: its worth, and what its groups tell, computed from what is published."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Loss:
-    """What generalization takes.
+    """Loss by generalization.
 
     generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box of w of the column's W
                           leaves: 0 for raw values, 1 for the root; 0 for a column of one leaf.
@@ -48,7 +48,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Inference:
-    """What the groups of a table tell about one sensitive column, each of the group for which it is worst.
+    """Inference on one sensitive column from the groups of a table, each figure of the group for which it is
+    worst.
 
     fewest_values:    different values in a group.
     greatest_share:   of one protected value in a group.
@@ -99,13 +100,13 @@ class Groups:
 
     @property
     def metrics(self) -> Metrics:
-        """How large they are."""
+        """Measure the groups."""
         n, squares = self._n_records, int((self.sizes**2).sum())
         return Metrics(len(self.sizes), int(self.sizes.min()), squares / n, squares / n**2)
 
     @property
     def inferences(self) -> dict[str, Inference]:
-        """What they tell, by sensitive column."""
+        """Measure the inferences, by sensitive column."""
         return {column.bound.column: self._inference(column) for column in self._columns}
 
     def _inference(self, column: _Sensitive) -> Inference:
@@ -136,7 +137,7 @@ class Groups:
         return int(self._count[exposed].sum())
 
     def _exposed(self, known: _Sensitive, told: _Sensitive) -> Bools:
-        """Which entries have a protected value that is too frequent beside what is known."""
+        """Return the entries that have a protected value too frequent beside what is known."""
         pairs, pair = np.unique(self._group * len(known.protected) + known.codes, return_inverse=True)
         sizes = tally(pair, self._count, len(pairs))
         n_values = len(told.protected)

@@ -1,4 +1,4 @@
-"""What a kd run did, computed from its release alone (semantics §11.5).
+"""Replay of a kd run from its release alone (semantics §11.5).
 
 The first candidate of a group that no final one lies on both sides of is the first that is valid: each of its sides
 is a union of groups that meet the requirement, which does so, too; and a valid one is taken. So every decision of a

@@ -85,7 +85,8 @@ class OpenRows:
         return found
 
     def medians(self, front: Front, depths: Sequence[Ints]) -> Ints:
-        """Where the candidates' columns are halved best, with records on both sides; as ``front.at``, 0 for nowhere.
+        """Return the places where the candidates' columns are halved best, with records on both sides; as
+        ``front.at``, 0 for nowhere.
 
         depths:  by column and leaf, of the boundary before it: a box is cut where that is least.
         """
@@ -119,7 +120,9 @@ class OpenRows:
         return np.where(best < _FAR, best % radix, 0)
 
     def goes_left(self, columns: Ints, at: Ints) -> Bools:
-        """Which rows are left of leaf ``at`` of one column, of every open group: shape (n_open_rows,)."""
+        """Return the rows that are left of leaf ``at`` of one column, of every open group: shape
+        (n_open_rows,).
+        """
         sizes, left = np.diff(self._starts), np.empty(len(self._row), dtype=bool)
         of_row, limit = np.repeat(columns, sizes), np.repeat(at, sizes)
         np.less(self._codes[of_row, np.arange(len(of_row))], limit, out=left)
@@ -137,8 +140,8 @@ class OpenRows:
         return Sides(labels, keys, 2 * len(groups), weights)
 
     def measured(self, front: Front, views: Sequence[CellView]) -> Ints:
-        """What views, whose labels rows have, count of both sides of every candidate, of one that there is not all
-        on the left.
+        """Return the counts of views, whose labels rows have, on both sides of every candidate. Of a
+        candidate that there is not, all is on the left.
 
         int64, shape (n_measures, 2, n_groups, n_candidates), left first, measures as :func:`measures_of`.
         """

@@ -27,7 +27,7 @@ _MOST_COUNTS = 1 << 22
 
 @dataclass(frozen=True)
 class KdOutcome:
-    """What a single holder's run made.
+    """Result of a single holder's run.
 
     group:    of every row of the table: int64, shape (n_rows,).
     cuts:     groups cut, by column and cuts before: int64, shape (n_columns, n_depths).
@@ -122,7 +122,7 @@ class SingleHolder:
         self.refused = 0
 
     def split(self, schema: Schema) -> Split:
-        """Where boxes may be cut."""
+        """Return the places where boxes may be cut."""
         return PublicSplit(schema)
 
     @property
@@ -161,7 +161,7 @@ class SingleHolder:
         return met.reshape(sizes.shape)
 
     def _is_met(self, test: GroupTest, front: Front, groups: Ints, taken: Ints) -> Bools:
-        """Whether both sides of one cut of some groups meet the criteria that look at cells."""
+        """Return the groups of which both sides of one cut meet the criteria that look at cells."""
         columns, at = front.columns[groups, taken[groups]], front.at[groups, taken[groups]]
         met = np.ones(len(groups), dtype=bool)
         at_a_time = max(1, _MOST_COUNTS // (2 * test.width))

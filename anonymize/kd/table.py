@@ -113,7 +113,7 @@ class GroupsByLeaves:
 
 
 def box_labels(schema: Schema, boxes: Boxes) -> list[LabelledColumn]:
-    """How boxes print, column by column: a code for each box."""
+    """Return the labels of boxes, column by column: a code for each box."""
     return [
         _labelled(Labels(column), first, last)
         for column, first, last in zip(schema.qid, boxes.first, boxes.last, strict=True)

@@ -28,7 +28,8 @@ def groups_of(release: Release, columns: Sequence[str]) -> Ints:
 
 
 def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]]) -> int:
-    """How many records stand in groups in which all have the same values of some block: that is each one's.
+    """Count the records in groups in which all have the same values of some block: the block is that of each
+    record.
 
     group:  of every row, numbered from 0 without a gap: int64, shape (n_rows,).
     """

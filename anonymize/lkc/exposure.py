@@ -1,4 +1,4 @@
-"""What a party of a vertical run can read off the release about the people it knows (semantics §4, §7).
+"""Exposure: what a party of a vertical run can read off the release about people it knows (semantics §4, §7).
 
 Such a party knows of every matched person the whole generalized record and the class, so the *cell*: the
 rows that agree on all quasi-identifiers and the class. L does not bound it. What the cell tells about a
@@ -59,7 +59,7 @@ def measure_exposure(release: Release, columns: Sequence[str], bounds: Sequence[
 
 
 def _one_value(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArray[np.bool_]:
-    """Which cells have one value of a sensitive column only; shape (n_cells,)."""
+    """Return the cells that have one value of a sensitive column only; shape (n_cells,)."""
     values = label_codes(release.columns[bound.column])
     n_values = int(values.max(initial=0)) + 1
     different = np.bincount(np.unique(cell * n_values + values) // n_values, minlength=len(sizes))

@@ -1,4 +1,4 @@
-"""What a release is worth, computed from what is published."""
+"""Metrics of a release, computed from what is published."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Why values of a column were not specialized further: a threshold, or another reason.
+    """Reason that values of a column were not specialized further: a threshold, or another reason.
 
     reason:   K, C, leaf (a single value), empty, one value (all records in it share a leaf), no gain, or
               adds nothing (it has gain, but its score never came to more than 0).
@@ -145,7 +145,7 @@ def why_stopped(
 def _unspecialized(
     number: int, column: QidColumn, node: Node, leaf_counts: Ints, score: Score, of_size: Sequence[Criterion]
 ) -> tuple[str, int | None, str | None]:
-    """Why a node that was never discarded is still in the cut."""
+    """Return the reason that a node that was never discarded is still in the cut."""
     inside = leaf_counts[node.leaves]
     if node.n_leaves == 1:
         return "leaf", None, None

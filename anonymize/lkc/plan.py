@@ -1,4 +1,4 @@
-"""What a validity check adds up, when the counts come from several holders.
+"""Sums of a validity check when the counts come from several holders.
 
 The leaf partitions and their counts before a specialization are public; only the counts per child are not.
 A plan lists, in an order every holder derives alike, the sums that decide validity: for every non-empty qid
@@ -175,7 +175,7 @@ class GroupPlan:
         return np.concatenate(flat, axis=1)
 
     def cells_of(self, sums: NDArray[N]) -> NDArray[N]:
-        """What :meth:`sums_of_cells` gave of joined sums."""
+        """Return the part of joined sums that :meth:`sums_of_cells` gave."""
         flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
         return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
 
@@ -200,12 +200,12 @@ class GroupPlan:
         return {m: self._asked([m in taken for taken in by_entry]) for m in measures}
 
     def _asked(self, asking: Sequence[bool]) -> Bools:
-        """Which groups some of the entries have; asking: of every entry whether it counts."""
+        """Return the groups that some of the entries have; asking: of every entry, True if it counts."""
         asked: Bools = np.logical_or.reduce(self._groups.asked[np.array(asking, dtype=bool)], axis=0)
         return asked
 
     def at_stake(self, criterion: Criterion) -> Bools:
-        """Which cases of a criterion a child could break: shape (n_groups, n_cases)."""
+        """Return the cases of a criterion that a child could break: shape (n_groups, n_cases)."""
         return self._stakes[criterion]
 
     @cached_property
@@ -219,7 +219,7 @@ class GroupPlan:
 
     @property
     def sides_at_stake(self) -> Bools:
-        """Which side counts some case at stake takes: shape (n_groups, n_children, n_sides)."""
+        """Return the side counts that some case at stake takes: shape (n_groups, n_children, n_sides)."""
         place = {side: number for number, side in enumerate(self.sides)}
         found = np.zeros((self.n_groups, len(self.sides)), dtype=bool)
         for criterion in self.criteria:

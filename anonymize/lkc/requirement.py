@@ -1,5 +1,5 @@
-"""What a release must meet: a list of entries, each with a scope and criteria; and what it means if the whole table
-fails them. LKC ([T] 3.2.1, Definition 3.1) is a list of one.
+"""Requirement on a release: a list of entries, each with a scope and criteria; and what it means if the whole
+table fails them. LKC ([T] 3.2.1, Definition 3.1) is a list of one.
 
 All entries must hold. The groups of an entry are those of its own columns; a specialization of another column changes
 none of them.
@@ -68,7 +68,7 @@ class Entry:
 
 
 class Requirement(Protocol):
-    """What a release must meet."""
+    """Requirement on a release."""
 
     def entries(self, schema: Schema) -> tuple[Entry, ...]:
         """Its entries, for the columns that a schema has: at least one."""
@@ -129,7 +129,7 @@ def concerned(entries: Sequence[Entry], column: int) -> tuple[Entry, ...]:
 
 
 def criteria_of(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
-    """What the entries ask for, each criterion once."""
+    """Return the criteria of the entries, each once."""
     return tuple(dict.fromkeys(criterion for entry in entries for criterion in entry.criteria))
 
 
@@ -142,7 +142,7 @@ def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Cr
 
 
 def terms_of(schema: Schema, entries: Sequence[Entry]) -> Terms:
-    """What scores go by."""
+    """Return the terms that scores go by."""
     return Terms(tuple(entry.scope for entry in entries), criteria_of_size(schema, entries))
 
 
@@ -173,7 +173,7 @@ def most_records(entries: Sequence[Entry]) -> int:
 
 
 def _factor(criterion: Criterion) -> int:
-    """How many times the number of records a value that it judges can be."""
+    """Return the largest multiple of the number of records that a judged value can be."""
     if criterion.search is not None:
         return criterion.search.factor
     return max(form.factor for forms in criterion.cases for form in forms)
@@ -184,7 +184,8 @@ def _fewer_digits(criterion: Criterion) -> str:
 
 
 def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> Ints:
-    """What the criteria take of one holder's whole table: its cells, then its side counts, one number each.
+    """Return the counts of one holder's whole table that criteria take: its cells, then its side counts, one
+    number each.
 
     int64, shape (n_cells + n_sides,).
     """
@@ -229,7 +230,7 @@ def _violated(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Iterato
 
 
 def _size(table: CodedTable, entries: Sequence[Entry], counts: Ints) -> str:
-    """How large a table is, in words for its owner; counts as :func:`whole_table` gives them."""
+    """Say the size of a table in words for its owner; counts as :func:`whole_table` gives them."""
     sides = dict(zip(sides_of(criteria_of(entries)), counts[table.schema.n_cells :].tolist(), strict=True))
     people = f" of {sides[PERSONS]:,} people" if PERSONS in sides else ""
     return f"the table has {table.n_records:,} records{people}"
@@ -331,7 +332,7 @@ _MOST_SAID = 3
 
 
 def what_is_asked(entries: Sequence[Entry]) -> str:
-    """What they ask for and where, behind a semicolon; nothing where that is not said."""
+    """Say what the entries ask for and where, behind a semicolon; nothing where that is not said."""
     said = [entry.said for entry in entries if entry.said]
     more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
     return f"; asked is {'; '.join(said[:_MOST_SAID])}{more}" if said else ""
@@ -353,7 +354,7 @@ def _in_words(names: Sequence[str]) -> str:
 
 
 def relief_of(violated: Sequence[Demand | Criterion]) -> str:
-    """What to ask for less of: "lower K, raise C"."""
+    """Say what to ask for less of: "lower K, raise C"."""
     return ", ".join(dict.fromkeys(relief for each in violated for relief in each.relief))
 
 

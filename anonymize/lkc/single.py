@@ -169,7 +169,7 @@ class Partitions:
         return rows[found[np.searchsorted(entries, self._records.entry[rows]), child]]
 
     def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
-        """What makes the side counts, where a criterion takes any."""
+        """Return the maker of side counts, where a criterion takes any."""
         if self._beside is None:
             return None
         return SidesOfGroups(self._beside, self._records, self.generalized, candidate)

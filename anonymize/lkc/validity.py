@@ -78,7 +78,8 @@ class PartitionTest:
         most: int,
         sides: SidesOfGroups | None = None,
     ) -> Bools | None:
-        """Which (refined entry, child) are in groups that the specialization must not make; None: too many records.
+        """Return each (refined entry, child) in groups that the specialization must not make; None: too many
+        records.
 
         With these taken out, other groups may be too small: they are taken out, too, until all that is left is
         allowed (side counts: as they were).
@@ -102,7 +103,9 @@ class PartitionTest:
     def _items(
         self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
     ) -> _Items:
-        """Those of the last call where it was about the same arrays: a candidate is tested on several n_columns."""
+        """Return the items of the last call where it was about the same arrays: a candidate is tested on
+        several n_columns.
+        """
         if self._last is None or not self._last.are_of(table, candidate, counts):
             self._last = _Items(table, candidate, counts, sides)
         return self._last
@@ -126,7 +129,7 @@ class _Items:
         self.n_children = len(candidate.children)
 
     def are_of(self, table: GeneralizedTable, candidate: Candidate, counts: Ints) -> bool:
-        """Whether they were made of these very objects."""
+        """Return True if the items were made of these very objects."""
         return self.table is table and self.candidate is candidate and self._counts is counts
 
     def groups(self, columns: tuple[int, ...]) -> QidGroups:

@@ -40,7 +40,9 @@ RUNS_OF_A_STAGE = 8
 
 
 def most_runs(most: int, n_records: int) -> int:
-    """How many runs there are at most, where at most ``most`` records may be left out: one of them on all rows."""
+    """Return the most runs that there can be, where at most ``most`` records may be left out: one of them on
+    all rows.
+    """
     return 1 + RUNS_OF_A_STAGE * len(_stages(most, n_records))
 
 
@@ -141,7 +143,7 @@ class _Trial:
         return self._lost(self.outcome.cut, range(len(self.table.qid))) + gone
 
     def best(self, most: int) -> _Option | None:
-        """What is worth most, of equal ones the first; None: nothing for at most ``most`` records."""
+        """Return the best option, of equal ones the first; None: nothing for at most ``most`` records."""
         if most < 1:
             return None
         partitions = Partitions(self.table, self.entries, self.beside, all_cells=False)
@@ -151,7 +153,9 @@ class _Trial:
         return max((o for o in options if o is not None), key=lambda option: option.worth, default=None)
 
     def _candidates(self) -> Iterator[Candidate]:
-        """What could still be specialized and was not: discarded, or no candidate as a child would be too small."""
+        """Yield the possible specializations that were not made: discarded, or no candidate as a child would
+        be too small.
+        """
         for column, nodes in enumerate(self.outcome.cut.nodes):
             described, histogram = self.table.schema.qid[column], self.table.class_histogram(column)
             for node in nodes:

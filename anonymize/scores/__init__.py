@@ -1,1 +1,1 @@
-"""What makes a candidate the best one: a file for each score."""
+"""Scores, which choose the best candidate: a file for each."""

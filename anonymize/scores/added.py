@@ -43,7 +43,7 @@ class Added:
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """What it added, in bits of all records together."""
+        """Return what the specialization added, in bits of all records together."""
         return step.score / (1 << FRACTION_BITS), step.score
 
     def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedContexts:
@@ -87,7 +87,7 @@ class FollowedContexts(Contexts):
 
 @dataclass
 class _Sums:
-    """What is known of a candidate.
+    """Sums that are known of a candidate.
 
     of_node:    class counts of its children: int64, shape (n_children, n_classes).
     partition:  of each context but what is left of the node: int64, shape (n_contexts,).

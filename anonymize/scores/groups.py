@@ -94,7 +94,7 @@ class GroupSizes:
         self._count(table, np.arange(table.n_partitions), 1)
 
     def score(self, candidate: Candidate) -> int:
-        """What a specialization is worth now."""
+        """Return the present score of a specialization."""
         return int(self._sums[candidate.column][candidate.node.first])
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 By: TypeAlias = Literal["cells", "partitions"]
-"""What contexts tell apart (:mod:`anonymize.contexts`)."""
+"""The contexts that a score tells apart (:mod:`anonymize.contexts`)."""
 
 _OF_CLASSES = ("added", "infogain", "tdr")
 

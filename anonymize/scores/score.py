@@ -1,4 +1,4 @@
-"""What a run optimizes: which candidate is the best, and where an interval is split (semantics §3, §10.4).
+"""Scores: the best candidate, and the place where an interval is split (semantics §3, §10.4).
 
 A score is an object: what it follows of T_g, and its exact integer comparison where one holder, or a leader, has the
 counts. Its comparison inside circuits is the same object's in :mod:`anonymize.joint.lkc.scores`.
@@ -45,7 +45,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Terms:
-    """What of a requirement scores go by.
+    """Terms of a requirement that scores go by.
 
     scopes:   of its entries.
     of_size:  by column what children of its nodes must meet by their size alone, each by itself.
@@ -59,7 +59,7 @@ class Terms:
         return tuple(i for i, scope in enumerate(self.scopes) if column in scope.columns)
 
     def allow(self, candidate: Candidate, sizes: Ints) -> bool:
-        """Whether children of these sizes, shape (n_children,), could be valid by themselves."""
+        """Return True if children of these sizes, shape (n_children,), could be valid by themselves."""
         of_size = self.of_size[candidate.column]
         return all(met_by_group(criterion, {RECORDS: sizes}).all() for criterion in of_size)
 
@@ -74,14 +74,14 @@ class Ranked:
 
 
 class Followed(Protocol):
-    """What a score follows of T_g, which is public among the parties of a run."""
+    """Figures of T_g that a score follows; public among the parties of a run."""
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization, and return its score; 0 where that is computed from what is published."""
         ...
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """What of the candidates that are public is to be added up anew, before one is chosen.
+        """Return the sums of public candidates that are to be added up anew, before one is chosen.
 
         Nothing where the turn before discarded its candidate: a joint run then knows the next one already.
         """
@@ -131,14 +131,14 @@ class CandidatePool(Protocol):
 
 
 class SettledPool:
-    """What the pools of scores that want nothing have in common."""
+    """Commons of the pools of scores that want nothing."""
 
     def told(self, wanted: Wanted, sums: Ints) -> None:
         raise ValueError(f"{wanted.name}: this score wants no sums")
 
 
 class Known(Protocol):
-    """What is known of a candidate."""
+    """Knowledge about a candidate."""
 
     @property
     def candidate(self) -> Candidate: ...
@@ -148,7 +148,7 @@ K = TypeVar("K", bound=Known)
 
 
 class MovingPool(ABC, Generic[K]):
-    """What the pools of scores that move with T_g have in common: candidates by their order."""
+    """Commons of the pools of scores that move with T_g: candidates by their order."""
 
     def __init__(self) -> None:
         self._known: dict[Order, K] = {}
@@ -171,11 +171,11 @@ class MovingPool(ABC, Generic[K]):
 
 
 class Score(Protocol):
-    """What a run optimizes."""
+    """Objective of a run."""
 
     @property
     def needs_class(self) -> bool:
-        """Whether there must be a column whose values are told apart."""
+        """Return True if there must be a column whose values are told apart."""
         ...
 
     @property
@@ -192,7 +192,7 @@ class Score(Protocol):
 
     @property
     def wants_sums(self) -> bool:
-        """Whether it wants sums of candidates before one is chosen.
+        """Return True if the score wants sums of candidates before one is chosen.
 
         Candidates must then be public: joint runs tell all parties, when a node appears, whether it is one, and its
         split point. A single holder keeps its leaf partitions by all cells, not only by what validity tells apart.
@@ -201,15 +201,15 @@ class Score(Protocol):
 
     @property
     def follows_partitions(self) -> bool:
-        """Whether scores follow the leaf partitions, so that these must be kept."""
+        """Return True if scores follow the leaf partitions, so that these must be kept."""
         ...
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """How good grid points are: a :data:`anonymize.score.Merit`."""
+        """Return the merit of grid points: a :data:`anonymize.score.Merit`."""
         ...
 
     def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> Followed:
-        """What it follows, from T_g on.
+        """Return what the score follows, from T_g on.
 
         Raises PrivacyError for a table of which it cannot be computed exactly.
         """

@@ -48,7 +48,7 @@ class Estimate:
         return Estimate(added_up(self.values, axis), added_up(self.variances, axis))
 
     def adding_up_to(self, totals: Floats | float, axis: int) -> Estimate:
-        """What is missing to the totals along an axis is shared in proportion to variance."""
+        """Share out what is missing to the totals along an axis, in proportion to variance."""
         missing = np.expand_dims(totals - added_up(self.values, axis), axis)
         share = self.variances / np.expand_dims(added_up(self.variances, axis), axis)
         return Estimate(self.values + missing * share, self.variances)
@@ -67,7 +67,8 @@ class Edge:
 
 @dataclass(frozen=True)
 class Model:
-    """What rows are drawn from. Nothing is negative; all tables have the totals as sums, edges the margins.
+    """Model that rows are drawn from. Nothing is negative; all tables have the totals as sums, edges the
+    margins.
 
     axes:     the bins of every column.
     totals:   records of every class, shape (n_classes,).
@@ -104,7 +105,7 @@ def fitted(schema: Schema, opened: Opened) -> Model:
 
 
 def _by_bin(measured: Measured, axis: Axis) -> Estimate:
-    """What the counts by leaf say of the bins."""
+    """Estimate the counts by bin from the counts by leaf."""
     n_leaves, values = np.bincount(axis.bins), np.zeros(axis.n_bins)
     np.add.at(values, np.array(axis.bins), measured.counts[:, 0])
     return Estimate(values, n_leaves.astype(np.float64) * measured.variance)

@@ -1,4 +1,4 @@
-"""What a run would be asked for at most: the loop is answered without records, before any data is read."""
+"""Questions of a run, foreseen: the loop is answered without records, before any data is read."""
 
 from __future__ import annotations
 

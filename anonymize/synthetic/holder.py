@@ -1,4 +1,4 @@
-"""Who knows the records of a synthetic table; in a joint run each party has one, and all are in step."""
+"""Holders of the records of a synthetic table; in a joint run each party has one, and all are in step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Question:
 
 
 class Holder(Protocol):
-    """What a run asks of those who hold records.
+    """A holder of records, as a run asks it.
 
     Every method says what it costs a record by the rate of its noise; the loop has charged it before.
     """

@@ -33,7 +33,7 @@ from anonymize.tds import Observer, Turn
 
 @dataclass(frozen=True)
 class SyntheticOutcome:
-    """What a run opened, and the account of it."""
+    """Opened values of a run, and the account of them."""
 
     schema: Schema
     opened: Opened
@@ -106,7 +106,7 @@ def bin_marginals(schema: Schema, requirement: Synthetic, leaves: Sequence[Measu
 
 
 def question(bins: Sequence[Measured], rate: Fraction) -> Question:
-    """What is asked of a choice. rate: of the noise of the pairs that will be measured."""
+    """Return the question of a choice. rate: of the noise of the pairs that will be measured."""
     totals = class_totals([measured.counts for measured in bins])
     margins = [margin(measured.counts, totals) for measured in bins]
     pairs = pairs_of([measured.marginal.axes[0] for measured in bins], bins[0].marginal.n_classes)

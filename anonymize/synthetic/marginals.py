@@ -107,7 +107,7 @@ class Forest:
             self.add(pair)
 
     def joins(self, pair: tuple[int, ...]) -> bool:
-        """Whether a pair would close no cycle."""
+        """Return True if a pair would close no cycle."""
         one, other = map(self._tree, pair)
         return one is not other
 
@@ -145,6 +145,6 @@ def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges
 
 
 def is_forest(pairs: Sequence[tuple[int, ...]], numbers: Sequence[int]) -> bool:
-    """Whether these are numbers of pairs none of which closes a cycle with those before it."""
+    """Return True if these are numbers of pairs none of which closes a cycle with those before it."""
     forest = Forest()
     return all(number in range(len(pairs)) and forest.add(pairs[number]) for number in numbers)

@@ -1,4 +1,4 @@
-"""What a run opens: noisy marginals. All that comes after, and every reader, has these and the job alone."""
+"""Noisy marginals, which a run opens. All that comes after, and every reader, has these and the job alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job with `method: synthetic` asks for, and how its budget is shared out."""
+"""Requirement of a job with `method: synthetic`, and the shares of its budget."""
 
 from __future__ import annotations
 

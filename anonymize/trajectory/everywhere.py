@@ -22,7 +22,7 @@ from anonymize.trajectory.sweep import Asked, Search, Suppressed, Sweep, answere
 
 
 class Cost(Protocol):
-    """What taking an item from all records costs.
+    """Cost of taking an item from all records.
 
     counts:  by item, at least 1 for one that occurs: int64, shape (domain,).
     """
@@ -43,7 +43,7 @@ class Instances:
         self.counts: Ints = np.bincount(paths.items, weights, paths.domain).astype(np.int64)
 
     def take(self, item: int) -> None:
-        """What the others cost stays as it is."""
+        """Take an item. The costs of the others stay as they are."""
 
 
 class Frequent:

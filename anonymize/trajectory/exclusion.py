@@ -1,4 +1,4 @@
-"""What a reader learns by exclusion: nobody is at two places at once (semantics of sequences; not in [T] chapter 4).
+"""Inference by exclusion: nobody is at two places at once (semantics of sequences; not in [T] chapter 4).
 
 Who knows items that a person had, and does not find them in any record, may still discard every record that shows
 another place at one of the times. What is left are the *candidates* of a known sequence: the records that have each
@@ -45,7 +45,7 @@ UNTESTED = "exclusion-untested"
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What can be found out by exclusion. All of it is for the owner of the paths.
+    """Findings by exclusion. All of them are for the owner of the paths.
 
     exposed:    the sequences whose candidates do not meet the requirement: int32 arrays of shape (m, i), one for
                 every length i that there is, sequences in canonical order.
@@ -73,7 +73,9 @@ class Untested:
 
 
 def excludes(table: Paths, vocabulary: Vocabulary) -> bool:
-    """Whether readers of a table can discard records: items have times, and no record is at two places at one."""
+    """Return True if readers of a table can discard records: items have times, and no record is at two places
+    at one.
+    """
     if not vocabulary.timed:
         return False
     whose = np.repeat(np.arange(table.n_paths), table.lengths)
@@ -237,7 +239,7 @@ class _Search:
         self.least: int | None = None
 
     def through(self, sequences: Items) -> Bools:
-        """Which of some sequences of one length are exposed: shape (n_sequences,)."""
+        """Return the sequences, of some of one length, that are exposed: shape (n_sequences,)."""
         lower, surely = self._bound(sequences)
         exposed = np.zeros(len(sequences), dtype=bool)
         exposed[~surely] = self._count(sequences[~surely])
@@ -255,7 +257,7 @@ class _Search:
         return exposed
 
     def _count(self, sequences: Items) -> Bools:
-        """Which of some sequences are exposed, by counting their candidates."""
+        """Return the exposed sequences, by counting their candidates."""
         if len(sequences) == 0:
             return np.zeros(0, dtype=bool)
         self._words -= len(sequences) * self._candidates.n_words

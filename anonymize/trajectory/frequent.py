@@ -23,7 +23,7 @@ Itemset: TypeAlias = tuple[int, ...]
 MOST_IN_ALL = 1 << 20
 """Most sequences of all sizes together that are counted to find the frequent ones; a public number."""
 MOST_FOUND = 1 << 30
-"""How often they may be found in different paths; a public number."""
+"""Most times that sequences may be found in different paths; a public number."""
 _NOTHING_SENSITIVE = Schema((), None, ("",))
 
 
@@ -58,7 +58,7 @@ def _too_many(max_candidates: int, in_all: int, found: int) -> PrivacyError:
 
 
 def supports(paths: Paths, sequences: Sequence[Itemset]) -> Ints:
-    """How many records have each of some sequences: int64, shape (n_sequences,)."""
+    """Count the records that have each sequence: int64, shape (n_sequences,)."""
     order = np.argsort(paths.items, kind="stable")
     whose = np.repeat(np.arange(paths.n_paths), paths.lengths)[order]
     starts = np.concatenate([[0], np.cumsum(np.bincount(paths.items, minlength=paths.domain))])
@@ -67,7 +67,7 @@ def supports(paths: Paths, sequences: Sequence[Itemset]) -> Ints:
 
 
 def _common(sets: Sequence[Ints], paths: Paths) -> Ints:
-    """What is in all of some sets, each ascending; all paths where there are none."""
+    """Return the intersection of some sets, each ascending; all paths where there are none."""
     if not sets:
         return np.arange(paths.n_paths)
     left, *others = sorted(sets, key=len)
@@ -108,7 +108,7 @@ class Maximal:
                 self._add(rest)
 
     def _rarest(self, sequence: frozenset[int]) -> Set[frozenset[int]]:
-        """Those with the item of a sequence that is in fewest."""
+        """Return the sequences with the item of a sequence that is in fewest."""
         return min((self._with[item] for item in sequence), key=len)
 
     def _add(self, sequence: frozenset[int]) -> None:

@@ -1,4 +1,4 @@
-"""What the items of a path are: places at times, places alone, or the values of a set."""
+"""Items of a path: places at times, places alone, or the values of a set."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def joined(level: Level, index: Index, most: int) -> Level:
 
 
 def _joined(level: Level, index: Index, first: Ints, pairs: Ints) -> Level:
-    """Those made of the sequences ``first``, each with the ``pairs`` sequences behind it."""
+    """Join the sequences ``first``, each with the ``pairs`` sequences behind it."""
     one = np.repeat(first, pairs)
     other = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
     subsets = np.empty((len(one), level.size + 1), dtype=np.int32)

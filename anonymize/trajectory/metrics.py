@@ -1,4 +1,4 @@
-"""What suppression cost: figures for whoever has the paths as they were and as they are."""
+"""Costs of suppression: figures for the holder of the paths as they were and as they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anonymize.trajectory.paths import Paths
 
 @dataclass(frozen=True)
 class Loss:
-    """What one holder's records lost.
+    """Losses of one holder's records.
 
     instances:  items of all records before. lost: those that are gone. touched: records that lost one.
     """
@@ -33,7 +33,7 @@ def loss_of(before: Paths, after: Paths) -> Loss:
 
 @dataclass(frozen=True)
 class FrequentLoss:
-    """What became of the maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these).
+    """Losses of maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these).
 
     before, after:       how many there were, and are. kept: those of before that still are.
     mean_support_lost:   what part of its records a sequence of before lost, in the mean; 0 where there was none.

@@ -108,7 +108,7 @@ def without(paths: Paths, dropped: NDArray[np.bool_]) -> Paths:
 
 
 def lost(before: Paths, after: Paths) -> NDArray[np.bool_]:
-    """Which instances of paths are gone from what is left of them, path by path: shape (n_instances,)."""
+    """Return the instances of paths that are gone, path by path: shape (n_instances,)."""
     gone = np.ones(len(before.items), dtype=bool)
     gone[np.searchsorted(_keys(before), _keys(after))] = False
     return gone
@@ -127,5 +127,7 @@ def rows_of(items: Items, starts: Ints, chosen: Ints) -> tuple[Items, Ints]:
 
 
 def ends_by_item(items: Items, domain: int) -> Ints:
-    """Where items that are sorted end, by item: int64, shape (domain + 1,); the first is 0, where item 0 begins."""
+    """Return the ends of sorted items, by item: int64, shape (domain + 1,); the first is 0, where item 0
+    begins.
+    """
     return np.concatenate([[0], np.cumsum(np.bincount(items, minlength=domain))])

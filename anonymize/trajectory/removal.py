@@ -1,4 +1,4 @@
-"""What the records drop in one sweep: of the sequences that must go, each loses an item.
+"""Removal of one sweep: of the sequences that must go, each loses an item.
 
 A record drops the item that is in most of its sequences that must go; ties: in fewest of the kept sequences of all
 sizes, which are public; then the smallest. Then again, until none of these sequences is left. That depends on its own
@@ -14,7 +14,7 @@ from anonymize.table import Codes, Ints
 
 
 def dropped(going: Ints, items: Codes, whose: Codes, order: Ints) -> Bools:
-    """Which instances the rows drop: shape (n_instances,).
+    """Return the instances that the rows drop: shape (n_instances,).
 
     going:  found sequences that must go, as the instances of each, the last one repeated to make them of one length:
             int64, shape (n, length).

@@ -1,4 +1,4 @@
-"""What is exposed by exclusion, repaired: further records become silent at the times that give it away.
+"""Repair of exposure by exclusion: further records become silent at the times that give it away.
 
 A candidate of a known sequence is a record that has each of its items or nothing at that time. Where the candidates
 are too few, records that show another place at one of the times lose what they show there. Nothing ever is added, so
@@ -108,7 +108,7 @@ def _losses(table: Paths, found: Exclusion, vocabulary: Vocabulary, bounds: Boun
 
 
 class _Shown:
-    """Who shows what when."""
+    """Records that show each item at each time."""
 
     def __init__(self, table: Paths, vocabulary: Vocabulary) -> None:
         self._table = table

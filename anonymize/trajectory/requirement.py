@@ -1,4 +1,5 @@
-"""What every sequence of a release must meet: LKC-privacy ([T] Definition 4.1), with the criteria of all models.
+"""Requirement on every sequence of a release: LKC-privacy ([T] Definition 4.1), with the criteria of all
+models.
 
 A sequence is a set of 1 to L items that a record has. It is *kept* if the records that have it are one group that
 meets every criterion; a sequence that no record has is not. The empty sequence, which everybody knows, must meet
@@ -23,7 +24,7 @@ from anonymize.trajectory.paths import Paths
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is asked of sequences, for tables with the columns of a schema.
+    """Bounds on sequences, for tables with the columns of a schema.
 
     schema:     the sensitive columns; no quasi-identifiers, no class.
     max_known:  L, the items of the longest sequences.
@@ -36,12 +37,14 @@ class Bounds:
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:
-        """What is counted of every sequence: the records that have it, and of these those with a protected value."""
+        """Return the tallies of every sequence: the records that have it, and of these those with a protected
+        value.
+        """
         return tallies_of(self.entry.criteria)
 
     @cached_property
     def counted(self) -> Bools:
-        """Which sensitive cells each tally counts: shape (n_tallies, n_cells)."""
+        """Return the sensitive cells that each tally counts: shape (n_tallies, n_cells)."""
         cells = np.arange(self.schema.n_cells)
         codes, all_cells = sensitive_codes(self.schema, cells), np.ones(len(cells), dtype=bool)
         return np.stack([t.among(codes) if t.columns else all_cells for t in self.tallies])
@@ -56,7 +59,7 @@ class Bounds:
         return Judge(self.entry.criteria, self.tallies)
 
     def kept(self, counts: Ints) -> Bools:
-        """Which groups have records and meet every criterion: shape (n_groups,).
+        """Return the groups that have records and meet every criterion: shape (n_groups,).
 
         counts:  of the tallies: int64, shape (n_tallies, n_groups).
         """
@@ -67,7 +70,7 @@ class Bounds:
 
 
 def bounds_of(ask: Ask, schema: Schema) -> Bounds:
-    """What is asked of tables with these columns."""
+    """Return the bounds for tables with these columns."""
     return Bounds(schema, ask.max_known, ask.entry(schema))
 
 

@@ -65,7 +65,9 @@ def _ranges(each: NDArray[np.float64] | Ints, work: int) -> Iterator[slice]:
 
 
 def _most(lengths: Ints, size: int) -> NDArray[np.float64]:
-    """How many sequences paths of these lengths have of the size, up to this, of which they have most; about."""
+    """Return about the largest number of sequences of a size, or a smaller one, that paths of these lengths
+    have.
+    """
     found = np.ones(len(lengths))
     for i in range(size):
         found *= np.where(2 * i < lengths - 1, (lengths - i) / (i + 1), 1)
@@ -120,7 +122,7 @@ def occurrences(
     levels: Sequence[tuple[Index, Bools]],
     work: int,
 ) -> Iterator[tuple[Ints, Numbers]]:
-    """Where rows have wanted sequences, some at a time: the last instance and the number of each.
+    """Yield the places of wanted sequences in rows, some at a time: the last instance and the number of each.
 
     What it takes is in proportion to ``work`` and the longest path, however often sequences occur.
 
@@ -139,5 +141,5 @@ def occurrences(
 
 
 def ends_of(rows: DifferentPaths) -> Ints:
-    """Where the path of each instance ends: int64, shape (n_instances,)."""
+    """Return the end of the path of each instance: int64, shape (n_instances,)."""
     return np.repeat(rows.starts[1:], rows.lengths)

@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sweep:
-    """How many sequences of each size were asked for, and how many were kept; public."""
+    """Number of sequences of each size that were asked for, and that were kept; public."""
 
     tested: tuple[int, ...]
     kept: tuple[int, ...]
@@ -54,7 +54,7 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class Suppressed:
-    """What is left of paths.
+    """Rest of paths after suppression.
 
     paths:   those that were given, in their order, with the items that are left; equal ones may recur.
     sweeps:  what was asked; public.
@@ -140,7 +140,7 @@ class Search:
         in_all: int | None = None,
         found: int | None = None,
     ) -> None:
-        """What :meth:`first` takes at most; None: any number.
+        """Require no more sequences than :meth:`first` takes; None: any number.
 
         in_all:  how many sequences of all sizes together are asked for.
         found:   how often they are found in different paths: a public number, to be given where the paths are, too,
@@ -181,7 +181,7 @@ class Search:
         return Sweep((*tested, *none), (*(known.n_alive for known in self._sizes), *none))
 
     def _left(self, tested: int) -> int:
-        """How many sequences may be asked for next."""
+        """Return the number of sequences that may be asked for next."""
         return self._most if self._in_all is None else min(self._most, self._in_all - tested)
 
     def _candidates(self, size: int, most: int) -> Level:
@@ -260,7 +260,7 @@ class Search:
             self._rows = self._rows.without(drops)
 
     def _drops(self) -> Bools:
-        """Which of our instances are dropped for the sequences of several items that must go."""
+        """Return our instances that are dropped for the sequences of several items that must go."""
         rows, order, leads = self._rows, order_of(self._kept_with()), self._leads()
         whose, ends = rows.whose(), ends_of(rows)
         drops = np.zeros(len(rows.items), dtype=bool)
@@ -338,7 +338,7 @@ class Search:
             yield self._names[known.level.items[: known.n_alive][~is_part]]
 
     def left(self) -> Paths:
-        """What is left of the paths that were given."""
+        """Return the rest of the paths that were given."""
         items, starts = rows_of(self._names[self._rows.items], self._rows.starts, self._number)
         return replace(self._paths, items=items, starts=starts)
 

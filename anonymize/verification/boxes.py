@@ -16,7 +16,9 @@ from anonymize.taxonomy import Node, Taxonomy
 
 
 def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """What tells whether a label is an interval of a grid, a node, or neighbouring children of one in file order."""
+    """Return a test of labels: is it an interval of a grid, a node, or neighbouring children of one in file
+    order?
+    """
     if isinstance(values, Grid):
         return lambda label: values.interval(label) is not None
     nodes, families = frozenset(values.printed), _families(values)
@@ -33,7 +35,9 @@ def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
 
 
 def run_of(values: Taxonomy | Grid) -> Callable[[str], tuple[int, int] | None]:
-    """What finds the leaves [first, last) of a label of a box; None where the label is that of several boxes."""
+    """Return a function that finds the leaves [first, last) of a label of a box; None where the label is that
+    of several boxes.
+    """
     if isinstance(values, Grid):
         return lambda label: None if (node := values.interval(label)) is None else (node.first, node.last)
     runs: dict[str, set[tuple[int, int]]] = {}
@@ -60,7 +64,8 @@ Leaves = NDArray[np.int64]
 
 
 def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) -> bool:
-    """Whether cuts one after the other, each of one part between two leaves of one column, leave these boxes.
+    """Return True if cuts one after the other, each of one part between two leaves of one column, leave these
+    boxes.
 
     Then no two have a combination of leaves in common. Which of several cuts comes first does not matter: each leaves
     in either part what others are to part.

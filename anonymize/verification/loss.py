@@ -61,7 +61,7 @@ def left_by(column: QidColumn, steps: Sequence[tuple[str, Sequence[str]]]) -> fr
 
 
 def are_told_apart(column: QidColumn) -> bool:
-    """Whether no two nodes, or what rests of them, print alike."""
+    """Return True if no two nodes, or what rests of them, print alike."""
     values = column.values
     return not isinstance(values, Taxonomy) or all(len(own) == 1 for own in _nodes(column, values).values())
 

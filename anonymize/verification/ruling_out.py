@@ -1,4 +1,4 @@
-"""What somebody learns of a group by ruling values out: for the independent check, without trying every set.
+"""Inference by ruling values out: for the independent check, without trying every set.
 
 It shares no code with the search of the algorithms that make tables. Both searches are exact: what they leave out
 cannot hold what they look for. ``nodes`` counts the sets that were looked at, of which there are at most as many for
@@ -51,7 +51,8 @@ class Covers:
         self._all = (1 << has.shape[1]) - 1
 
     def infers(self, most: int) -> bool:
-        """Whether some cover of at most ``most`` values needs a protected one: so that the others tell it.
+        """Return True if some cover of at most ``most`` values needs a protected one: so that the others tell
+        it.
 
         A cover has a value of the first row that is not covered yet, so only these are tried: a cover that needs all
         its values is met on one of these ways, with those of the row that were tried before left out.
@@ -79,11 +80,13 @@ class Covers:
         return False
 
     def _needs(self, taken: list[int], value: int) -> bool:
-        """Whether some row has none of the other values."""
+        """Return True if some row has none of the other values."""
         return bool(self._all & ~sum_of([self._rows[other] for other in taken if other != value]))
 
     def _is_beyond(self, left: int, most: int) -> bool:
-        """Whether no ``most`` values cover these rows: more of them share no value, or the values have too few."""
+        """Return True if no ``most`` values cover these rows: more of them share no value, or the values have
+        too few.
+        """
         if most == 0:
             return True
         rest = left
@@ -132,7 +135,7 @@ class SharesLeft:
         self._column, self._limits, self._p, self._q = column, limits, p, q
 
     def infers(self, most: int) -> bool:
-        """Whether a share is above its bound for somebody who rules out at most ``most`` values.
+        """Return True if a share is above its bound for somebody who rules out at most ``most`` values.
 
         For a value with share p/q the surplus is (q - p) * rows that have it - p * rows that have not. It is positive
         where the bound is broken, and ruling a value out adds at most p * the rows with it that have not the first.
@@ -172,7 +175,7 @@ class SharesLeft:
         return best
 
     def _infers(self, value: int, weights: Numbers, used: Numbers, among: Numbers, most: int) -> bool:
-        """Whether ruling out 1 to ``most`` of the values ``among`` tells too much of one value.
+        """Return True if ruling out 1 to ``most`` of the values ``among`` tells too much of one value.
 
         weights:  of rows, 0 for those that are ruled out. used: by column how many values of it are taken.
         """

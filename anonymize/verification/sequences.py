@@ -36,7 +36,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of paths: whoever knows at most ``max_known`` items has ``least`` records left, within bounds."""
+    """Claim about paths: whoever knows at most ``max_known`` items has ``least`` records left, within bounds."""
 
     max_known: int
     least: int
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass
 class Examined:
-    """What a check found.
+    """Findings of a check.
 
     finding:    the first violation, in the order in which sequences are grown; None: the claim is true.
     sequences:  by size how many different ones occur, as far as was looked, the empty one first.
@@ -82,7 +82,9 @@ def examine(paths: Paths, claim: Claim) -> Examined:
 
 @dataclass(frozen=True)
 class _Occurrences:
-    """Where sequences of one size are, equal ones together: the number of each, the path, the last of its items."""
+    """Occurrences of sequences of one size, equal ones together: the number of each, the path, the last of
+    its items.
+    """
 
     number: Ints = field(repr=False)
     row: Ints = field(repr=False)

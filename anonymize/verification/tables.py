@@ -29,7 +29,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of a table.
+    """Claim about a table.
 
     columns:    the quasi-identifiers of which somebody knows at most ``max_known``.
     asked:      what groups meet, by key of the job file: its value there, or by sensitive column.
@@ -97,7 +97,7 @@ class Groups:
 
 
 class Definition(Protocol):
-    """What one criterion means for the groups of a table.
+    """Meaning of one criterion for the groups of a table.
 
     threshold, column:  as findings name it.
     inference:          whether it bounds what a group tells about its members, so that cells are held to it.
@@ -113,11 +113,11 @@ class Definition(Protocol):
     def inference(self) -> bool: ...
 
     def numbers(self, release: Release) -> Numbers:
-        """What it tells rows apart by: one number for each."""
+        """Return the numbers that tell rows apart: one for each."""
         ...
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Whether some group is not allowed, and how it is with the worst; numbers: of the different rows."""
+        """Judge the groups: is each allowed, and how is it with the worst? numbers: of the different rows."""
         ...
 
     def worse(self, one: Fraction, other: Fraction) -> Fraction:
@@ -127,7 +127,7 @@ class Definition(Protocol):
 
 @dataclass(frozen=True)
 class Judged:
-    """What one criterion says of some groups.
+    """Judgement of one criterion on some groups.
 
     worst:      the figure that is compared with the threshold, of the group for which it is worst; None: of no group.
     undecided:  no group is found to be, but of one it took too long to tell.
@@ -320,7 +320,9 @@ class RuledOut:
         return held, has, np.bincount(place, weights).astype(np.int64)
 
     def _is_broken(self, held: Numbers, own: NDArray[np.bool_], weights: Numbers) -> bool:
-        """Whether too much is told of rows; held: their values, and own, whether each row has each of these."""
+        """Return True if too much is told of rows; held: their values, and own, whether each row has each of
+        these.
+        """
         if self.most <= 1:
             return self._is_broken_by_counts(held, own.astype(np.float64), weights)
         column = self._column[held]
@@ -350,7 +352,7 @@ class RuledOut:
         return self._tells(values, held - both[candidates], n - held[candidates], used)
 
     def _tells(self, values: Numbers, held: Numbers, n: Numbers, used: Numbers) -> bool:
-        """Whether of some rows too many have a protected value.
+        """Return True if of some rows too many have a protected value.
 
         held:  how many have each of the values: shape (n_cases, n_values). n: rows. used: by case and column how many
                values of it are ruled out.
@@ -458,7 +460,7 @@ NOT_IN_A_TABLE = frozenset({"colluders"})
 
 
 def definitions_of(claim: Claim) -> list[Definition]:
-    """What the claim means of a table.
+    """Return the meaning of a claim for a table.
 
     Raises KeyError for a key without a definition: what is not known is not confirmed.
     """
@@ -468,7 +470,7 @@ def definitions_of(claim: Claim) -> list[Definition]:
 
 @dataclass(frozen=True)
 class Examined:
-    """What the groups of a table were found to be.
+    """Findings on the groups of a table.
 
     finding:  the first violation, or None if the table is what is claimed.
     worst:    if it is: by key and sensitive column, None for none, the figure that is compared with the threshold, of

@@ -1,4 +1,6 @@
-"""What a party of a vertical DP run brings, how the two find their common records ([T] 5.6), and their session."""
+"""Columns of a party of a vertical DP run, the way to the common records ([T] 5.6), and the session of the
+two.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ PairSession: TypeAlias = CircuitSession[OtSender] | CircuitSession[OtReceiver]
 
 
 class Request(Protocol):
-    """What parties have agreed to compute, as far as finding their common records goes."""
+    """The part of an agreed computation that finding the common records needs."""
 
     @property
     def schema(self) -> Schema: ...
@@ -43,7 +45,7 @@ Asked = TypeVar("Asked", bound=Request)
 
 @dataclass(frozen=True)
 class OwnColumns:
-    """What one party brings: records in the common order, with its own columns and the class.
+    """Columns of one party: records in the common order, with its own columns and the class.
 
     table:    its schema has our columns only.
     numbers:  their numbers in the schema of the job, ascending.
@@ -123,7 +125,7 @@ def open_aligned(
 
 
 def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:
-    """What a party brings after alignment: so many common records."""
+    """Return the columns of a party after alignment: so many common records."""
     held = {i: codes for i, codes in enumerate(records.qid) if codes is not None}
     own = Schema(tuple(schema.qid[i] for i in held), schema.class_name, schema.classes)
     units = np.ones(n_records, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the joint runs of DiffGen have in common: the request, the outcome, the guarantee."""
+"""Commons of the joint runs of DiffGen: the request, the outcome, the guarantee."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOINT_NOISE_CELLS = 1 << 15
 
 @dataclass(frozen=True)
 class DpRequest:
-    """What all parties have agreed to compute.
+    """The computation that all parties have agreed to.
 
     noise:  of the counts: drawn inside circuits, unknown to both; or each of the pair adds its own ([T] 7.4).
     """
@@ -35,7 +35,7 @@ class DpRequest:
     noise: NoiseKind = "joint"
 
     def noise_for(self, n_cells: int) -> NoiseKind:
-        """How that many cells get their noise."""
+        """Return the kind of noise for that many cells."""
         return "each" if n_cells > JOINT_NOISE_CELLS else self.noise
 
     def check(self, n_records: int) -> None:

@@ -112,7 +112,7 @@ def _released(pair: AlignedPair[DpRequest]) -> Rounds[JointDpOutcome]:
 
 
 class VerticalProtocol(Protocol):
-    """How the two parties choose and count."""
+    """The way in which the two parties choose and count."""
 
     def split(self, scores: Sequence[int], rate: Fraction) -> int:
         """Draw one of our own grid points, alone: its place."""
@@ -199,7 +199,9 @@ class VerticalHolder:
         return own if self._roster.leads else tuple(i for i in range(len(self._schema.qid)) if i not in own)
 
     def _labels(self, cut: Cut, domain: CellDomain, axes: Sequence[int]) -> Ints:
-        """Which combination of values along ``axes`` every record has, all of them ours: (n_records,)."""
+        """Return the combination of values along ``axes``, all of them ours, that every record has:
+        (n_records,).
+        """
         table = self._columns.table
         labels = np.zeros(self._columns.n_records, dtype=np.int64)
         for axis in axes:

@@ -14,7 +14,8 @@ from crypto.circuits.selection import encode
 
 @lru_cache(maxsize=64)
 def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
-    """Whether both sides of a cut are allowed, from shares of what a rule takes of the left one.
+    """Return the circuit that tells if both sides of a cut are allowed, from shares of the left side's
+    values.
 
     What it takes of the group, ``whole``, is public; the right-hand side has the difference.
     """
@@ -30,7 +31,7 @@ def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def ends_circuit(width: int) -> Circuit:
-    """Whether a number is 0 left of a cut, and whether it is right of it.
+    """Return the circuit that tells if a number is 0 left of a cut, and if it is 0 right of the cut.
 
     The garbler has its share of the number on the left, and that less the public one of the group; the evaluator has
     what is left of 0 once its own share is taken: the number is 0 where both have the same, and nothing is added up.
@@ -49,7 +50,7 @@ TESTS_AT_ONCE = 4
 
 @lru_cache(maxsize=16)
 def zeros_circuit(rule: Rule, n_values: int) -> Circuit:
-    """Whether both sides of a cut pass some tests, by a rule that looks at nothing but which values are 0."""
+    """Return the circuit that tells if both sides of a cut pass tests that only look for values of 0."""
     kind, *numbers = rule.title
     b = Builder("/".join(map(str, ("zeros", kind, n_values, *numbers))))
     on, met = InCircuit(b), []

@@ -1,4 +1,4 @@
-"""Which tests the sides of cuts take, from public counts, and the pair's verdicts on shared ones.
+"""Tests of the sides of cuts, from public counts, and the pair's verdicts on shared ones.
 
 A group has many tests that look at the same few numbers, most of them at nothing but whether these are 0: so that is
 found out once for each number, on both sides of a cut, and all such rules are judged from the bits.
@@ -33,7 +33,7 @@ _WIDTH_STEP, _ZEROS_STEP = 4, 2
 
 @dataclass(frozen=True)
 class OpenGroups:
-    """What is known of the groups of a front.
+    """Public knowledge of the groups of a front.
 
     totals:  their counts: int64, shape (n_measures, n_groups).
     stakes:  by criterion the cases that a side could break, shape (n_groups, n_cases) each.
@@ -191,7 +191,8 @@ class SideTests:
     def _ends(
         self, engine: Engine, sizes: Ints, wanted: Bools, left: Words, whole: Ints
     ) -> Rounds[tuple[CarriedWords, CarriedWords]]:
-        """Whether a number is 0 left of a candidate, and whether it is right of it, of all that are wanted, in order.
+        """Tell of all wanted candidates, in order, if a number is 0 left of the candidate, and if it is 0
+        right of it.
 
         wanted:  shape (n_forms, n_groups, n_candidates). whole: the counts of the groups.
         """

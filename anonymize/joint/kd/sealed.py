@@ -51,7 +51,7 @@ WIDE_FRONT, MANY_TESTS = 8, 10_000
 
 @dataclass(frozen=True)
 class KdRequest:
-    """What all parties have agreed to compute.
+    """The computation that all parties have agreed to.
 
     linked:  the blocks of sensitive columns, if the table does not link all.
     """

@@ -130,7 +130,9 @@ def add_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def sides_circuit(count_width: int, index_width: int) -> Circuit:
-    """Whether a grid point has records on both sides, and its index as a carried word."""
+    """Return the circuit that tells if a grid point has records on both sides, and its index as a carried
+    word.
+    """
     b = Builder(f"sides/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -210,7 +212,7 @@ def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
 
 
 def _above_zero(b: Builder, x: Word) -> Literal:
-    """Whether a word in two's complement is positive."""
+    """Return 1 if a word in two's complement is positive."""
     return b.and_(x[-1] ^ 1, is_zero(b, x) ^ 1)
 
 
@@ -246,7 +248,7 @@ def term_circuit(n_classes: int, f_width: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def added_circuit(width: int) -> Circuit:
-    """What is left of a public number, and whether that is above 0."""
+    """Return the circuit of the rest of a public number, and a bit: 1 if the rest is above 0."""
     b = Builder(f"added/{width}")
     (loss,) = b.input("loss", Held.CARRIED, width)
     (public,) = b.input("public", Held.PUBLIC, width)
@@ -428,7 +430,9 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
-    """Whether a number is 0: the garbler's share is what the evaluator's leaves of 0, so nothing is added up."""
+    """Return the circuit that tells if a number is 0: it compares the garbler's share with the evaluator's
+    negated one, so nothing is added up.
+    """
     b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
     (own,), (other,) = (b.input(held.value, held, width) for held in (Held.GARBLER, Held.EVALUATOR))
     b.output("met", to, [[equal(b, own, other)]])
@@ -437,7 +441,7 @@ def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
 
 @lru_cache(maxsize=16)
 def by_zeros_circuit(rule: Rule, n_values: int, *, whole: bool = False) -> Circuit:
-    """Whether a group is allowed by a rule that looks at nothing but which values are 0."""
+    """Return the circuit that tells if a group is allowed, for a rule that only looks for values of 0."""
     kind, *numbers = rule.title
     b = Builder("/".join(map(str, (*_of_whole(whole), "by-zeros", kind, n_values, *numbers))))
     values = [[zero ^ 1] for (zero,) in b.input("zero", Held.CARRIED, 1, n_values)]
@@ -447,7 +451,7 @@ def by_zeros_circuit(rule: Rule, n_values: int, *, whole: bool = False) -> Circu
 
 @lru_cache(maxsize=8)
 def both_circuit() -> Circuit:
-    """Whether two bits are 1."""
+    """Return the circuit that tells if two bits are 1."""
     b = Builder("both")
     (one,), (other,) = b.input("met", Held.CARRIED, 1), b.input("met/other", Held.CARRIED, 1)
     b.output("met", To.CARRIED, [[b.and_(one[0], other[0])]])
@@ -513,7 +517,8 @@ class InCircuit:
 
 @lru_cache(maxsize=32)
 def criterion_circuit(rule: Rule, width: int, n_values: int = 1, *, whole: bool = False) -> Circuit:
-    """Whether a group is allowed, from shares of the values that a criterion's rule takes.
+    """Return the circuit that tells if a group is allowed, from shares of the values that a criterion's rule
+    takes.
 
     whole:  the one group is the whole table.
     """
@@ -525,7 +530,7 @@ def criterion_circuit(rule: Rule, width: int, n_values: int = 1, *, whole: bool 
 
 
 def _of_whole(whole: bool) -> tuple[str, ...]:
-    """What the title of a circuit for the whole table begins with."""
+    """Return the beginning of the title of a circuit for the whole table."""
     return ("root",) if whole else ()
 
 

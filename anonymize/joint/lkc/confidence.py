@@ -44,7 +44,7 @@ _SHARE = "confidence/share"
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """What everybody concerned knows of one check.
+    """Plan of one check, as everybody concerned knows it.
 
     records:   the records of T[v], cell by cell: int64, shape (n,).
     sizes:     how many of them each cell has: int64, shape (n_cells,). Cells are leaf partitions, toward
@@ -121,7 +121,7 @@ def plan_check(
 
 @dataclass(frozen=True)
 class Protected:
-    """What bounds inferences on the sensitive columns of one holder.
+    """Criteria that bound inferences on the sensitive columns of one holder.
 
     criteria:  each looks at columns of this holder alone.
     views:     its columns as the criteria see them, those together that one of these looks at together; each view
@@ -207,7 +207,9 @@ def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words
 def _all_met(
     engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
 ) -> Rounds[CarriedWords]:
-    """Whether all criteria are met in every (group, child) of their entries, as one carried bit; all side by side."""
+    """Return one carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by
+    side.
+    """
     tests, width = [], protected.bits(plan.n_common)
     valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
     for (rule, _), criteria in alike(valued).items():
@@ -220,7 +222,7 @@ def _all_met(
 
 
 def _asked(criterion: Criterion, plan: CheckPlan) -> Bools:
-    """Which groups it is asked of: shape (n_groups,)."""
+    """Return the groups that the criterion is asked of: shape (n_groups,)."""
     asking = np.array([criterion in entry.criteria for entry in plan.entries])
     asked: Bools = np.logical_or.reduce(plan.asked[asking], axis=0)
     return asked

@@ -63,7 +63,7 @@ class Placed:
 
 
 Profile: TypeAlias = tuple[Prospect, Ints]
-"""What may become a candidate, with one party's class counts that decide about it, as :meth:`Prospect.profile`."""
+"""A prospect, with one party's class counts that decide about it, as :meth:`Prospect.profile`."""
 
 
 class Holder(Protocol):
@@ -86,7 +86,7 @@ class Holder(Protocol):
 
 
 class Referee(Protocol):
-    """Who adds up what the parties hold, chooses and judges; one object per party, all in step."""
+    """Adds up what the parties hold, chooses and judges; one object per party, all in step."""
 
     @property
     def ledger(self) -> RevealLedger: ...
@@ -154,12 +154,12 @@ class Referee(Protocol):
 
     @property
     def suspects(self) -> str:
-        """Whom to name where sums were opened that no table has."""
+        """Return the parties to name where sums were opened that no table has."""
         ...
 
     @property
     def judges(self) -> str:
-        """Whom to name where what was opened should not have been found valid."""
+        """Return the parties to name where what was opened should not have been found valid."""
         ...
 
 
@@ -231,7 +231,9 @@ class _Party:
         return grouping_of_cut(cut, [column.n_leaves for column in self._request.schema.qid])
 
     def _own_of_the_whole(self, own: Ints) -> Ints:
-        """How many records we have, or people where these count; ``own``: as :func:`whole_table` gives it."""
+        """Return the number of our records, or of people where these count; ``own``: as :func:`whole_table`
+        gives it.
+        """
         n_cells, sides = self._table.schema.n_cells, sides_of(criteria_of(self._entries))
         whole = own[[n_cells + sides.index(PERSONS)]] if PERSONS in sides else own[:n_cells]
         return np.array([whole.sum()], dtype=np.int64)

@@ -39,7 +39,7 @@ class RuleTests:
 
     @property
     def kind(self) -> tuple[Rule, int, int]:
-        """Those of one kind can be judged together."""
+        """Return the kind of the tests. Tests of one kind can be judged together."""
         return self.rule, self.width, self.taken.shape[1]
 
     @staticmethod
@@ -77,7 +77,7 @@ def judged_beside(
 
 
 def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
-    """What is asked about shares: whether the tests are met; for a rule of zeros, which numbers are 0."""
+    """Ask about shares if the tests are met; for a rule of zeros, which numbers are 0."""
     rule, width, n_values = tests.kind
     if rule.of_zeros:
         return _zeros_asked(engine, width, tests.words, To.CARRIED)
@@ -86,7 +86,7 @@ def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
 
 
 def _by_zeros(engine: Engine, tests: RuleTests, zero: CarriedWords, *, whole: bool) -> Rounds[CarriedWords]:
-    """Whether tests are met that look at nothing but which numbers are 0; zero: a bit for each number."""
+    """Tell if tests are met that only look for numbers of 0; zero: a bit for each number."""
     rule, _, n_values = tests.kind
     inputs = {"zero": zero.take(tests.taken.reshape(-1))}
     circuit = circuits.by_zeros_circuit(rule, n_values, whole=whole)
@@ -94,12 +94,12 @@ def _by_zeros(engine: Engine, tests: RuleTests, zero: CarriedWords, *, whole: bo
 
 
 def are_zero(engine: Engine, width: int, shares: Words, to: To) -> Rounds[Outputs]:
-    """Whether numbers are 0 modulo 2**width, of our shares of them, as the output ``met``."""
+    """Tell which numbers are 0 modulo 2**width, of our shares of them, as the output ``met``."""
     return (yield from engine.run(*_zeros_asked(engine, width, shares, to)))
 
 
 def _zeros_asked(engine: Engine, width: int, shares: Words, to: To) -> Asked:
-    """What :func:`are_zero` asks."""
+    """Return the question of :func:`are_zero`."""
     own = shares if engine.role is Held.GARBLER else np.uint64(0) - shares
     inputs = {engine.role.value: low_bits(own.reshape(-1, 1), width)}
     return circuits.zero_circuit(width, to), len(shares), inputs

@@ -1,4 +1,4 @@
-"""What the parties of a joint LKC run have agreed to compute, and what they get."""
+"""The computation that the parties of a joint LKC run have agreed to, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anonymize.tds import Outcome
 
 @dataclass(frozen=True)
 class Request:
-    """What all parties have agreed to compute.
+    """The computation that all parties have agreed to.
 
     linked:  the blocks of sensitive columns, if the table does not link all.
     """

@@ -152,7 +152,7 @@ class SealedReferee:
         self.ledger = party.ledger
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
-        """What may be opened is shared with what is tested; shares alone tell nothing."""
+        """Share what may be opened together with what is tested; shares alone tell nothing."""
         tests = RootTests(self._own, self._entries)
         counted = self._counted(len(tests.tallies), tests.sides)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
@@ -359,7 +359,7 @@ MANY_CASES = 64
 
 
 class RootTests:
-    """What the root check takes: which criteria, and what they count."""
+    """Tests of the root check: their criteria, and their counts."""
 
     def __init__(self, schema: Schema, entries: Sequence[Entry]) -> None:
         self._schema = schema
@@ -374,13 +374,13 @@ class RootTests:
         self._tests = tuple((rule, tuple(place[form] for form in forms)) for rule, forms in cases)
 
     def counts(self, counts: Ints) -> Ints:
-        """What is counted of our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
+        """Count our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
         cell_counts, sides = np.split(counts, [self._schema.n_cells])
         own = counts_of_cells(self._schema, self.tallies, cell_counts)
         return np.concatenate([*(own[tally] for tally in self.tallies), sides])
 
     def met(self, engine: Engine, share: Words) -> Rounds[bool]:
-        """Whether the whole table meets every criterion and is small enough for exact arithmetic.
+        """Tell if the whole table meets every criterion and is small enough for exact arithmetic.
 
         Tests side by side are as wide as the largest table takes that is: of a larger one they say nothing.
         """
@@ -432,6 +432,6 @@ class GroupTests:
         return (yield from engine.conjoined((yield from judged(engine, list(self.tests(counts))))))
 
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
-        """What is tested, with our shares; none for a rule that nothing is at stake of."""
+        """Yield the tests with our shares; none for a rule that nothing is at stake of."""
         stakes = {criterion: self._plan.at_stake(criterion) for criterion in self._plan.criteria}
         yield from tests_of(self._plan.criteria, stakes, counts, self._n_records)

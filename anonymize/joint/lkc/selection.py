@@ -24,7 +24,7 @@ from crypto.two_party import CarriedWords, Value
 
 @dataclass(frozen=True)
 class Options:
-    """What could be counted of a node with options: a vector for each of them.
+    """Possible counts of a node with options: a vector for each option.
 
     shares:  ours, in row j − 1 of option j: uint64, shape (n_options, length of a vector).
     """

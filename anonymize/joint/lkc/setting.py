@@ -1,4 +1,4 @@
-"""What the parts of a vertical LKC run at one party have in common, and whose sensitive columns concern whom."""
+"""Commons of the parts of a vertical LKC run at one party, and the columns that concern each party."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crypto.rng import Rng
 
 @dataclass(frozen=True)
 class Setting:
-    """What the parts of a run at one party have in common."""
+    """Commons of the parts of a run at one party."""
 
     roster: Roster
     columns: Columns

@@ -117,7 +117,7 @@ def check_strict(request: Request) -> None:
 
 @dataclass(frozen=True)
 class _Check:
-    """What is to be tested of one node in one turn.
+    """Tests of one node in one turn.
 
     plan:  the groups that were not tested yet and could break a rule; the children are those of any option.
     own:   one party's sums, a row for each option to specialize it: int64, shape (n_options, size of plan.shape).
@@ -146,7 +146,9 @@ class _Live:
         return judged
 
     def judged_among(self, plan: GroupPlan) -> tuple[Ints, Ints]:
-        """Which groups of a plan were judged: their numbers, and the place of each among all that ever were."""
+        """Return the groups of a plan that were judged: their numbers, and the place of each among all that
+        ever were.
+        """
         _, groups, places = np.intersect1d(plan.names, self._judged, return_indices=True)
         return groups, places
 
@@ -154,11 +156,11 @@ class _Live:
         return self.profiled.prospect.admits(candidate)
 
     def is_beside(self, candidate: Candidate) -> bool:
-        """Whether it is a way to specialize the candidate's node."""
+        """Return True if this is a way to specialize the candidate's node."""
         return self.profiled.prospect.specialized(1).is_beside(candidate)
 
     def check(self, holder: Holder) -> _Check | None:
-        """What is to be tested, if anything is; whether that is so is public."""
+        """Return the tests that are due, or None; that there are any is public."""
         plan = self._untested(holder)
         return _Check(self.profiled, plan, self._sums(plan, holder)) if plan.n_groups else None
 
@@ -218,13 +220,15 @@ class StrictReferee(SealedReferee):
             yield from self._verdicts.judge(self._engine, checks, shares)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """What was taken was found valid."""
+        """Return True: what was taken was found valid."""
         self._plan = plan
         return True
         yield
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """What is opened is shared when the split is known, so it is first compared, inside, with what was judged."""
+        """Compare, inside, what is about to be opened with what was judged: it is shared when the split is
+        known.
+        """
         share = yield from self._share_told(counts, totals)
         groups, places = self._taken.judged_among(self._plan)
         if len(groups):  # public, as the groups are
@@ -288,7 +292,7 @@ class _Verdicts:
         return [sums.reshape(check.plan.shape) for sums, check in zip(flat, checks, strict=True)]
 
     def _tests(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Tests:
-        """What is tested, with the number of the node that it is a test of."""
+        """Return the tests, with the number of the node that each is a test of."""
         found: _Tests = {}
         for number, (check, own) in enumerate(zip(checks, sums, strict=True)):
             tests = GroupTests(check.plan, self._n_records)

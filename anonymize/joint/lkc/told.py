@@ -55,7 +55,7 @@ class Told:
             self._layers.append(_Layer(block, table, LocalRecords(self._table, cells, table)))
 
     def agree_in_all(self, counts: Ints) -> bool:
-        """Whether all blocks have equally many records; counts: everybody's."""
+        """Return True if all blocks have equally many records; counts: everybody's."""
         return len({int(root.sum()) for root in self._by_block(counts)}) == 1
 
     def root(self, counts: Ints) -> tuple[Schema, Ints]:
@@ -97,7 +97,9 @@ class Told:
         )
 
     def agree_on(self, candidate: Candidate, counts: Ints) -> bool:
-        """Whether every (leaf partition, child) has equally many records in all blocks; counts: everybody's."""
+        """Return True if every (leaf partition, child) has equally many records in all blocks; counts:
+        everybody's.
+        """
         sizes = []
         for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
             partition = layer.table.partition[layer.table.entries_of(candidate)]

@@ -1,4 +1,4 @@
-"""Whether a party's candidate is valid on the current T_g of a vertical run.
+"""Validity of a party's candidate on the current T_g of a vertical run.
 
 K, and C of the owner's own sensitive columns, are tested by the owner alone. Where sensitive columns are
 held by others, the owner asks their holders, one check at a time: it names a node, or says that it is done.
@@ -106,7 +106,7 @@ class Validity:
             raise RemoteProtocolError(owner, _APPLIED, "a candidate was applied that is not valid")
 
     def _is_met(self, candidate: Candidate, counts: Ints) -> bool:
-        """Whether all is met that T_g and our own sensitive columns tell of a candidate."""
+        """Return True if all is met that T_g and our own sensitive columns tell of a candidate."""
         n_columns = most_columns(self._entries)
         return self._local.violation(self._records.generalized, candidate, counts, n_columns) is None
 
@@ -169,7 +169,7 @@ class Validity:
         yield from give_verdict(self._me, self._asked_about[place[0]], session.engine, met)
 
     def _plan(self, place: tuple[int, Node]) -> CheckPlan:
-        """What the owner and every holder derive alike."""
+        """Return the plan that the owner and every holder derive alike."""
         records, of_each = self._records, n_children(self._schema.qid[place[0]], place[1])
         entries = concerned(self._entries, place[0])
         classes = records.classes if any(entry.insider for entry in entries) else None

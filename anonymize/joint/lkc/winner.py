@@ -1,4 +1,4 @@
-"""Whose candidate is the best: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
+"""The winner of a turn: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
 
 Sealed, the parties' best candidates meet inside a garbled circuit that tells only which party wins. As published,
 `disclosure: leader`, every party tells its best score to all.
@@ -44,7 +44,7 @@ class Scale:
     first_leaf: tuple[int, ...]
 
     def entrant(self, best: Ranked | None) -> Entrant:
-        """What a party enters."""
+        """Return the input of a party."""
         if best is None:
             return _NOBODY
         tie = self.first_leaf[best.candidate.column] + best.candidate.node.first
@@ -60,7 +60,7 @@ def scale_for(schema: Schema, score: JointScore, n_records: int) -> Scale:
 
 
 class Maximum(Protocol):
-    """Who finds the winner; one object per party and run, all in step."""
+    """Finds the winner; one object per party and run, all in step."""
 
     @staticmethod
     def pairs(roster: Roster) -> list[Ends]:

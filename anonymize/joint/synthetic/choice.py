@@ -36,7 +36,7 @@ _NOBODY = -1
 
 @dataclass(frozen=True)
 class Contest(Question):
-    """What is public of a choice between holders.
+    """Public part of a choice between holders.
 
     most_records:  all records together, at most.
     """
@@ -49,7 +49,7 @@ class Contest(Question):
 
     @property
     def offsets(self) -> list[int]:
-        """What the penalties come to where no score may be negative: the order is the same."""
+        """Return the penalties as offsets, where no score may be negative: the order is the same."""
         most = max(self.penalties)
         return [most - penalty for penalty in self.penalties]
 
@@ -119,7 +119,7 @@ def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> R
 
 
 def n_blocks(pairs: Sequence[Marginal]) -> list[int]:
-    """How many blocks of cells each pair has."""
+    """Return the number of blocks of cells of each pair."""
     return [-(-pair.size // BLOCK) for pair in pairs]
 
 
@@ -164,7 +164,7 @@ class Tournament:
         return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]
 
     def _winners(self, below: Ints, nodes: Ints) -> Rounds[Ints]:
-        """Who stands at these nodes: of two below the winner of their match, else the one there is."""
+        """Return the winners at these nodes: of two below the winner of their match, else the one there is."""
         padded = np.append(below, _NOBODY)
         first, second = padded[2 * nodes], padded[2 * nodes + 1]
         match = (first != _NOBODY) & (second != _NOBODY)
@@ -174,7 +174,7 @@ class Tournament:
         return standing
 
     def _matches(self, first: Ints, second: Ints) -> Rounds[Ints]:
-        """Where in the pool the winners of matches are."""
+        """Return the places in the pool of the winners of matches."""
         inputs = {name: words.take(first) for name, words in self._pool.items()}
         inputs |= {f"{name}/other": words.take(second) for name, words in self._pool.items()}
         widths = tuple((name, words.width) for name, words in self._pool.items())

@@ -1,4 +1,4 @@
-"""What a joint run will cost, before any data is read: gates, bytes and rounds as functions of the job.
+"""Costs of a joint run before any data is read: gates, bytes and rounds as functions of the job.
 
 :class:`Counted` answers the public loop as a holder would, reads no data and adds up what joint holders would compute
 and send. Only the matches that a choice plays anew depend on who wins: of these as many are counted as there can be.
@@ -49,7 +49,8 @@ class Cost:
 
 
 class Spread(Protocol):
-    """What it costs that records are spread: what a :class:`anonymize.joint.synthetic.holder.Tables` does.
+    """Costs of the spread of records over holders, as those of a
+    :class:`anonymize.joint.synthetic.holder.Tables`.
 
     setup:  from the first message to the first table.
     """
@@ -145,7 +146,7 @@ class Counted(Foreseen):
 
 
 def _at_one_place(pair: Marginal, count: int) -> Ints:
-    """What takes the widest words to expect."""
+    """Return the counts that take the widest words to expect."""
     found = np.zeros(pair.shape, dtype=np.int64)
     found.flat[0] = count
     return found

@@ -31,7 +31,7 @@ _NUMBER_BYTES = 4
 
 
 class Tables(Protocol):
-    """Where a party's shares of counts come from.
+    """Source of a party's shares of counts.
 
     engine:        the session of leader and deputy; None outside the pair.
     most_records:  public bound on all records together.

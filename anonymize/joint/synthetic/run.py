@@ -1,4 +1,4 @@
-"""What joint runs of a synthetic table have in common: the request, the outcome, the guarantee."""
+"""Commons of joint runs of a synthetic table: the request, the outcome, the guarantee."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class SyntheticRequest:
-    """What all parties have agreed to compute."""
+    """The computation that all parties have agreed to."""
 
     schema: Schema
     requirement: Synthetic
@@ -68,7 +68,7 @@ def run_synthesis(
 
 
 def cost_at_most(request: SyntheticRequest, spread: Spread) -> Cost:
-    """What a run costs: no data is read.
+    """Return the cost of a run at most: no data is read.
 
     Where noise makes totals larger than the bound on records, words may be wider by a bit.
     """

@@ -123,7 +123,7 @@ class JoinedColumns:
         return [shares[marginal] for marginal in marginals]
 
     def _leads(self, axis: Axis) -> bool:
-        """Whether the leader holds the column."""
+        """Return True if the leader holds the column."""
         return (self._own.own(axis.column) is not None) == self.roster.leads
 
     def _sides(self, pair: Marginal) -> tuple[Axis, Axis]:

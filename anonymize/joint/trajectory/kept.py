@@ -1,4 +1,4 @@
-"""Which sequences enough records of all holders have, within the bounds: one opened bit each, and no count."""
+"""Sequences that enough records of all holders have, within the bounds: one opened bit each, and no count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_AT_ONCE = 1 << 19
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What is asked of every sequence that is kept, in a table of a public number of records.
+    """Thresholds of every sequence that is kept, in a table of a public number of records.
 
     least:    K. forms: of the counts of a sequence, none of which may be below 0.
     tallies:  what is counted of a sequence, the records that have it first.
@@ -61,7 +61,9 @@ class Thresholds:
 
 
 def _most_times(form: Form) -> int:
-    """How many times the number of records its value can be, above 0 or below: no tally exceeds the records."""
+    """Return the largest multiple of the number of records that a form can be, above 0 or below: no tally
+    exceeds the records.
+    """
     factors = dict(form.terms)
     of_all = factors.pop(RECORDS, 0)
     above = of_all + sum(factor for factor in factors.values() if factor > 0)
@@ -69,7 +71,7 @@ def _most_times(form: Form) -> int:
 
 
 def thresholds(bounds: Bounds, n_records: int) -> Thresholds:
-    """What bounds come to. Raises LocalProtocolError for another criterion than K and C."""
+    """Return the thresholds of bounds. Raises LocalProtocolError for another criterion than K and C."""
     least, forms = 1, []
     for criterion in bounds.entry.criteria:
         match criterion.rule:

@@ -21,7 +21,7 @@ from crypto.mixing import Rows
 
 @dataclass(frozen=True)
 class RowCoding:
-    """How records are written. All of it is public.
+    """The way in which records are written. All of it is public.
 
     max_items:  the most that a record has. one_place: whether none has two items of one time cell.
     n_cells:    sensitive cells that there are.
@@ -34,14 +34,14 @@ class RowCoding:
 
     @property
     def _by_time(self) -> bool:
-        """Whether the places of all time cells take less than so many items."""
+        """Return True if the places of all time cells take less than so many items."""
         words = self.vocabulary
         by_time = words.n_cells * bytes_for(words.n_locations)
         return self.one_place and by_time < self.max_items * bytes_for(words.n_items)
 
     @property
     def _slots(self) -> tuple[int, int]:
-        """How many numbers a row has before the sensitive cell, and the greatest that each may be."""
+        """Return the numbers that a row has before the sensitive cell, and the greatest value of each."""
         words = self.vocabulary
         return (words.n_cells, words.n_locations) if self._by_time else (self.max_items, words.n_items)
 

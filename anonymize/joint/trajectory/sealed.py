@@ -40,12 +40,12 @@ MOST_SWEEPS = 32
 """Honest runs end after about ten, the longest seen after 14. Who lies about a sequence in every sweep, so that it is
 not the last one, must not go on for ever."""
 MAX_BYTES = 1 << 30
-"""What all records may take in their slots of the mix: every party sends so much to the deputy."""
+"""Bytes that all records may take in their slots of the mix: every party sends so much to the deputy."""
 
 
 @dataclass(frozen=True)
 class SequencesRequest:
-    """What all parties have agreed to compute."""
+    """The computation that all parties have agreed to."""
 
     bounds: Bounds
     coding: RowCoding
@@ -195,7 +195,9 @@ class _Party:
         return table
 
     def _wrong(self, reason: str) -> RemoteProtocolError:
-        """Whose row it is, or who answered otherwise, nobody knows."""
+        """Return an error that names nobody: the owner of the row, and the party that answered otherwise, are
+        unknown.
+        """
         return RemoteProtocolError(self._pair.roster.suspects, _TABLE, reason)
 
 

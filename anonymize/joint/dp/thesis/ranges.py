@@ -1,4 +1,4 @@
-"""What the protocols of [T] chapter 7 have room for: weights, shares and plaintexts, from the job alone."""
+"""Ranges of the protocols of [T] chapter 7: weights, shares and plaintexts, from the job alone."""
 
 from __future__ import annotations
 

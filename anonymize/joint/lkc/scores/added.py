@@ -1,4 +1,4 @@
-"""What a specialization adds in joint runs: candidates are public, their counts by context stay shared.
+"""Score `added` in joint runs: candidates are public, their counts by context stay shared.
 
 A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]).
 The first two sums are public; what is subtracted is added up inside. Terms of contexts that no specialization has
@@ -68,7 +68,7 @@ class _Part:
 
     @property
     def told_apart(self) -> Bools:
-        """Which have two classes or more; nothing can be added in the others."""
+        """Return the contexts that have two classes or more; nothing can be added in the others."""
         several: Bools = (self.totals > 0).sum(axis=1) > 1
         return several
 
@@ -104,7 +104,9 @@ class _Shared:
         self.partition = np.concatenate([self.partition[kept], partition])
 
     def left(self, of_node: Ints) -> _Part:
-        """What its contexts leave of the node, whose class counts are public: shape (n_classes,)."""
+        """Return the part of the node that its contexts leave; its class counts are public: shape
+        (n_classes,).
+        """
         totals = of_node - self.contexts.totals.sum(axis=0)
         counts = self.of_node - self.contexts.counts.sum(axis=0, dtype=np.uint64)
         return _Part(totals[None], counts[None])
@@ -129,7 +131,7 @@ class AddedPool(OpenedPool[_Shared]):
         yield
 
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        """What the candidates add, now that these contexts are in the place of others."""
+        """Compute the candidates' scores anew, now that these contexts are in the place of others."""
         changed, fresh, left = [], [], []
         for each, share in zip(wanted, shares, strict=True):
             known, large = self._known[each.candidate.order], self._contexts.asked(each.candidate)
@@ -160,7 +162,7 @@ class AddedPool(OpenedPool[_Shared]):
         return _Part(large.totals, np.concatenate([share, last], axis=1))
 
     def _public(self, known: _Shared) -> int:
-        """What the terms of a candidate are subtracted from."""
+        """Return the public number that the terms of a candidate are subtracted from."""
         left = known.left(self._contexts.class_counts(known.candidate)).totals
         totals = np.concatenate([known.contexts.totals, left])
         return int((impurity(totals) + _penalties(totals)).sum())

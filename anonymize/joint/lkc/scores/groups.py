@@ -59,7 +59,7 @@ class GroupPool(Nodes):
         return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
 
     def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
-        """Whether the next node has any option is opened with the bit, where that is not public."""
+        """Open with the bit, where that is not public, if the next node has any option."""
         assert self._engine is not None
         if not self._nodes or not self._fields[self._first()]:
             is_met = yield from self._engine.all_met([met])
@@ -111,7 +111,7 @@ class GroupPool(Nodes):
         return -self._sizes.score(unsplit), *unsplit.order
 
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
-        """Which option to take; nodes with fixed children need no score."""
+        """Enter the option to take; nodes with fixed children need no score."""
         if chosen:
             totals = [self._share_of(n.totals.sum(keepdims=True)) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, 1)

@@ -64,7 +64,7 @@ class GainPool(Contested):
         return circuits.better_candidate_circuit(self._widths, slot_width)
 
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
-        """Which option to take, and how good that is."""
+        """Enter the option to take, and its score."""
         nodes = [*chosen, *fixed]
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
@@ -79,7 +79,8 @@ class GainPool(Contested):
     def _looks(
         self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored
     ) -> Rounds[tuple[list[Asked], Sequence[int]]]:
-        """What is looked at of every option, whose sides are given, and of every node with fixed children.
+        """Return what is looked at of every option, whose sides are given, and of every node with fixed
+        children.
 
         The first gives Σ F, as :meth:`_scores`; how many rows each has comes with it.
         """
@@ -115,7 +116,8 @@ class GainPool(Contested):
     def _scores(
         self, engine: Engine, children: Sequence[Words], totals: Ints
     ) -> Rounds[tuple[Asked, Sequence[int]]]:
-        """What gives Σ F of children's sizes, and of their class counts, row by row; and how many rows an option has.
+        """Return the questions that give Σ F of children's sizes, and of their class counts, row by row; and
+        the rows of each option.
 
         children:  of every option our shares: shape (n_children, n_classes).
         totals:    class counts of its node, public: int64, shape (n_options, n_classes).

@@ -66,7 +66,7 @@ def with_sum(counts: NDArray[N]) -> NDArray[N]:
 
 
 def can_look_up(engine: Engine, most: int) -> bool:
-    """Whether counts up to ``most``, which is public, are looked up."""
+    """Return True if counts up to ``most``, which is public, are looked up."""
     return engine.look_ups is not None and most.bit_length() <= MOST_BITS
 
 
@@ -126,7 +126,7 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Round
 
 
 def entered(shares: Words, width: int) -> Asked:
-    """What makes answers carried words of ``width`` bits, which every entry fits, under the name ``f``."""
+    """Make answers carried words of ``width`` bits, which every entry fits, under the name ``f``."""
     return circuits.enter_circuit(width), len(shares), {"f": shares.reshape(-1, 1)}
 
 

@@ -64,7 +64,7 @@ class Entered:
 
 
 class OpenedPool(GainPool, Generic[K]):
-    """Who is a candidate is public; what its score is stays inside. K: what the pair knows of one."""
+    """Pool in which candidates are public and scores stay inside. K: what the pair knows of a candidate."""
 
     def __init__(self, bench: Bench, terms: Terms) -> None:
         """``terms``: of the requirement."""
@@ -132,7 +132,7 @@ class OpenedPool(GainPool, Generic[K]):
     def _large_enough(
         self, engine: Engine, met: Sequence[CarriedWords], owner: Sequence[Ints]
     ) -> Rounds[CarriedWords]:
-        """Whether all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
+        """Tell if all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
         ones = yield from lifted(engine, 1, len(owner[0]))
         place = np.concatenate(owner)
         in_order = joined([carried(ones, "valid"), *met]).take(np.argsort(place, kind="stable"))
@@ -195,4 +195,4 @@ class OpenedPool(GainPool, Generic[K]):
 
     @abstractmethod
     def _ranks(self, engine: Engine, every: Sequence[K]) -> Rounds[list[Fields]]:
-        """What the tournament compares of candidates."""
+        """Return the fields of candidates that the tournament compares."""

@@ -32,7 +32,7 @@ from crypto.two_party import CarriedWords, Outputs, Value, expect_outcome
 
 @dataclass(frozen=True)
 class Profiled:
-    """What may become a candidate, with one party's own profile of it.
+    """A possible candidate, with one party's own profile of it.
 
     totals:  class counts of its node in the union, which T_g makes public: int64, shape (n_classes,).
     """
@@ -51,7 +51,7 @@ class Profiled:
 
     @property
     def has_options(self) -> bool:
-        """Whether its children are yet to be chosen."""
+        """Return True if the children are yet to be chosen."""
         return self.prospect.n_options > 0
 
     def sides(self, share: Words, total: Words) -> tuple[Words, Words]:
@@ -105,7 +105,7 @@ class Pool(Protocol):
 
 @dataclass(frozen=True)
 class Bench:
-    """What a pool of a sealed run works with at one party.
+    """Tools of a pool of a sealed run at one party.
 
     engine:    of the pair; None at the others.
     followed:  what the score follows of T_g.
@@ -158,7 +158,7 @@ class StrictScore(JointScore, Protocol):
 
 
 class Nodes(ABC):
-    """What pools have in common: nodes with carried words for each at the pair, and options to split them.
+    """Commons of pools: nodes with carried words for each at the pair, and options to split them.
 
     An entry of a node has ``valid`` and ``index`` (of the best grid point) at least.
     """

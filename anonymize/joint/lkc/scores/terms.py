@@ -62,7 +62,7 @@ def _most_asked(counts: Words, penalties: Ints, greatest: int, width: int) -> As
 
 
 def _by_width(bounds: Ints) -> Iterator[tuple[int, Ints]]:
-    """Which counts go through circuits of which width, narrow ones first; bounds: of each."""
+    """Yield each width with the counts that go through its circuits, narrow ones first; bounds: of each."""
     least = np.searchsorted([1 << width for width in COUNT_WIDTHS], bounds, side="right")
     waiting = np.zeros(0, dtype=np.int64)
     for number in np.unique(least).tolist():
