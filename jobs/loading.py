@@ -5,7 +5,7 @@ The one place that knows every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.file.clusters import read_model
 from jobs.file.fields import parse_model
 from jobs.file.job import Job, check_columns
-from jobs.file.key_errors import line_named, line_of
+from jobs.file.key_errors import line_of, path_named
 from jobs.file.schema import check_values
 from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
 from jobs.json_text import read_json
 from jobs.modes import mode_of
+from jobs.moved_keys import advice_on
 from jobs.partitions import PARTITIONS
 from jobs.task import Model, Task
 
@@ -97,9 +98,7 @@ def load_task(
     job = _with_model(parse_job(fields, str(path)), path, read)
     named = {name: column.file for name, column in job.columns.items()}
     files = {
-        name: _read_named(read, path, f"columns.{name}", file, fields)
-        for name, file in named.items()
-        if file is not None
+        name: _read_named(read, path, name, file, fields) for name, file in named.items() if file is not None
     }
     filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
@@ -110,33 +109,39 @@ def load_task(
     return task
 
 
-def _read_named(read: Callable[[Path], str], path: Path, key: str, file: str, fields: Any) -> str:
-    """Read a file that a key of a job names. Raises ConfigError with the place of the key if it may not be read."""
+def _read_named(read: Callable[[Path], str], path: Path, column: str, file: str, fields: Any) -> str:
+    """Read the file of a column's values. Raises ConfigError with the place of the column if it may not be read."""
     try:
         return read(path.parent / file)
     except ConfigError as error:
         if error.problem.error_id != "job-invalid":
             raise
-        line = line_of(key.split("."), fields)
-        where = f"{path}: line {line}" if line else str(path)
+        where = _place(path, ("columns", column), fields)
         message, remedy = error.problem.message, error.problem.remedy
-        raise ConfigError("job-invalid", f"{where}: {key}: {message}", remedy=remedy) from None
+        raise ConfigError("job-invalid", f"{where}: columns.{column}: {message}", remedy=remedy) from None
+
+
+def _place(path: Path | str, keys: Iterable[str], fields: Any) -> str:
+    """Return a job file with the line of a key, where that is known."""
+    line = line_of(keys, fields)
+    return f"{path}: line {line}" if line else str(path)
 
 
 def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
-    """Return an error about a column with its place.
+    """Return an error about a key or a column with its place.
 
-    This is the hierarchy file where the error has a line of it; else the job file with the line of the key that the
-    error names, or of the column. named: by column, the file of its values.
+    The place is the hierarchy file where the error has a line of that file. Else the place is the job file, with the
+    line of the key that the error names, or of the column. named: by column, the file of its values.
     """
-    if error.column is None:
-        return error
     said = str(error)
-    _, _, key = said.partition(" ")[0].partition(f"columns.{error.column}.")
-    line = line_of(["columns", error.column, key], fields)
-    where = f"{path}: line {line}" if line else str(path)
-    file = named.get(error.column)
-    if file is not None and error.error_id in _OF_TAXONOMIES and not key:
+    column = () if error.column is None else ("columns", error.column)
+    keys = path_named(said, fields, column) or column
+    if not keys:
+        return error
+    where = _place(path, keys, fields)
+    file = None if error.column is None else named.get(error.column)
+    names_a_key = said.startswith(f"columns.{error.column}.")
+    if file is not None and error.error_id in _OF_TAXONOMIES and not names_a_key:
         filed = str(path.parent / file)
         where = filed if error.line is not None else f"{where}: {filed}"
     return SchemaError(
@@ -203,7 +208,7 @@ def read_task(encoded: bytes) -> Task:
         raise ConfigError("job-invalid", "the bundle has another format; compare versions")
     job = parse_job(parts.get("job"), "bundle")
     if job.clusters is not None and isinstance(job.clusters.model, str):
-        raise ConfigError("job-invalid", "bundle: clusters.model is a path, not the model")
+        raise ConfigError("job-invalid", "bundle: model.lkc.clusters.model is a path, not the model")
     task = open_task(Bundle(job, {str(k): str(v) for k, v in parts["files"].items()}))
     if not task.bundle.is_canonical(encoded):
         raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")
@@ -212,7 +217,7 @@ def read_task(encoded: bytes) -> Task:
 
 def parse_job(fields: Any, where: str) -> Job:
     """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
-    job = parse_model(Job, fields, where, "job-invalid")
+    job = parse_model(Job, fields, where, "job-invalid", advice_on)
     model = model_named(job.model.name)
     try:
         model.check_first(job)
@@ -221,8 +226,8 @@ def parse_job(fields: Any, where: str) -> Job:
         model.check(job)
         mode = mode_of(model, job)
     except ValueError as error:
-        line = line_named(str(error), fields)
-        raise ConfigError("job-invalid", f"{where}: {f'line {line}: ' if line else ''}{error}") from None
+        place = _place(where, path_named(str(error), fields), fields)
+        raise ConfigError("job-invalid", f"{place}: {error}") from None
     if len(job.roster) < mode.least:
         message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
         raise ConfigError("job-too-few-parties", message)

@@ -162,7 +162,7 @@ def clusters_of(model: ClusterModel, schema: Sequence[QidColumn]) -> Clusters:
     for problem in _misfits(model, schema):
         raise SchemaError(
             "job-invalid",
-            f"clusters.model: {problem}",
+            f"model.lkc.clusters.model: {problem}",
             remedy="fit a model for this job: coordinator clusters fit",
         )
     numbers = {column.name: i for i, column in enumerate(schema)}

@@ -31,7 +31,7 @@ from anonymize.joint.disclosure import ALLOWED
 from anonymize.table import MAX_RECORDS
 from jobs.data.table_file import DATE, NO_DATE
 from jobs.errors import ConfigError
-from jobs.file.key_errors import explained
+from jobs.file.key_errors import Advice, explained, no_advice
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -259,17 +259,21 @@ else:
     Level = Literal[LEVELS]
 
 
-def parse_model(model: type[F], fields: Any, where: str, error_id: str) -> F:
-    """Validate fields against a model. Raises ConfigError listing each problem with the key's path."""
+def parse_model(model: type[F], fields: Any, where: str, error_id: str, advice: Advice = no_advice) -> F:
+    """Validate fields against a model. Raises ConfigError listing each problem with the key's path.
+
+    advice:  what to write instead of unknown keys.
+    """
     if not isinstance(fields, Mapping):
         raise ConfigError(error_id, f"{where}: expected keys and values")
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        problems = [explained(item, fields) for item in error.errors(include_url=False, include_context=True)]
-        unknown = any(item["type"] == "extra_forbidden" for item in error.errors(include_url=False))
+        found = explained(error.errors(include_url=False, include_context=True), fields, advice)
         raise ConfigError(
-            "unknown-key" if unknown else error_id, f"{where}: " + "; ".join(problems)
+            "unknown-key" if found.are_unknown_keys else error_id,
+            f"{where}: {'; '.join(found.sentences)}",
+            remedy=found.remedy,
         ) from None
 
 

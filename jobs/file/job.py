@@ -329,7 +329,7 @@ def _check_clusters(job: Job) -> None:
         )
     for name in job.published_clusters:
         if name in job.columns:
-            raise ValueError(f"clusters.publish: the job has a column {name!r}; name another one")
+            raise ValueError(f"model.lkc.clusters.publish: the job has a column {name!r}; name another one")
 
 
 def check_domains(job: Job) -> None:

@@ -1,72 +1,109 @@
-"""What pydantic finds wrong with a job or a configuration, in words of the file: key, line, what to write."""
+"""Sentences about what is wrong with a job or a configuration: the key, its line, and what to write."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from jobs.file.yaml_text import Keys
 
-_BRANCHES = {
-    "str",
-    "dict[str,any]",
-    "list[str]",
-    "<path>",
-    "<file>",
-    "<bound>",
-    "<bounds>",
-    "<word>",
-    "<blocks>",
-    "<diffgen>",
-    "<synthetic>",
-    "<one>",
-    "<several>",
-}
-"""How pydantic names the branches of unions in a path; the user's file has no such keys."""
-_UNIONS = {"taxonomy", "data", "model", "C", "t", "link", "dp", "lkc"}
-_UNDER_LKC = (
-    *("clusters", "contexts", "insider", "link", "method", "quasi"),
-    *("release", "score", "secure_sum", "split", "withhold"),
-)
-_OF_ENTRIES = ("L", "K", "C", "columns", "distinct", "t", "ruled_out", "diversity", "colluders")
-INSTEAD: Mapping[str, str] = {
-    **{key: f": write it under `model.lkc`, as `model: {{lkc: {{{key}: ...}}}}`" for key in _UNDER_LKC},
-    "accept_exact_quasi_identifiers": ": leave it out, since `quasi: exact` says the same",
-    "policy.diversity_by_block": ": leave it out; with `link` in a joint job `diversity` above 2 counts as 2",
-    "relinkable": ": leave it out; of one holder's table `diversity` and `ruled_out` hold even for whoever links the "
-    "blocks again, and in a joint job block by block",
-    **{f"model.lkc.{key}": ": beside `requirements` each of these has its own" for key in _OF_ENTRIES},
-    "model.unit": ": write it under `model.lkc`, as `model: {lkc: {unit: ...}}`",
-    "model.requirements": ": write it under `model.lkc`, as `model: {lkc: {requirements: [...]}}`",
-}
-"""By key of earlier versions what to write instead."""
-_AT_MOST: Mapping[str, str] = {
-    "ruled_out": "write `ruled_out: 1`, or `diversity` for readers who rule out more values",
-}
-"""By key what to write instead of a number that is too large."""
+_TAXONOMY = {"str", "dict[str,any]", "list[str]"}
+"""Names that pydantic gives to the branches of a taxonomy, in paths; other branches have names in angle brackets."""
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
 _TRUTHS = {"bool_parsing", "bool_type"}
 
 
-def explained(item: Mapping[str, Any], fields: Any) -> str:
-    """One problem. ``fields``: what was validated, with lines where it was read from YAML."""
-    loc = [str(part) for part in item["loc"]]
-    keys = [part for i, part in enumerate(loc) if not _is_branch(loc, i)]
+Advice: TypeAlias = Callable[[Sequence[str], Any], str]
+"""By path of an unknown key, and the file, what to write instead; empty where nothing is known of the key."""
+
+
+def no_advice(keys: Sequence[str], fields: Any) -> str:
+    """Return nothing: all that can be said of an unknown key is that it is unknown."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The sentences about a file: unknown keys first.
+
+    are_unknown_keys:  whether the file has an unknown key.
+    remedy:            the remedy of all of them; empty: that of the error.
+    """
+
+    sentences: tuple[str, ...]
+    are_unknown_keys: bool
+    remedy: str
+
+
+def explained(items: Iterable[Mapping[str, Any]], fields: Any, advice: Advice = no_advice) -> Problems:
+    """Return what pydantic found, in sentences. fields: the file, with lines where it was read from YAML.
+
+    Unknown keys with the same advice share a sentence, which has the line of the first of them.
+    """
+    found = [(_keys(item["loc"], fields), item) for item in _causes(list(items))]
+    others = [(keys, item) for keys, item in found if item["type"] != "extra_forbidden"]
+    unknown = [keys for keys, item in found if item["type"] == "extra_forbidden"]
+    alike: dict[str, list[tuple[str, ...]]] = {}
+    for keys in unknown:
+        alike.setdefault(advice(keys, fields) or ".".join(keys), []).append(keys)
+    sentences = (
+        *(_at_line(paths[0], fields, _unknown(paths, advice(paths[0], fields))) for paths in alike.values()),
+        *(_at_line(keys, fields, _about(".".join(keys), item)) for keys, item in others),
+    )
+    is_all_advised = all(advice(keys, fields) for keys in unknown) and bool(unknown) and not others
+    return Problems(sentences, bool(unknown), _AS_SAID if is_all_advised else "")
+
+
+def _causes(items: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield what pydantic found, without lists that are too short since an entry of them is wrong."""
+    for item in items:
+        loc = tuple(item["loc"])
+        inside = (
+            other for other in items if len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc
+        )
+        if item["type"] != "too_short" or not any(inside):
+            yield item
+
+
+_AS_SAID = "do what the error says of each key"
+
+
+def _at_line(keys: Sequence[str], fields: Any, sentence: str) -> str:
     line = line_of(keys, fields)
-    return (f"line {line}: " if line else "") + _about(".".join(keys), item)
+    return f"line {line}: {sentence}" if line else sentence
+
+
+def _unknown(paths: Sequence[Sequence[str]], instead: str) -> str:
+    *first, last = [f"`{'.'.join(keys)}`" for keys in paths]
+    named = f"unknown keys {', '.join(first)} and {last}" if first else f"unknown key {last}"
+    return f"{named}: {instead}" if instead else named
+
+
+def _keys(loc: Iterable[Any], fields: Any) -> tuple[str, ...]:
+    """Return the keys of a path of pydantic, which also has names of branches of unions; a file has no such keys."""
+    keys: list[str] = []
+    for part in map(str, loc):
+        is_branch = (part[:1] == "<" and part[-1:] == ">") or part in _TAXONOMY
+        if is_branch and not (isinstance(fields, Mapping) and part in fields):
+            continue
+        keys.append(part)
+        fields = _inner(fields, part)
+    return tuple(keys)
+
+
+def _inner(fields: Any, key: str) -> Any:
+    if isinstance(fields, Mapping):
+        return fields.get(key)
+    is_place = isinstance(fields, list) and key.isascii() and key.isdigit() and int(key) < len(fields)
+    return fields[int(key)] if is_place else None
 
 
 def _about(path: str, item: Mapping[str, Any]) -> str:
-    if item["type"] == "extra_forbidden":
-        return f"unknown key `{path}`{INSTEAD.get(path, '')}"
     if item["type"] == "missing":
         return f"`{path}` is missing"
-    key = path.rpartition(".")[2]
-    if item["type"] == "less_than_equal" and key in _AT_MOST:
-        return f"`{path}`: {_AT_MOST[key]}"
     return f"`{path}`: {_message(item)}" if path else _message(item)
 
 
@@ -89,44 +126,68 @@ def _message(item: Mapping[str, Any]) -> str:
     return str(item["msg"]).removeprefix("Value error, ")
 
 
-def _is_branch(loc: Sequence[str], i: int) -> bool:
-    return i > 0 and loc[i - 1] in _UNIONS and loc[i] in _BRANCHES
-
-
-def line_of(keys: Sequence[str], fields: Any) -> int | None:
-    """The line of the innermost key of a path that the file has."""
+def line_of(keys: Iterable[str], fields: Any) -> int | None:
+    """Return the line of the innermost key of a path that the file has; of an entry of a list, its first line."""
     line = None
     for key in keys:
         if isinstance(fields, Keys) and key in fields:
-            line, fields = fields.lines[key], fields[key]
-        elif isinstance(fields, list) and key.isdigit() and int(key) < len(fields):
-            fields = fields[int(key)]
-        else:
+            line = fields.lines[key]
+        inner = _inner(fields, key)
+        if isinstance(fields, list) and isinstance(inner, Keys):
+            line = min(inner.lines.values(), default=line)
+        if inner is None:
             break
+        fields = inner
     return line
 
 
-def line_named(message: str, fields: Any) -> int | None:
-    """Return the line of the first key of a file that a message names and the file has; None: it names no such key.
+def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the path of the first key that a message names and a file has; empty: the message names no such key.
 
-    A message names a key by its path (`model.lkc.K`, columns.age) or, in backticks, by itself.
+    A message names a key by its path of two keys or more (`model.lkc.K`, columns.age); or by the key alone, in
+    backticks, of the file itself, of what stands under `model`, or under the path above. A message that begins with a
+    key and a colon names this key. Keys are compared with those of the file, so they may have any characters.
     """
-    model = fields.get("model") if isinstance(fields, Mapping) else None
-    above: list[list[str]] = [[], *(["model", key] for key in (model if isinstance(model, Mapping) else ()))]
-    for path, key in _NAMED.findall(message):
-        named = (path or key).split(".")
-        for keys in [named] if path else ([*first, *named] for first in above):
-            if _has(keys[:2] if path else keys, fields):
-                return line_of(keys, fields)
-    return None
+    model = _inner(fields, "model")
+    places = ((), *(("model", key) for key in (model if isinstance(model, Mapping) else ())), tuple(above))
+    for at in range(len(message)):
+        before = message[at - 1 : at]
+        if before and before not in _BEFORE_KEYS:
+            continue
+        path, end = _spelled(message, at, fields)
+        if len(path) > 1 or (path and not before and message[end : end + 1] == ":"):
+            return path
+        for place in places if before == "`" else ():
+            path, _ = _spelled(message, at, _at(place, fields))
+            if path:
+                return (*place, *path)
+    return ()
 
 
-_NAMED = re.compile(r"((?:columns|model|parties)(?:\.\w+)+)|`(\w+)")
+_BEFORE_KEYS = "` ("
 
 
-def _has(keys: Sequence[str], fields: Any) -> bool:
+def _at(keys: Iterable[str], fields: Any) -> Any:
     for key in keys:
-        if not isinstance(fields, Mapping) or key not in fields:
-            return False
-        fields = fields[key]
-    return True
+        fields = _inner(fields, key)
+    return fields
+
+
+def _spelled(message: str, at: int, fields: Any) -> tuple[tuple[str, ...], int]:
+    """Return the longest path of keys of a file that a message has at a place, and where the path ends."""
+    keys = map(str, range(len(fields))) if isinstance(fields, list) else fields
+    if not isinstance(fields, Mapping | list):
+        return (), at
+    found = [key for key in keys if key and message.startswith(key, at) and _ends(message, at + len(key))]
+    if not found:
+        return (), at
+    key = max(found, key=len)
+    end = at + len(key)
+    inner, end_of_all = _spelled(message, end + 1, _inner(fields, key))
+    return ((key, *inner), end_of_all) if inner and message[end] == "." else ((key,), end)
+
+
+def _ends(message: str, at: int) -> bool:
+    """Return whether no character of a name stands at a place."""
+    after = message[at : at + 1]
+    return not (after.isalnum() or after in ("_", "-"))

@@ -98,8 +98,8 @@ def check_partition(job: Job) -> None:
         )
     if job.clusters is not None and job.roster and not job.published_clusters:
         raise ValueError(
-            "clusters.publish: name a column for the clusters; the parties see their counts in every group of the "
-            "table, so they are part of it"
+            "model.lkc.clusters.publish: name a column for the clusters; the parties see their counts in every group "
+            "of the table, so they are part of it"
         )
 
 
@@ -141,7 +141,7 @@ def _check_sensitive(job: Job, entry: Entry) -> None:
     for demand in entry.demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
-                raise ValueError(f"{entry.where}: {demand.name} names {name!r}, which is no sensitive column")
+                raise ValueError(f"{entry.where}.{demand.name} names {name!r}, which is no sensitive column")
 
 
 def check_opened(task: Task) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -147,6 +148,16 @@ Known = Annotated[
 """How many columns somebody may know."""
 
 
+def _one_at_most(number: int) -> int:
+    if number > 1:
+        raise ValueError("write `ruled_out: 1`, or `diversity` for readers who rule out more values")
+    return number
+
+
+RuledOut = Annotated[int, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_one_at_most)]
+"""How many values somebody may rule out."""
+
+
 class Requirement(Fields):
     """What holds toward whoever knows some of the quasi-identifiers; it must ask for something."""
 
@@ -181,10 +192,8 @@ class Requirement(Fields):
         "table (t-closeness), of all sensitive columns or by column; 1 means no bound. `distance` of a column says "
         "how far its values are apart. One holder, `method: top-down` or `kd`. Costs much utility.",
     )
-    ruled_out: int | None = Field(
+    ruled_out: RuledOut | None = Field(
         default=None,
-        ge=0,
-        le=1,
         description="1: C also holds among the records that are left once somebody rules out any one sensitive value "
         "of a person, of any column; where none is left nothing is asked. Default 0. In vertical jobs of the columns "
         "of one holder, which have at most 256 combinations of values. Costs utility.",
@@ -232,11 +241,27 @@ def _form_of_link(value: object) -> str:
     return "<word>" if isinstance(value, str) else "<blocks>"
 
 
+def _blocks(value: object) -> object:
+    """Refuse what is no word and no list of blocks, in one sentence."""
+    if value in _WORDS or (_is_list(value) and all(_is_list(block) for block in value)):
+        return value
+    if _is_list(value) and all(isinstance(name, str) for name in value):
+        raise ValueError(f"write blocks, each a list of columns: [[{', '.join(value)}]]")
+    raise ValueError("write all, none, or blocks of columns, e.g. [[diagnosis, drug], [outcome]]")
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return whether a value is a list with entries."""
+    return isinstance(value, list | tuple) and len(value) > 0
+
+
+_WORDS = (ALL, "none")
 Block = Annotated[tuple[str, ...], Field(min_length=1)]
 Link = Annotated[
     Annotated[Literal["all", "none"], Tag("<word>")]
     | Annotated[Annotated[tuple[Block, ...], Field(min_length=1)], Tag("<blocks>")],
     Discriminator(_form_of_link),
+    BeforeValidator(_blocks),
 ]
 """Which sensitive columns stay linked: all, none, or some with each other."""
 

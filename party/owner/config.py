@@ -5,10 +5,11 @@ Each field says what it means, its unit, and what a bad value costs. Relative pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -195,8 +196,25 @@ def load_config(model: type[C], path: Path) -> C:
             f"run the command in the folder of {path.name}, or name the file with --config; `init` makes one"
         )
         raise ConfigError("file-missing", error.problem.message, remedy=remedy) from error
-    config = parse_model(model, parse_yaml(text, str(path)), str(path), "config-invalid")
-    return _anchored(config, path.resolve().parent)
+    return _anchored(parse_config(model, text, path), path.resolve().parent)
+
+
+def parse_config(model: type[C], text: str, path: Path) -> C:
+    """Read the text of a configuration. Raises ConfigError that names every wrong key."""
+    return parse_model(model, parse_yaml(text, str(path)), str(path), "config-invalid", _advice)
+
+
+_DROPPED: Mapping[tuple[str, ...], str] = {
+    (
+        "policy",
+        "diversity_by_block",
+    ): "leave it out; with `link` in a joint job `diversity` above 2 counts as 2",
+}
+"""By path of a key of version 0.1 what to do."""
+
+
+def _advice(keys: Sequence[str], fields: Any) -> str:
+    return _DROPPED.get(tuple(keys), "")
 
 
 def _anchored(config: C, base: Path) -> C:

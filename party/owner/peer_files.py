@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from jobs.errors import ConfigError, IdentityError, PartyError
-from jobs.file.fields import NAME, parse_model
-from jobs.file.yaml_text import parse_yaml, read_text
-from party.owner.config import NodeConfig
+from jobs.file.fields import NAME
+from jobs.file.yaml_text import read_text
+from party.owner.config import NodeConfig, parse_config
 from party.owner.identity import (
     check_validity,
     common_name,
@@ -58,7 +58,7 @@ def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], 
     """
     if config_path.exists():
         raise ConfigError("output-exists", f"{config_path} exists", remedy="keep it, or name another folder")
-    parse_model(model, parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+    parse_config(model, text, config_path)
     with private_files():
         found = make_identity(folder, name)
         config_path.write_text(text, encoding="utf-8")
@@ -156,7 +156,7 @@ def _added(pem: bytes) -> Added:
 
 
 def _check_text(config_path: Path, config: NodeConfig, text: str) -> None:
-    parse_model(type(config), parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+    parse_config(type(config), text, config_path)
 
 
 def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:

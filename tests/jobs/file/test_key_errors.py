@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from anonymize.errors import SchemaError
 from jobs.errors import ConfigError
-from jobs.loading import load_task
+from jobs.loading import load_task, reader_below
 from party.owner.config import PartyConfig, load_config
+from tests.support.clusters import joint_clusters, single_clusters
 from tests.support.samples import single_job
 
 JOB = """\
@@ -64,6 +68,119 @@ def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
     with pytest.raises(ConfigError) as caught:
         load_task(path)
     assert says in caught.value.problem.message
+
+
+LONG = """\
+version: 1
+name: sample
+partition: single
+model:
+  lkc:
+    L: 2
+    K: 2
+    distinct: {home town: 5}
+data: table.csv
+columns:
+  age group:
+    role: qid
+    numeric: {min: 0, max: 100, step: 10}
+  visit-no.1:
+    role: qid
+    taxonomy: {Any: [a, b]}
+  died: {role: class}
+  home town:
+    role: sensitive
+    C: 0.5
+    domain: [Bonn, Ulm]
+"""
+
+
+ENTRIES = "    requirements:\n      - {K: 2}\n      - {L: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "line 8: model.lkc.distinct: home town has 2 values in its domain"),
+        ({"home town: 5": "age group: 2"}, "line 8: model.lkc.distinct names 'age group'"),
+        (
+            {"    distinct: {home town: 5}\n": "", "    C: 0.5\n": ""},
+            "line 5: sensitive column home town needs a C",
+        ),
+        (
+            {"{home town: 5}": "{home town: 2}", "step: 10}": "step: 0}"},
+            "line 11: the step of column age group",
+        ),
+        ({"{Any: [a, b]}": "{Any: [a, a]}"}, "line 14: the taxonomy of column visit-no.1"),
+        ({"    role: sensitive\n": "    rle: sensitive\n"}, "line 19: unknown key `columns.home town.rle`"),
+        ({"C: 0.5": "at_most: 1\n    C: 0.5"}, "line 20: columns.home town.at_most is for `ruled_out`"),
+        ({"    taxonomy": "    other: a\n    taxonomy"}, "line 16: columns.visit-no.1.other is"),
+        ({"{Any: [a, b]}": "../../b.csv"}, "line 14: columns.visit-no.1: the job names"),
+        (
+            {LONG[LONG.index("    L: 2") : LONG.index("data:")]: ENTRIES, "    C: 0.5\n": ""},
+            "line 8: model.lkc.requirements.1 asks for nothing",
+        ),
+        ({"role: class": "role: sensitive"}, "goal classification needs a column with `role: class`"),
+    ],
+)
+def test_errors_name_keys_with_blanks_hyphens_and_dots_with_their_lines(
+    tmp_path: Path, changes: dict[str, str], says: str
+) -> None:
+    text = LONG
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises((ConfigError, SchemaError)) as caught:
+        load_task(path, read=reader_below(tmp_path))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"publish": "age"}, "line 6: model.lkc.clusters.publish: the job has a column 'age'"),
+        ({"publish": None}, "line 5: model.lkc.clusters.publish: name a column for the clusters"),
+    ],
+)
+def test_errors_of_clusters_have_a_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    joint = changes["publish"] is None
+    fields = joint_clusters() if joint else single_clusters()
+    clusters = {**fields["model"]["lkc"].pop("clusters"), **changes}
+    lkc = json.dumps({**fields["model"].pop("lkc")})[1:-1]
+    del fields["model"]
+    published = "" if joint else "      publish: age,\n"
+    head = f"model:\n  lkc: {{\n    {lkc},\n    # a comment\n    clusters: {{\n{published}"
+    text = f"{head}      model: {json.dumps(clusters['model'])}}}}}\n" + "".join(
+        f"{key}: {json.dumps(value)}\n" for key, value in fields.items() if value is not None
+    )
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_task(path)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ("[surgery]", "line 5: `model.lkc.link`: write blocks, each a list of columns: [[surgery]]"),
+        ("[a, b]", "line 5: `model.lkc.link`: write blocks, each a list of columns: [[a, b]]"),
+        ("5", "write all, none, or blocks of columns, e.g. [[diagnosis, drug], [outcome]]"),
+        ("[]", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
+        ("[[surgery, [a]]]", "line 5: `model.lkc.link.0.1`: write a single value"),
+        ("[[a], []]", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
+        ("{a: b}", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
+    ],
+)
+def test_a_wrong_link_is_one_error(tmp_path: Path, link: str, says: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("C: 0.5}", f"C: 0.5, link: {link}}}"))
+    with pytest.raises(ConfigError) as caught:
+        load_task(path)
+    assert says in str(caught.value)
+    assert str(caught.value).count("model.lkc.link") == 1
 
 
 def test_lines_of_a_configuration(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.Monke
 
 def test_a_demand_names_sensitive_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     demand(monkeypatch, Confidences(bounds=(("surgery", Fraction(1)), ("job", Fraction(1)))))
-    with pytest.raises(ConfigError, match=r"model\.lkc: C names 'job', which is no sensitive column"):
+    with pytest.raises(ConfigError, match=r"model\.lkc\.C names 'job', which is no sensitive column"):
         parse_job(single_job(), "job.yaml")
 
 

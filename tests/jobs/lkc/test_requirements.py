@@ -112,11 +112,11 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed(WHOLE, {"columns": [], "K": "2"}), "`model.lkc.requirements.1.columns`: list 1 or more"),
         (
             listed({"C": {"job": "0.5"}}),
-            "model.lkc.requirements.0: C names 'job', which is no sensitive column",
+            "model.lkc.requirements.0.C names 'job', which is no sensitive column",
         ),
         (
             listed({"distinct": {"job": "2"}}),
-            "model.lkc.requirements.0: distinct names 'job', which is no sensitive",
+            "model.lkc.requirements.0.distinct names 'job', which is no sensitive",
         ),
         (
             listed({"K": "2147483648"}),
@@ -154,7 +154,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"K": "2", "k": "2"}), "unknown key `model.lkc.requirements.0.k`"),
         (
             single_job(model={"requirements": [WHOLE], "lkc": {"K": "2"}}),
-            "unknown key `model.lkc.K`: beside `requirements` each of these has its own",
+            "unknown key `model.lkc.K`: each entry of `requirements` has its own",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "columns": ["age"], "C": "1"}}),

@@ -1,0 +1,76 @@
+"""Advice on keys that a job file has in the wrong place, or that earlier versions had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from jobs.dp.settings import DpModel
+from jobs.file.job import Job
+from jobs.lkc.settings import LkcList, LkcModel, LkcSettings, Requirement
+from jobs.sequences.settings import SequencesModel
+from jobs.synthetic.settings import SyntheticModel
+
+OF_MODELS: Mapping[str, AbstractSet[str]] = {
+    "lkc": LkcModel.model_fields.keys() | LkcList.model_fields.keys(),
+    "dp": DpModel.model_fields.keys() | SyntheticModel.model_fields.keys(),
+    "sequences": SequencesModel.model_fields.keys(),
+}
+"""The keys of each model, by the key under `model`; the first model that has a key gives the advice."""
+DROPPED: Mapping[str, str] = {
+    "accept_exact_quasi_identifiers": "leave it out, since `quasi: exact` says the same",
+    "relinkable": "leave it out; of one holder's table `diversity` and `ruled_out` hold even for whoever links the "
+    "blocks again, and in a joint job block by block",
+}
+"""Keys of version 0.1 that LKC jobs do not have any more, with what to do."""
+_SEVERAL = "requirements"
+
+
+def advice_on(keys: Sequence[str], job: Any) -> str:
+    """Return what to write instead of an unknown key of a job file; empty where nothing is known of the key.
+
+    keys:  the path of the key. job: the file, as it was read.
+    """
+    *above, key = keys
+    model = job.get("model")
+    given = [name for name in OF_MODELS if isinstance(model, Mapping) and name in model]
+    of_job = given[0] if given else None
+    if above in ([], ["model"], ["model", "lkc"]) and key in DROPPED:
+        return DROPPED[key] if of_job in (None, "lkc") else "leave it out"
+    if _is_list(job) and key in Requirement.model_fields and above in ([], ["model"], ["model", "lkc"]):
+        return f"each entry of `{_SEVERAL}` has its own; write it there, or leave `{_SEVERAL}` out"
+    if above and above[0] == "model" and key in Job.model_fields:
+        return "write it at the top of the file, beside `model`"
+    if above in ([], ["model"]):
+        return _below_model(key, of_job)
+    if above[:-1] == ["model"]:
+        return _for_others([name for name, keys in OF_MODELS.items() if key in keys and name != above[-1]])
+    if above[:3] == ["model", "lkc", _SEVERAL] and key in LkcSettings.model_fields:
+        return f"write it beside `{_SEVERAL}`, since it is for the whole job"
+    return ""
+
+
+def _below_model(key: str, of_job: str | None) -> str:
+    """Return the advice on a key that stands above the model's own keys."""
+    having = [name for name, keys in OF_MODELS.items() if key in keys]
+    if not having:
+        return ""
+    if of_job is not None and of_job not in having:
+        return _for_others(having)
+    name = of_job or having[0]
+    said = f"{key}: [...]" if key == _SEVERAL else f"{key}: ..."
+    return f"write it under `model.{name}`, as `model: {{{name}: {{{said}}}}}`"
+
+
+def _for_others(having: Sequence[str]) -> str:
+    if not having:
+        return ""
+    return f"leave it out, since it is for jobs with {' or '.join(f'`model.{name}`' for name in having)}"
+
+
+def _is_list(job: Any) -> bool:
+    """Return whether a job has a list of requirements."""
+    model = job.get("model")
+    lkc = model.get("lkc") if isinstance(model, Mapping) else None
+    return isinstance(lkc, Mapping) and _SEVERAL in lkc
