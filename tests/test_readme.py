@@ -19,6 +19,9 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from jobs.errors import ConfigError
+from jobs.file.yaml_text import parse_yaml
+from jobs.loading import parse_job
 from tests.support.bare import bare
 from tests.support.commands import Ran, invoke
 from tests.support.network import command
@@ -185,6 +188,22 @@ def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_job_of_readme_has_twelve_lines() -> None:
     (job,) = blocks("yaml", README)
     assert len(job.splitlines()) == 12
+
+
+def test_the_job_of_readme_becomes_kd_or_dp_as_the_page_says() -> None:
+    (job,) = blocks("yaml", README)
+    named = re.search(r"replace `suppress` by `taxonomy: ([^`]+)`", README)
+    assert named
+    fields = parse_yaml(job, "README")
+    kd = {**fields, "goal": "general", "model": {"lkc": {"L": "all", "K": "10", "C": "0.5", "method": "kd"}}}
+    with pytest.raises(ConfigError, match=r"columns\.city\.suppress"):
+        parse_job(kd, "README")
+    columns = {**fields["columns"], "city": {"role": "qid", "taxonomy": parse_yaml(named[1], "README")}}
+    parse_job({**kd, "columns": columns}, "README")
+    columns["diagnosis"] |= {"domain": ["HIV", "Flu"]}
+    columns["died"] |= {"domain": ["Y", "N"]}
+    for dp in ({"specializations": "6"}, {"method": "synthetic"}):
+        parse_job({**fields, "columns": columns, "model": {"dp": {"epsilon": "1", **dp}}}, "README")
 
 
 # ---- guides

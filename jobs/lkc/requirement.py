@@ -21,7 +21,7 @@ from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import form as forms
-from jobs.lkc.settings import LkcList, LkcModel, LkcSettings
+from jobs.lkc.settings import LkcModel, LkcSettings
 from jobs.task import Task
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check(job: Job) -> None:
     for entry in entries:
         _check_subsets(entry)
         _check_sensitive(job, entry)
-        if not entry.asks_something and isinstance(job.lkc, LkcList):
+        if not entry.asks_something:
             raise ValueError(
                 f"{entry.where} asks for nothing: give a K above 1, a C or t below 1, `distinct` or `diversity`"
             )

@@ -77,7 +77,7 @@ def test_blanks_around_labels(tmp_path: Path, hierarchy: str) -> None:
 
 
 def test_empty_levels(tmp_path: Path) -> None:
-    path = job_of(tmp_path, "Linz;;*\nGraz;;*\nWels;Upper Austria;*\n", ["Linz", "Graz", "Wels"], K=1)
+    path = job_of(tmp_path, "Linz;;*\nGraz;;*\nWels;Upper Austria;*\n", ["Linz", "Graz", "Wels"], K=2)
     refused(path, f"{CITIES}: line 1: ", "level 2 is empty")
 
 

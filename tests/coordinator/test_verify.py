@@ -354,7 +354,7 @@ def test_a_report_of_another_table(folder: Path) -> None:
     ("lkc", "met"),
     [
         ({"L": "1", "K": "2", "C": "0.5"}, True),
-        ({"L": "2", "K": "1", "C": "1"}, True),
+        ({"L": "1", "K": "2", "C": "1"}, True),
         ({"L": "2", "K": "60", "C": "1"}, False),
         ({"L": "2", "K": "2", "C": "0.01"}, False),
         ({"L": "9", "K": "2", "C": "0.5"}, True),

@@ -86,7 +86,9 @@ def tables(draw: st.DrawFn) -> CodedTable:
         if column["role"] != "sensitive"
     }
     columns.setdefault("cls", {"role": "class", "domain": ["Y", "N"]})
-    fields = {**case.fields, "goal": "classification", "score": "infogain", "columns": columns}
+    lkc = {**case.fields["model"]["lkc"], "K": "2"}  # without sensitive columns a job asks by K alone
+    said = {"model": {"lkc": lkc}, "goal": "classification", "score": "infogain", "columns": columns}
+    fields = {**case.fields, **said}
     rows = [{name: row.get(name, "Y") for name in columns} for row in case.rows]
     table = jobs.coded(jobs.bundle_of(fields), rows)
     order = np.repeat(np.arange(len(table.weights)), table.weights)

@@ -114,7 +114,8 @@ def cases(draw: st.DrawFn, max_rows: int = 24) -> Case:
         }
         sensitive[name] = (set(values), Fraction(own or default_c))
         cells[name] = domain
-    model = {"L": str(draw(st.integers(1, 4))), "K": str(draw(st.integers(1, 4))), "C": default_c}
+    least_k = 1 if any(bound < 1 for _, bound in sensitive.values()) else 2  # a job asks for something
+    model = {"L": str(draw(st.integers(1, 4))), "K": str(draw(st.integers(least_k, 4))), "C": default_c}
     names = list(fields)
     rows = draw(
         st.lists(st.tuples(*(st.sampled_from(cells[name]) for name in names)), min_size=1, max_size=max_rows)

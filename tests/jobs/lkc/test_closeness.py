@@ -49,7 +49,7 @@ def lkc(**asked: Any) -> Said:
             ),
             "leave out `colluders` or `t`",
         ),
-        (single_job(**lkc(t={"job": "0.3"})), "model.lkc: t names 'job', which is no sensitive column"),
+        (single_job(**lkc(t={"job": "0.3"})), "model.lkc.t names 'job', which is no sensitive column"),
         (single_job(**lkc(t="0")), "`model.lkc.t"),
         (single_job(**lkc(t="1.5")), "`model.lkc.t"),
         (
@@ -75,6 +75,10 @@ def lkc(**asked: Any) -> Said:
         (
             single_job(model={"requirements": [{"t": "0"}]}),
             "`model.lkc.requirements.0.t`: write a number above 0 and at most 1",
+        ),
+        (
+            single_job(model={"lkc": {"L": "all", "K": "1", "C": "1", "t": "1"}}),
+            "model.lkc asks for nothing: give a K above 1, a C or t below 1, `distinct` or `diversity`",
         ),
         (single_job(model={"requirements": [{"t": "1"}]}), "asks for nothing: give a K above 1, a C or t"),
     ],

@@ -274,7 +274,7 @@ def test_owners_ask_for_diversity() -> None:
         ),
         (
             {"domain": ["Heart", "Knee", "Rare"]},
-            "surgery:",
+            "lkc:",
             "model.lkc: surgery has 3 values ('Heart', 'Knee', 'Rare'), and whoever rules out the others",
         ),
         (
@@ -295,7 +295,8 @@ def test_what_is_wrong_with_values_is_told_with_file_line_and_values(
     with pytest.raises(SchemaError) as caught:
         load_task(path)
     text = path.read_text().splitlines()
-    start = next(i for i, line in enumerate(text) if line.strip() == "surgery:")
+    above = "model:" if at == "lkc:" else "surgery:"
+    start = next(i for i, line in enumerate(text) if line.strip() == above)
     line = next(i for i, line in enumerate(text[start:], start + 1) if line.strip() == at)
     assert str(caught.value).startswith(f"{path}: line {line}: ")
     assert says in str(caught.value)

@@ -38,7 +38,7 @@ def schema_of(*sensitive: int) -> Schema:
     }
     for i, n in enumerate(sensitive):
         columns[f"s{i}"] = {"role": "sensitive", "domain": [f"v{k}" for k in range(n)]}
-    model = {"lkc": {"L": "1", "K": "1", "C": "1"}}
+    model = {"lkc": {"L": "1", "K": "2", "C": "1"}}
     fields = {"version": "1", "name": "root", "partition": "single", "model": model, "data": "t.csv"}
     return jobs.request_of(jobs.bundle_of({**fields, "columns": columns})).schema
 

@@ -106,7 +106,7 @@ def small_table(columns: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[
         "name": "two",
         "partition": "single",
         "data": "t.csv",
-        "model": {"lkc": {"L": "1", "K": "1", "C": "1"}},
+        "model": {"lkc": {"L": "1", "K": "2", "C": "1"}},
         "score": "infogain",
         "columns": {
             **{name: {"role": "qid", **values} for name, values in columns.items()},
