@@ -198,7 +198,7 @@ def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
-    """An `at_most` is below what is ruled out and inferred together anyway: E + 1 values, or l - 1."""
+    """Refuse an `at_most` that limits nothing: `ruled_out` looks at 2 values together, `diversity` at l - 1."""
     together = (entry.by_key["diversity"].together for entry in entries if "diversity" in entry.by_key)
     most = max(together, default=0)
     for name in job.names("sensitive"):
