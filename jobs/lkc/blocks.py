@@ -69,7 +69,7 @@ def parts_apart(job: Job) -> Blocks:
 
 
 def told_beside_groups(job: Job) -> tuple[str, ...]:
-    """What rows that blocks are shuffled among agree on, beside what a group does: in vertical jobs the class."""
+    """Return the columns besides those of a group that rows of one shuffle agree on: in vertical jobs the class."""
     return job.names("class") if job.partition == "vertical" else ()
 
 
@@ -86,8 +86,10 @@ def counted_apart(job: Job) -> Blocks:
 
 
 def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Of some columns of a table those of which it tells that they are one record's: all, or each block with the
-    quasi-identifiers, and what else stands beside these.
+    """Return the parts of some columns of a table whose values the table shows to be of one record.
+
+    Without blocks: one part, of all the columns. With blocks: the columns that are not sensitive; and for each block
+    the quasi-identifiers with the block.
     """
     blocks = counted_apart(job)
     if not blocks:

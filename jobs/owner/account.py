@@ -154,21 +154,21 @@ class LedgerAccount:
 
 
 class Unaccounted:
-    """A simulation in one process keeps no ledgers."""
+    """The account of a party in a simulation in one process, which has no ledger: nothing is charged or kept."""
 
     remark = ""
     number = None
     keeps = False
 
     def check(self) -> None:
-        """There is no limit."""
+        """Refuse nothing: no ledger has a limit."""
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
-        """There is no limit."""
+        """Refuse no table: no ledger has a limit."""
 
     def conducted(self, task: Task, peers: Sequence[str], protocol: Run, shown: Observer) -> Rounds[Result]:
-        """The protocol alone."""
+        """Run the protocol alone: no charge and no kept result come before it."""
         return protocol(shown)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
-        """Nothing is kept."""
+        """Note nothing: no ledger has an entry of the release."""
