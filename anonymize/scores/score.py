@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 
@@ -145,6 +145,7 @@ class Known(Protocol):
 
 
 K = TypeVar("K", bound=Known)
+S = TypeVar("S")
 
 
 class MovingPool(ABC, Generic[K]):
@@ -233,5 +234,10 @@ SCORES: Mapping[str, tuple[str, str]] = {
 def score_of(name: str, contexts: By | None) -> Score:
     """Return the score of a name; ``contexts``: what they tell apart, None for a score without any."""
     module, kind = SCORES[name]
-    score: Score = getattr(import_module(module), kind)()
-    return replace(score, contexts=contexts) if contexts is not None and name in WITH_CONTEXTS else score  # type: ignore[type-var]
+    score: Score = made(getattr(import_module(module), kind), name, contexts)
+    return score
+
+
+def made(kind: Callable[..., S], name: str, contexts: By | None) -> S:
+    """Make the score of a name. kind: its class; contexts: what they tell apart, None for a score without any."""
+    return kind(contexts=contexts) if contexts is not None and name in WITH_CONTEXTS else kind()

@@ -22,5 +22,8 @@ def test_each_name_has_its_object() -> None:
         name: next(each for each in type(score).mro() if each.__module__.startswith("anonymize.scores."))
         for name, score in rows.SCORES.items()
     }
+    for name in SCORES:
+        told = [getattr(of(name, "partitions"), "contexts", None) for of in (alone.score_of, rows.score_of)]
+        assert told == ["partitions" if name in WITH_CONTEXTS else None] * 2
     for goal, names in OF_GOAL.items():
         assert {rows.SCORES[name].needs_class for name in names} == {needs_class(goal)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.groups import JointGroups, JointRecords
@@ -11,6 +10,7 @@ from anonymize.joint.lkc.scores.infogain import JointInfoGain
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.scores.names import By
+from anonymize.scores.score import made
 
 SCORES: Mapping[str, JointScore] = {
     "added": JointAdded(),
@@ -23,8 +23,5 @@ SCORES: Mapping[str, JointScore] = {
 
 
 def score_of(name: str, contexts: By | None) -> JointScore:
-    """The score of a name; ``contexts``: what they tell apart, None for a score without any."""
-    score = SCORES[name]
-    return (
-        score if contexts is None or not isinstance(score, JointAdded) else replace(score, contexts=contexts)
-    )
+    """Return the score of a name; ``contexts``: what they tell apart, None for a score without any."""
+    return made(type(SCORES[name]), name, contexts)
