@@ -252,7 +252,9 @@ LEVELS = tuple(
 RECORD, PERSON = "record", "person"
 """What K counts."""
 DEFAULT_LEVEL = "sealed"
-"""That of a joint job which does not say: no count finer than the table is opened."""
+"""The disclosure of a joint job that says none: no count finer than the table is opened."""
+DEFAULT_GOAL = "classification"
+"""The goal of a job that says none."""
 if TYPE_CHECKING:
     Level: TypeAlias = str
 else:

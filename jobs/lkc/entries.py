@@ -61,25 +61,22 @@ class Entry:
 
     @property
     def colluders(self) -> int:
-        option = self.by_key.get("colluders")
-        return 0 if option is None else int(option.most)
+        """How many parties may subtract their records from a group."""
+        return max((option.colluders for option in self.options), default=0)
 
     @property
     def diversity(self) -> int:
         """l of what is asked of all sensitive columns; 1 is nothing."""
-        option = self.by_key.get("diversity")
-        return 1 if option is None else int(option.diversity)
+        return max((option.diversity for option in self.options), default=1)
 
     def diversity_of(self, name: str) -> int:
         """l as far as ``at_most`` leaves it for a sensitive column: one more than its values in one attack."""
-        option = self.by_key.get("diversity")
-        return 1 if option is None else int(option.diversity_of(name))
+        return max((option.diversity_of(name) for option in self.options), default=1)
 
     @property
     def looks_together(self) -> bool:
         """Whether it asks something of several sensitive columns together."""
-        option = self.by_key.get("diversity")
-        return option is not None and bool(option.looks_together)
+        return any(option.looks_together for option in self.options)
 
     @property
     def bounded(self) -> tuple[str, ...]:

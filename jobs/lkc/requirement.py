@@ -21,6 +21,7 @@ from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import form as forms
+from jobs.lkc.options.option import options_of_job
 from jobs.lkc.settings import LkcModel, LkcSettings
 from jobs.task import Task
 
@@ -75,10 +76,6 @@ def _check_subsets(entry: Entry) -> None:
 
 
 _OF_PARTITIONS: Mapping[str, tuple[str, str]] = {
-    "withhold": (
-        "single",
-        "one holder's table: jointly, which rows block a specialization would have to be told",
-    ),
     "secure_sum": ("horizontal", "horizontal jobs"),
     "insider": ("vertical", "vertical jobs"),
 }
@@ -90,6 +87,8 @@ def check_partition(job: Job) -> None:
     for key, (partition, words) in _OF_PARTITIONS.items():
         if getattr(job.lkc, key) is not None and job.partition != partition:
             raise ValueError(f"`{key}` is for {words}")
+    for option in options_of_job(job):
+        option.check_first(job)
     if job.lkc.secure_sum is not None and job.disclosure != "leader":
         raise ValueError("`secure_sum` is for `disclosure: leader`")
     if job.clusters is not None and job.partition == "vertical":
@@ -189,7 +188,7 @@ def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
     """Keys and roles of columns that are for an option are there with it alone."""
     _check_at_most(job, entries)
     for name in job.names("party"):
-        if not any("colluders" in entry.by_key for entry in entries):
+        if not any(entry.colluders for entry in entries):
             raise ValueError(f"columns.{name}: `role: party` is for `colluders` in `model.lkc`")
     close = [entry.by_key["t"] for entry in entries if "t" in entry.by_key]
     for name in job.names("sensitive"):

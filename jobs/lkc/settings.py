@@ -25,7 +25,7 @@ from pydantic import (
 
 from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, By
 from jobs.file.clusters import ClusterSettings
-from jobs.file.fields import DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
+from jobs.file.fields import DEFAULT_GOAL, DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
 
 _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
@@ -42,12 +42,9 @@ PUBLIC, MEDIAN = "public", "median"
 """Where kd cuts."""
 
 
-_GOAL = "classification"
-
-
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an LKC job with all that they leave out: goal, settings, `refine` of columns."""
-    job = {**job, "goal": job.get("goal") or _GOAL}
+    job = {**job, "goal": job.get("goal") or DEFAULT_GOAL}
     model, columns = job["model"], job.get("columns")
     asked = model["lkc"]
     if not isinstance(asked, Mapping):
@@ -85,7 +82,7 @@ def default_score(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, A
     cells; leaf partitions in vertical jobs, where sensitive values are known to their holder alone, and where the
     release does not link the class with them.
     """
-    names = OF_GOAL.get(str(job.get("goal", _GOAL)), ())
+    names = OF_GOAL.get(str(job.get("goal", DEFAULT_GOAL)), ())
     able = (name for name in names if job.get("disclosure") != _STRICT or name in STRICT)
     score = lkc.get("score") or next(able, None)
     made = {"score": score}
@@ -129,7 +126,7 @@ _COUNT = re.compile(r"[+]?0*[1-9][0-9]{0,8}")
 
 
 def _known(value: object) -> object:
-    """Whatever is not `all` is read as a number above 0."""
+    """Read `all`, or a whole number above 0. Raises ValueError."""
     if value == ALL:
         return value
     text = str(value).strip()

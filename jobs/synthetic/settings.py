@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from jobs.dp.settings import check_epsilon
-from jobs.file.fields import Epsilon, Fields, OutsideShare
+from jobs.file.fields import DEFAULT_GOAL, Epsilon, Fields, OutsideShare
 
 SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
@@ -93,7 +93,7 @@ class SyntheticModel(Fields):
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a DP job with all that they leave out: goal, and `missing` of columns."""
-    job = {**job, "goal": job.get("goal") or "classification"}
+    job = {**job, "goal": job.get("goal") or DEFAULT_GOAL}
     asked, columns = job["model"]["dp"], job.get("columns")
     if isinstance(asked, Mapping) and asked.get("method") == SYNTHETIC and isinstance(columns, Mapping):
         job |= {"columns": {name: _with_missing(column) for name, column in columns.items()}}

@@ -62,6 +62,10 @@ class Colluders(Option):
         return {self.key: self.most}
 
     @property
+    def colluders(self) -> int:
+        return self.most
+
+    @property
     def subtracting(self) -> str:
         """Who takes which rows out, in words."""
         if self.most == 1:

@@ -134,6 +134,25 @@ class Option(ABC):
         """Return whether it bounds what groups tell about a sensitive column."""
         return False
 
+    @property
+    def colluders(self) -> int:
+        """How many parties may subtract their records from a group; 0: the option says nothing of parties."""
+        return 0
+
+    @property
+    def diversity(self) -> int:
+        """l of all sensitive columns; 1: the option does not ask for diversity."""
+        return 1
+
+    def diversity_of(self, name: str) -> int:
+        """Return l as far as `at_most` leaves it for a sensitive column."""
+        return 1
+
+    @property
+    def looks_together(self) -> bool:
+        """Whether the option asks something of several sensitive columns together."""
+        return False
+
     @abstractmethod
     def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
         """Return what the independent verifier is told, by key. looked_at: the columns that it can look at."""
@@ -196,12 +215,14 @@ class JobOption(ABC):
 
     key:    in the job file. phase: of a run, in which its work is done: how long that took is not told, since it
             depends on rows that the release does not have.
-    told:   the keys of a report that the option brings.
     """
 
     key: ClassVar[str]
     phase: ClassVar[str]
-    told: ClassVar[tuple[str, ...]]
+
+    def check_first(self, job: Job) -> None:
+        """Refuse jobs that the option is not for, before the rest is looked at. Raises ValueError."""
+        return
 
     @abstractmethod
     def check(self, job: Job) -> None:

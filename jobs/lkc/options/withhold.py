@@ -27,10 +27,17 @@ class Withhold(JobOption):
     share: Fraction
     key: ClassVar[str] = "withhold"
     phase: ClassVar[str] = "withhold"
-    told: ClassVar[tuple[str, ...]] = ("withheld",)
+
+    def check_first(self, job: Job) -> None:
+        """Refuse joint jobs, whose parties would be told which rows block a specialization."""
+        if job.partition != "single":
+            raise ValueError(
+                "`withhold` is for one holder's table: jointly, which rows block a specialization would have to be "
+                "told"
+            )
 
     def check(self, job: Job) -> None:
-        """Plain columns are not there yet when rows are withheld."""
+        """Refuse plain columns, which are read after rows are withheld."""
         for name in job.names("plain"):
             raise ValueError(
                 f"columns.{name}: plain columns are read after rows were withheld, without knowing which; leave out "
@@ -54,7 +61,7 @@ class Withhold(JobOption):
         return int(self.share * n_used)
 
     def fields(self, task: Task, n_left_out: int, release: Release) -> dict[str, Any]:
-        """How many rows were withheld, beside the risk of the others: nothing else is told of them."""
+        """Return how many rows were withheld, and the risk of the others; a report says no more of withheld rows."""
         from jobs.lkc.report import risk_of
 
         n = n_left_out + release.n_records
@@ -66,7 +73,7 @@ class Withhold(JobOption):
 
 
 def _meaning(n_withheld: int, n_used: int) -> str:
-    """How many rows were left out so that the others could keep more detail, and what the figures then mean."""
+    """Return the sentence on how many rows were withheld, and what the figures of the table then mean."""
     if not n_withheld:
         return "Nothing was withheld: no rows in the limit of `withhold` would have freed more than they are worth."
     return (
@@ -78,7 +85,7 @@ def _meaning(n_withheld: int, n_used: int) -> str:
 
 
 def _without(n_withheld: int) -> str:
-    """Which records figures of risk are of; empty where none is missing."""
+    """Return the sentence on which records figures of risk are of; empty where no row was withheld."""
     if not n_withheld:
         return ""
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.scores.added import Added
 from jobs.errors import ConfigError
+from jobs.file.fields import DEFAULT_GOAL
 from jobs.lkc import entries
 from jobs.lkc.options import option as options
 from jobs.lkc.options.option import Option
@@ -21,6 +22,7 @@ from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.task import Task
 from tests.support import jobs
+from tests.support.dp_jobs import dp_single
 from tests.support.placed import placed
 from tests.support.samples import columns, joint_job, single_job, vertical_job
 
@@ -68,6 +70,50 @@ def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.Monke
     assert verified_words(task).endswith(
         "at least K=2 records, no protected value above its C, and something else"
     )
+
+
+class Further(Option):
+    """An option under a key that nobody else knows."""
+
+    key = "further"
+    colluders = 2
+    diversity = 4
+    looks_together = True
+
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return asked
+
+    def diversity_of(self, name: str) -> int:
+        return 3
+
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        return {}
+
+    def fields(self) -> dict[str, Any]:
+        return {}
+
+    def implied_by(self, other: Any) -> bool:
+        return True
+
+
+def test_entries_ask_their_options_whatever_their_keys() -> None:
+    (entry,) = entries.entries_of(jobs.task_of(single_job()).job)
+    assert (entry.colluders, entry.diversity, entry.diversity_of("surgery"), entry.looks_together) == (
+        *(0, 1, 1),
+        False,
+    )
+    more = replace(entry, options=(Further(),))
+    assert (more.colluders, more.diversity, more.diversity_of("surgery"), more.looks_together) == (
+        2,
+        4,
+        3,
+        True,
+    )
+
+
+@pytest.mark.parametrize("fields", [single_job(goal=None), dp_single(goal=None), joint_job(goal=None)])
+def test_jobs_that_say_no_goal_have_the_same(fields: dict[str, Any]) -> None:
+    assert parse_job(fields, "job.yaml").goal == DEFAULT_GOAL
 
 
 def test_a_demand_names_sensitive_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
