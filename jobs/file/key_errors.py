@@ -150,7 +150,7 @@ def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[st
     """
     model = _inner(fields, "model")
     places = ((), *(("model", key) for key in (model if isinstance(model, Mapping) else ())), tuple(above))
-    for at in range(len(message)):
+    for at in range(min(len(message), _MOST_READ)):
         before = message[at - 1 : at]
         if before and before not in _BEFORE_KEYS:
             continue
@@ -165,6 +165,8 @@ def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[st
 
 
 _BEFORE_KEYS = "` ("
+_MOST_READ = 4096
+"""Characters of a message that are looked at: a file from outside may have names of millions."""
 
 
 def _at(keys: Iterable[str], fields: Any) -> Any:

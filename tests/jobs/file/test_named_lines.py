@@ -78,6 +78,12 @@ def test_entries_of_a_list(message: str, line: int | None) -> None:
     assert line_of(path_named(message, fields), fields) == line
 
 
+def test_only_the_beginning_of_a_message_is_read() -> None:
+    fields = parse_yaml(TEXT, "job.yaml")
+    assert path_named(f"{'a ' * 2000}columns.age", fields) == ("columns", "age")
+    assert path_named(f"{'a ' * 1_000_000}columns.age", fields) == ()
+
+
 def test_keys_of_a_column_that_an_error_is_about() -> None:
     fields = parse_yaml(TEXT, "job.yaml")
     assert path_named("column age: a `step` of 0", fields, ("columns", "age", "numeric")) == (
