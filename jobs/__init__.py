@@ -1,1 +1,1 @@
-"""What is asked and what comes of it: for daemons, coordinators and single holders alike."""
+"""Jobs and what comes of them: for daemons, coordinators and single holders alike."""

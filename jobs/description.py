@@ -86,7 +86,7 @@ def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
 
 
 def _height(taxonomy: Taxonomy) -> int:
-    """How many steps lead from the root to its farthest value. A node stands before its children."""
+    """Return the number of steps from the root to its farthest value. A node stands before its children."""
     depth = [0] * len(taxonomy.nodes)
     for node, children in enumerate(taxonomy.children):
         for child in children:
@@ -95,7 +95,7 @@ def _height(taxonomy: Taxonomy) -> int:
 
 
 def _revealed(task: Task) -> list[dict[str, Any]]:
-    """What becomes known on the way, to whom; nothing where one holder works alone."""
+    """List the values that become known during the run, and to whom; nothing where one holder works alone."""
     return [
         {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer} for a in task.reveals
     ]

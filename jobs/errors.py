@@ -346,13 +346,13 @@ class Problem:
     hops: int = field(default=0, compare=False)
 
     def advice(self, *, to_owner: bool) -> str:
-        """What to do: for the owner of the party where it arose, or for everybody else."""
+        """Say what to do: for the owner of the party where it arose, or for everybody else."""
         kind = CATALOGUE[self.error_id]
         return self.remedy or (to_owner and kind.at_owner) or kind.remedy
 
     @property
     def named(self) -> str | None:
-        """Whom it is about, as far as we were told."""
+        """Name the party that the problem is about, as far as we were told."""
         return self.about or self.party
 
     @property
@@ -361,7 +361,7 @@ class Problem:
         return CATALOGUE[self.error_id].exit_code
 
     def shared(self) -> dict[str, Any]:
-        """What may leave the party."""
+        """Return the fields that may leave the party."""
         fields = {
             "error": self.error_id,
             "message": self.message,
@@ -374,7 +374,7 @@ class Problem:
         return {key: value for key, value in fields.items() if value}
 
     def for_others(self) -> str:
-        """What may leave the party, as JSON of bounded length, which :meth:`told` reads."""
+        """Return what may leave the party, as JSON of bounded length, which :meth:`told` reads."""
         fields = self.shared().items()
         return json.dumps(
             {key: printable(value) if isinstance(value, str) else value for key, value in fields}

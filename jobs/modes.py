@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crypto.rounds import Rounds
 
 SECONDS = Withheld(seconds=None, links=True)
-"""Where seconds depend, however little, on the data."""
+"""Of a run whose seconds depend, however little, on the data."""
 
 
 def no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:

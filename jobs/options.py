@@ -1,4 +1,4 @@
-"""What the command line says about a run, and what it tells the holder of a table."""
+"""Options of the command line about a run, and notes for the holder of a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEDY = "lower epsilon, or allow more with `--budget`; what is spent: `coordin
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says about a release, and about the ledger of any.
+    """Options of the command line about a release, and about the ledger of any.
 
     as_records:  DiffGen: write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
     budget:      DP, single holder: the most that all releases of the table may spend together.
@@ -39,7 +39,7 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True)
 class Noted:
-    """What the holder of the table is told besides the release, on the own console only.
+    """Notes for the holder of the table besides the release, on the own console only.
 
     again:  the files are those of an earlier run of the job, which cost nothing more.
     rows:   what became of the table's rows.

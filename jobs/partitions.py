@@ -1,4 +1,4 @@
-"""Who holds what: one holder everything; each party some of the rows; each party some of the columns."""
+"""Partitions: one holder has everything; each party has some of the rows; each party has some of the columns."""
 
 from __future__ import annotations
 

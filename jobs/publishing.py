@@ -125,7 +125,8 @@ def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
 
 
 def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: Ints) -> pa.RecordBatch:
-    """What a party of a vertical job publishes besides quasi-identifiers, for its records ``rows`` in that order.
+    """Return the columns that a party of a vertical job publishes besides quasi-identifiers, for its records
+    ``rows`` in that order.
 
     Sensitive columns from pass 1; plain ones from a second pass, where there are any. Job order, dictionary-encoded
     text. Raises DataError if the source is no longer what pass 1 read.

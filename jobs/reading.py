@@ -22,7 +22,7 @@ from jobs.task import Task
 
 
 def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
-    """How pass 1 reads the columns of party ``me``; None: of all parties.
+    """Return the coding with which pass 1 reads the columns of party ``me``; None: of all parties.
 
     matched: records are found at other parties by their ids. Then a table without rows, or with an id twice, would
     be noticed there, so it is refused whatever the model.
@@ -52,7 +52,7 @@ def load_table(source: Source, task: Task) -> Loaded:
 
 
 def table_of(coded: Coded, task: Task) -> Loaded:
-    """What pass 1 read, or some rows of it, as a table: collapsed, but for rows of different parties."""
+    """Return rows that pass 1 read as a table: collapsed, but for rows of different parties."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
     # The holder of everything counts what occurs; parties of a joint run need one public numbering of their cells.
     occurring = bool(schema.sensitive) and not task.job.roster
@@ -84,7 +84,7 @@ def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
 
 
 def classes_of(coded: Coded, schema: Schema, task: Task) -> Codes:
-    """What is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
+    """Return what is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
     if task.clusters is not None:
         return task.clusters.labels(schema.qid, [coded.columns[column.name].codes for column in schema.qid])
     if schema.class_name is None:

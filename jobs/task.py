@@ -93,12 +93,14 @@ class Task:
 
     @cached_property
     def holders(self) -> Columns:
-        """Who holds which column of a vertical job."""
+        """Return the holders of the columns of a vertical job."""
         return holders_of(self.job)
 
     @cached_property
     def reveals(self) -> tuple[Allowed, ...]:
-        """What becomes known on the way of a joint run: what its mode lists, and what its model adds for this job."""
+        """Return the reveals of a joint run: those that its mode lists, and those that its model adds for
+        this job.
+        """
         return (*self.mode.reveals, *self.model.reveals(self))
 
     @property
@@ -108,17 +110,19 @@ class Task:
 
     @property
     def paired(self) -> bool:
-        """Whether it matters to the other parties who leader and deputy both are."""
+        """Return True if it matters to the other parties who leader and deputy both are."""
         return self.mode.paired or self.mode.mixed(self)
 
     def roster(self, me: str) -> Roster:
-        """Who takes part in a joint job, as party ``me`` sees it."""
+        """Return the parties of a joint job, as party ``me`` sees them."""
         from anonymize.joint.roster import Roster
 
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
 
     def parts_of(self, party: str) -> frozenset[str]:
-        """What the coordinator fetches from a party: `result` from the leader, and what the mode lists."""
+        """Return the parts that the coordinator fetches from a party: `result` from the leader, and what the
+        mode lists.
+        """
         result = {"result"} if party == self.job.leader_name else set()
         return self.mode.parts(self, party) | result
 
@@ -133,7 +137,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Besides:
-    """What a party has for a joint run besides its table.
+    """Inputs of a party to a joint run besides its table.
 
     source:     what pass 1 read, for a second pass.
     recipient:  the coordinator's public key for this run, 32 bytes, where it alone receives the release.
@@ -147,7 +151,7 @@ NOTHING_BESIDES = Besides()
 
 
 class Result(Protocol):
-    """What a run comes to, at a party or as the coordinator reads it."""
+    """Result of a run, at a party or as the coordinator reads it."""
 
     @property
     def encoded(self) -> bytes:
@@ -156,12 +160,14 @@ class Result(Protocol):
 
     @property
     def reveals(self) -> Sequence[Mapping[str, Any]]:
-        """What every party saw happen; public."""
+        """Return the reveals that every party saw happen; public."""
         ...
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What a party tells the coordinator besides: the reveals, and what is not in the bytes; public."""
+        """Return what a party tells the coordinator besides: the reveals, and what is not in the bytes;
+        public.
+        """
         ...
 
     @property
@@ -171,7 +177,7 @@ class Result(Protocol):
 
     @property
     def repeated(self) -> bool:
-        """Whether it is the result of an earlier run, given again."""
+        """Return True for the result of an earlier run, given again."""
         ...
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
@@ -181,7 +187,7 @@ class Result(Protocol):
 
 @dataclass(frozen=True)
 class Collected:
-    """What a joint run gave the coordinator.
+    """Outcome of a joint run at the coordinator.
 
     parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
     parties:  what each of them says the run cost it.
@@ -212,7 +218,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was verified, for people and as fields.
+    """Findings of a verification, for people and as fields.
 
     result:  of a joint run, SHA-256, hexadecimal, of the result that has these files, as its parties sign it; None
              where that does not follow from the files.
@@ -237,7 +243,7 @@ class Coders(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a model has a table read, and what is noticed of its rows.
+    """A model's way to have a table read, and what is noticed of its rows.
 
     load:     pass 1 of a holder of whole records. Raises DataError.
     coder:    the rules of columns.
@@ -273,7 +279,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Shown:
-    """What of a report the console shows.
+    """The part of a report that the console shows.
 
     size:     how large the release is, in words, with its specializations; ``fields``: the same as a field.
     lines:    what is to be known of the release.
@@ -288,7 +294,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class Spent:
-    """What of a data set is spent and what its owner's policy leaves, for the owner: in words, and as fields."""
+    """Spent part of a data set and the part that its owner's policy leaves, for the owner: in words, and as
+    fields.
+    """
 
     words: str
     fields: Mapping[str, Any]
@@ -326,7 +334,7 @@ class Account(Protocol):
 
     @property
     def keeps(self) -> bool:
-        """Whether a result of this job is kept, which may be given again without a run."""
+        """Return True if a result of this job is kept, which may be given again without a run."""
         ...
 
     @property
@@ -336,20 +344,21 @@ class Account(Protocol):
 
 
 class Charges(Protocol):
-    """How runs are charged in the ledger of a data set, and what its owner is told of that."""
+    """Charges of runs in the ledger of a data set, and what its owner is told of them."""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
         """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
         ...
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        """What of the entries of a ledger counts against its owner's policy."""
+        """Return the part of the entries of a ledger that counts against its owner's policy."""
         ...
 
     def outlook(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
+        """Say what the owner should know of a run before it is asked for, in a sentence; empty if there is
+        nothing.
 
         table:  what pass 1 made of ours; None if it could not be read.
 
@@ -360,7 +369,7 @@ class Charges(Protocol):
 
 @dataclass(frozen=True)
 class Withheld:
-    """What of the costs of a run does not leave a party.
+    """The part of a run's costs that does not leave a party.
 
     phases:  these at all. seconds: those of these, None for all. links: traffic by peer.
     """
@@ -498,7 +507,7 @@ class Model(Protocol):
         ...
 
     def level(self, job: Job) -> str:
-        """What of the job says how much is revealed on the way; empty where nothing does."""
+        """Return the job's level: how much is revealed during the run; empty where nothing is."""
         ...
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
@@ -506,7 +515,7 @@ class Model(Protocol):
         ...
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """What a joint run of this job reveals beside what its mode lists."""
+        """Return the reveals of a joint run of this job beside those that its mode lists."""
         return ()
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
@@ -526,18 +535,18 @@ class Model(Protocol):
 
     @property
     def reading(self) -> Reading:
-        """How a table is read."""
+        """Return the way to read a table."""
         ...
 
     # A run.
 
     @property
     def charges(self) -> Charges:
-        """How its runs are charged."""
+        """Return the way to charge runs."""
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        """What a table's owner alone is told of what the job will make of it, in sentences, from its raw records."""
+        """Say what a table's owner alone is told of what the job will make of it, from its raw records."""
         return ()
 
     def run_alone(
@@ -557,7 +566,7 @@ class Model(Protocol):
 
     @property
     def tells_seconds(self) -> bool:
-        """Whether reports say how long each phase took."""
+        """Return True if reports say how long each phase took."""
         ...
 
     def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
@@ -575,7 +584,9 @@ class Model(Protocol):
         ...
 
     def most_bytes(self, task: Task, result: Any) -> int:
-        """How large the delivered table may be, as far as our own result tells; 0 where it does not."""
+        """Return the largest size of the delivered table, as far as our own result tells; 0 where it does
+        not.
+        """
         ...
 
     def verify(self, task: Task, out: Path) -> Checked:
@@ -583,7 +594,7 @@ class Model(Protocol):
         ...
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        """What of a report the console shows when the run is over."""
+        """Return the part of a report that the console shows when the run is over."""
         ...
 
     @property
@@ -607,7 +618,9 @@ class Partition(Protocol):
 
     @property
     def matched(self) -> bool:
-        """Whether records are matched by id with those of other parties, who see which of theirs take part."""
+        """Return True if records are matched by id with those of other parties, who see which of theirs take
+        part.
+        """
         ...
 
     def check(self, job: Job) -> None:
@@ -623,11 +636,11 @@ class Partition(Protocol):
         ...
 
     def described(self, job: Job) -> dict[str, Any]:
-        """Who does what in a joint job, and who is told what in the end."""
+        """Say who does what in a joint job, and who is told what in the end."""
         ...
 
     def described_columns(self, job: Job) -> dict[str, Any]:
-        """Who contributes what."""
+        """Say who contributes what."""
         ...
 
     def result_schema(self, task: Task) -> Schema:

@@ -14,7 +14,7 @@ __all__ = ["pa", "pa_csv", "pc", "pq"]
 
 
 class _NoPandas:
-    """Where Python looks for modules: there is no pandas."""
+    """Tells Python that there is no pandas."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:

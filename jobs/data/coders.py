@@ -1,4 +1,4 @@
-"""How the text of a cell becomes a code: one rule for each column, which is data.
+"""Coders turn the text of a cell into a code: one rule for each column, which is data.
 
 A source carries the rules out where its table is: those that this process reads apply :meth:`Coder.begin` batch by
 batch, an engine may turn the fields of a rule into a query.
@@ -51,7 +51,7 @@ class ColumnPass(Protocol):
         ...
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
-        """Which texts are outside the domain, whatever their codes are: for the owner's own count."""
+        """Return the texts that are outside the domain, whatever their codes are: for the owner's own count."""
         ...
 
     def finished(self, codes: Codes) -> CodedColumn:
@@ -229,7 +229,7 @@ class Numeric:
         return codes
 
     def _parsed(self, values: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Which texts are missing, and the numbers of the others; NaN for a text that is no number."""
+        """Return the texts that are missing, and the numbers of the others; NaN for a text that is no number."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         missing = pc.is_in(text, pa.array(sorted(EMPTY), pa.string()))
         return missing.to_numpy(zero_copy_only=False), numbers_in(self.grid, text.filter(pc.invert(missing)))

@@ -1,4 +1,4 @@
-"""What the two passes ask of a source, and what the first one gives: values without a file, a job or a model."""
+"""Values between the two passes of a source, without a file, a job or a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Coding:
 
 @dataclass(frozen=True)
 class Coded:
-    """What pass 1 of a source gives.
+    """Result of pass 1 of a source.
 
     columns:  by name, all of one shape (n,).
     weights:  how many records each row stands for: int64, shape (n,), positive.

@@ -27,7 +27,8 @@ def keeping(coding: Coding, names: Collection[str]) -> Coding:
 def coded_with_numbers(
     coded: Coded, coding: Coding, names: Collection[str]
 ) -> tuple[Coded, dict[str, LabelledColumn]]:
-    """What pass 1 gives without :func:`keeping`, rows apart that differ in a number only; and the numbers, by row.
+    """Return the result of pass 1 without :func:`keeping`, rows apart that differ in a number only; and the
+    numbers, by row.
 
     coded:  what pass 1 gave. coding: without keeping anything.
     """

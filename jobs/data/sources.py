@@ -1,4 +1,4 @@
-"""Where a party's table is: what the two passes need of it, and the sources that are files."""
+"""Sources of a party's table, as the two passes need them, and the sources that are files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source(Protocol):
 
     @property
     def ledger(self) -> Path:
-        """Where the privacy ledger of a single holder is, who names no other place."""
+        """Return the place of a single holder's privacy ledger, where the holder names no other place."""
         ...
 
     def settings(self) -> dict[str, Any]:
@@ -54,7 +54,9 @@ class Source(Protocol):
         ...
 
     def version(self) -> str:
-        """What is another whenever the table may have changed, found without reading it. Raises DataError."""
+        """Return a text that changes whenever the table may have changed, found without reading it. Raises
+        DataError.
+        """
         ...
 
     def column_names(self) -> list[str]:
@@ -62,11 +64,13 @@ class Source(Protocol):
         ...
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
-        """What the owner is told of a table with columns ``names`` if it lacks ``wanted`` or has it twice."""
+        """Say what the owner is told of a table with columns ``names`` if it lacks ``wanted`` or has it
+        twice.
+        """
         ...
 
     def place(self, row: int) -> str:
-        """Where a row stands, for the owner. ``row``: its number, from 1."""
+        """Say where a row stands, for the owner. ``row``: its number, from 1."""
         ...
 
     def collapse(self, coding: Coding) -> Coded:
@@ -100,7 +104,7 @@ class FileSource(Streamed):
         return table.with_name(f"{table.name}.privacy.sqlite")
 
     def version(self) -> str:
-        """Which file, its size and when it was written."""
+        """Return the file, its size and the time of writing."""
         with self._readable():
             found = self.path.stat()
         return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
@@ -129,7 +133,7 @@ class FileSource(Streamed):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
     def _wrong(self) -> str:
-        """What is wrong with the file, if it is one of the usual mistakes."""
+        """Say what is wrong with the file, if it is one of the usual mistakes."""
         return ""
 
     @contextmanager
@@ -155,7 +159,7 @@ class FileSource(Streamed):
             raise _unreadable(self._found_wrong(error)) from error
 
     def _found_wrong(self, error: Exception) -> str:
-        """What the owner is told of a file that no reader makes sense of."""
+        """Say what the owner is told of a file that no reader makes sense of."""
         wrong = self._wrong()
         return f"{self.path} {wrong}" if wrong else f"{self.path}: {error}"
 

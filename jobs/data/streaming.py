@@ -41,7 +41,7 @@ class Streamed(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where a row stands, for the owner. ``row``: its number, from 1."""
+        """Say where a row stands, for the owner. ``row``: its number, from 1."""
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """The place of each of a few rows, for the owner. ``rows``: ascending."""
@@ -135,7 +135,7 @@ class _Column:
             self.first_outside = Stray(row + int(found[0]) + 1, values[places[found[0]]])
 
     def keep(self, codes: Codes) -> None:
-        """Those of rows that stay; none of them is negative."""
+        """Store the codes of the rows that were kept. Codes are not negative."""
         self._kept.append(codes.view(f"u{codes.dtype.itemsize}"))
 
     def finish(self) -> CodedColumn:

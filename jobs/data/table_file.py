@@ -93,7 +93,7 @@ def lines_of_rows(path: Path, delimiter: str, rows: Sequence[int]) -> dict[int, 
 
 
 def what_is_wrong(path: Path, delimiter: str) -> str:
-    """Why a file cannot be read as CSV and what to do, or nothing if none of the usual reasons is found."""
+    """Say why a file cannot be read as CSV and what to do, or nothing if none of the usual reasons is found."""
     try:
         return other_kind(path) or _not_text(path) or lone_quote(path, delimiter) or _ragged(path, delimiter)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
@@ -101,7 +101,7 @@ def what_is_wrong(path: Path, delimiter: str) -> str:
 
 
 def other_kind(path: Path) -> str:
-    """What a file is that is no text, or nothing. Raises OSError, EOFError or zlib.error."""
+    """Name the kind of a file that is no text, or nothing. Raises OSError, EOFError or zlib.error."""
     with open_bytes(path) as file:
         head = file.read(_HEAD_BYTES)
     for magic, words in _KINDS:
@@ -176,7 +176,7 @@ def _ragged(path: Path, delimiter: str) -> str:
 
 
 def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
-    """What the header has instead of a column, for the owner."""
+    """Say what the header has instead of a column, for the owner."""
     has = f"it has {', '.join(names) or 'no header'}"
     alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
     if alike:

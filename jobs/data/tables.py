@@ -1,4 +1,4 @@
-"""What pass 1 made of a party's table."""
+"""Tables of a party, made by pass 1."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jobs.data.rows_read import RowsRead, matched_fields, matched_words
 
 
 class Table(Protocol):
-    """What the partition of a job makes of a table; all of it is for the owner alone."""
+    """A table as the partition of a job reads it; all of it is for the owner alone."""
 
     @property
     def rows(self) -> RowsRead:
-        """What became of the rows."""
+        """Return the fate of the rows."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class Table(Protocol):
         ...
 
     def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
-        """What became of the rows, in numbers and in sentences.
+        """Tell the fate of the rows, in numbers and in sentences.
 
         n_matched:  how many records all parties have; None where nothing is matched.
         """

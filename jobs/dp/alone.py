@@ -33,7 +33,7 @@ from jobs.task import Rendered, Task
 
 @dataclass(frozen=True)
 class Made:
-    """What differs by method.
+    """The part of a release that differs by method.
 
     rendered:  makes a release: task, the records that count, noise, observer.
     beside:    verifies its files, and makes the tables that the holder wants besides: task, files, options.

@@ -1,4 +1,4 @@
-"""What a DP job asks: of its file, of the owners' policies, and of a table."""
+"""Requirements of a DP job: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobs.task import Task
 
 
 def settings(job: Job) -> DpModel:
-    """What the job file says under `model.dp`."""
+    """Return the settings under `model.dp` of the job file."""
     assert isinstance(job.model.dp, DpModel)
     return job.model.dp
 
@@ -63,7 +63,7 @@ def _check_sets(job: Job) -> None:
 
 @dataclass(frozen=True)
 class _Engine:
-    """What joint jobs of an engine can ask for.
+    """Limits of an engine of joint jobs.
 
     two:        there must be two parties, no more.
     utilities:  by partition.
@@ -141,7 +141,7 @@ def requirement(task: Task) -> Dp:
 
 
 def request(task: Task) -> DpRequest:
-    """What the parties of a joint job compute."""
+    """Return the request that the parties of a joint job compute."""
     noise = _engine(task.job).noise or settings(task.job).noise
     return DpRequest(task.schema, requirement(task), task.digest, noise)
 
@@ -214,6 +214,6 @@ def rules(task: Task) -> Iterator[Rule]:
 
 
 def _noises(task: Task) -> list[NoiseKind]:
-    """How the counts of a joint job may come to get their noise: of the fewest cells, and of the most."""
+    """Return the kinds of noise that the counts of a joint job may get: of the fewest cells, and of the most."""
     made = request(task)
     return sorted({made.noise_for(1), made.noise_for(_most_cells(task))})

@@ -1,4 +1,6 @@
-"""What both methods of differential privacy ask alike: of a job, of the owners' policies, and of a table."""
+"""Commons of both methods of differential privacy: requirements on a job, on the owners' policies, and on a
+table.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ Settings: TypeAlias = DpModel | SyntheticModel
 
 
 def settings(job: Job) -> Settings:
-    """What the job file says under `model.dp`, by whichever method."""
+    """Return the settings under `model.dp` of the job file, of either method."""
     assert job.model.dp is not None
     return job.model.dp
 
@@ -76,7 +78,7 @@ def _check_keys(job: Job) -> None:
 
 
 def _check_people(job: Job) -> None:
-    """Whose records are whose must be known where people are protected."""
+    """Require that the persons of records are known where people are protected."""
     if settings(job).max_records_per_person is None:
         return
     if job.partition == "vertical":

@@ -1,4 +1,4 @@
-"""What models with differential privacy answer alike, whatever they release."""
+"""Commons of models with differential privacy, of all releases."""
 
 from __future__ import annotations
 

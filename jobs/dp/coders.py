@@ -1,4 +1,4 @@
-"""How a column of a DP job is read: no value is an error, which would tell others about it.
+"""Coders of a DP job: no value is an error, which would tell others about it.
 
 Nor does a value decide in vertical jobs whether a row takes part, which would tell the peer that matches its id:
 there a cell without a number counts in the lowest cell of the grid, a cell without a class as the domain's first

@@ -1,4 +1,4 @@
-"""What a privacy ledger says of DP jobs: what is spent, and whether a job may still be run."""
+"""Forecast of DP jobs from a privacy ledger: the spent ε, and a job that may still be run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
 
 
 def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | None) -> str:
-    """Whether the result of the job is kept.
+    """Say if the result of the job is kept.
 
     Raises BudgetError if the job exceeds what is left, DataError if the table exceeds its owner's bound.
     """

@@ -76,7 +76,9 @@ def account_fields(spent: Accountant) -> list[dict[str, Any]]:
 
 
 def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
-    """Whether the release was made before, what the limit on cells kept back, who computed, what was revealed."""
+    """Return the fields of a joint run: repetition, the effect of the limit on cells, the parties, the
+    reveals.
+    """
     schema = result.outcome.schema
     return {
         "repeated": result.repeated,
@@ -94,7 +96,9 @@ def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
 
 
 def shown_fields(report: Mapping[str, Any]) -> Shown:
-    """What the console shows: cells, which say nothing of how many people there are, and the guarantees."""
+    """Return the fields for the console: cells, which say nothing of how many people there are, and the
+    guarantees.
+    """
     privacy = report["privacy"]
     unit = privacy["unit"].removeprefix("one ")
     guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per {unit}"

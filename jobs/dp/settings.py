@@ -1,4 +1,4 @@
-"""What a job file says under `model.dp`."""
+"""Settings under `model.dp` of a job file."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class DpModel(Fields):
 
     method: Literal["diffgen"] | None = Field(
         default=None,
-        description="How the release is made. `diffgen` (default): chosen generalizations, and a noisy count of "
-        "every cell. `synthetic`: rows drawn from noisy counts of columns and of pairs of columns, with other keys.",
+        description="The method. `diffgen` (default): chosen generalizations, and a noisy count of every "
+        "cell. `synthetic`: rows drawn from noisy counts of columns and of pairs of columns, "
+        "with other keys.",
     )
     epsilon: Epsilon = Field(
         description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
@@ -50,59 +51,64 @@ class DpModel(Fields):
     specializations: Annotated[int, BeforeValidator(_refined)] = Field(
         ge=1,
         le=1000,
-        description="How many generalizations are refined (h), fixed before any data is touched. More make "
-        "smaller cells, in which the noise weighs more.",
+        description="The number of specializations (h), fixed before any data is read. More "
+        "specializations make smaller cells, in which the noise weighs more.",
     )
     utility: Literal["max", "infogain"] = Field(
         default="max",
-        description="What choices optimize. `max` needs half the noise; `infogain` not in horizontal jobs.",
+        description="The utility that choices optimize. `max` (default) needs half the noise. `infogain` "
+        "is refused in horizontal jobs.",
     )
     noise: Literal["joint", "each"] = Field(
         default="joint",
-        description="Joint: of the counts. `joint`: one noise that nobody knows, drawn inside a circuit; `each`: "
-        "leader and deputy add one each, which is less accurate and faster.",
+        description="Joint: the noise of counts. `joint` (default): one noise that nobody knows, drawn "
+        "inside a circuit. `each`: leader and deputy add one noise each, which is less "
+        "accurate and faster.",
     )
     engine: Literal["circuit", "thesis"] = Field(
         default="circuit",
-        description="Joint: `thesis` runs the published protocols, for two parties and tables of some tens of rows.",
+        description="Joint: the protocols. `circuit` (default), or `thesis`: the published ones, for two "
+        "parties and tables of some tens of rows.",
     )
     max_rows: int = Field(
         default=1_000_000,
         ge=1,
         lt=1 << 31,
-        description="Public bound on the rows of one holder; in joint jobs at least the bound in each owner's "
-        "policy. Larger: wider circuits, and with `infogain` more noise.",
+        description="Public bound on the rows of one holder; in joint jobs at least the bound in each "
+        "owner's policy. A larger bound makes circuits wider, and with `infogain` adds noise.",
     )
     max_cells: int = Field(
         default=100_000,
         ge=1,
         le=10_000_000,
-        description="Public limit on the cells of the release. In joint jobs what would exceed it is not refined, "
-        "and a job that must exceed it is refused; a single holder lists only cells above a threshold then.",
+        description="Public limit on the cells of the release. A joint job does not make a specialization"
+        " that would exceed the limit, and is refused if it must exceed the limit. A single "
+        "holder then lists only cells above a threshold.",
     )
     max_fanout: int = Field(
         default=64,
         ge=2,
         le=64,
-        description="A node of a set-valued column with more children is not refined.",
+        description="The most children of a node of a set-valued column that is specialized.",
     )
     max_records_per_person: int | None = Field(
         default=None,
         ge=1,
         le=1000,
-        description="m: each holder keeps at most m records of a person, chosen at random, and all noise is m times "
-        "as large, so that epsilon is per person and holder. Single and horizontal jobs (engine circuit) with a "
-        "column of `role: id`, compared without blanks around it; rows without an id are left out. Default: epsilon "
-        "is per record. Vertical jobs have one record of each id.",
+        description="The number m of records of a person that each holder keeps, chosen at random. All "
+        "noise is m times as large, so that epsilon is per person and holder. For single and "
+        "horizontal jobs (engine circuit) with a column of `role: id`; ids are compared "
+        "without blanks around them, and rows without an id are left out. Default: epsilon is"
+        " per record. A vertical job has one record of each id.",
     )
     max_outside: OutsideShare | None = Field(
         default=None,
-        description="Single holder: the largest share of a column's cells that may fit nowhere in its domain, from 0 "
-        "to 1; default 1/2. A table with more is refused before anything is charged; missing cells are not in "
-        "it. 1 refuses none.",
+        description="Single holder: the largest share of a column's cells that may be outside its domain,"
+        " from 0 to 1; default 1/2. A table with more is refused before anything is charged. "
+        "Missing cells are not counted. 1 refuses no table.",
     )
     accept_large_epsilon: bool = Field(
-        default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
+        default=False, description="`true` consents to an epsilon above 10, which protects very little."
     )
 
     @field_validator("method", mode="before")

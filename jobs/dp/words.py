@@ -14,7 +14,7 @@ from jobs.task import Sentences, Task
 
 
 class Guaranteed(Protocol):
-    """What of a result the sentences are about. delta: δ in words."""
+    """The part of a result that the sentences are about. delta: δ in words."""
 
     @property
     def delta(self) -> str: ...
@@ -46,7 +46,7 @@ def of_vertical_runs(task: Task, result: Guaranteed) -> Sentences:
 
 
 def _joint_words(task: Task, result: Guaranteed, toward_parties: list[str], told: list[str]) -> Sentences:
-    """Which guarantee holds toward the public and toward each party, and what epsilon does not cover."""
+    """Say which guarantee holds toward the public and toward each party, and what epsilon does not cover."""
     return {
         "guarantees": [*_toward_the_public(task, result.delta), *toward_parties],
         "not_covered": [*_not_covered(task.job), *told],
@@ -88,7 +88,7 @@ def _toward_the_other(task: Task, delta: str) -> str:
 
 
 def unit_words(job: Job) -> str:
-    """What ε is for."""
+    """Say what ε is for."""
     return "one record" if settings(job).max_records_per_person is None else "one person at one holder"
 
 
@@ -124,7 +124,7 @@ def _of_the_alignment(job: Job) -> list[str]:
 
 
 def sensitive_words(job: Job) -> list[str]:
-    """What became of columns with a role that differential privacy does not know."""
+    """Say what became of columns with a role that differential privacy does not know."""
     return [
         f"{name}: generalized like any other column, its values below one root; no confidence bound applies"
         for name in job.names("sensitive")

@@ -105,19 +105,19 @@ def _form_of_model(value: object) -> str:
 
 
 class ClusterSettings(Fields):
-    """What `goal: clusters` needs."""
+    """Settings of `goal: clusters`."""
 
     model: Annotated[
         Annotated[str, Tag("<path>")] | Annotated[ClusterModel, Tag("<file>")], Discriminator(_form_of_model)
     ] = Field(
-        description="Path of the file that `coordinator clusters fit` wrote, relative to the job file, or what is in "
-        "it. Everybody who sees the job has it."
+        description="Path of the file that `coordinator clusters fit` wrote, relative to the job file, or"
+        " the content of the file. Everybody who sees the job sees the model."
     )
     publish: Name | None = Field(
         default=None,
-        description="Name of the published column with each record's cluster, from 0. single: default none is "
-        "published. horizontal: required, as the parties see these counts. Whoever knows a person's "
-        "quasi-identifiers can compute it.",
+        description="Name of the published column with each record's cluster, from 0. single: optional. "
+        "horizontal: required, because the parties see these counts. An attacker who knows a "
+        "person's quasi-identifiers can compute the cluster.",
     )
 
     @property
@@ -147,7 +147,7 @@ def read_model(text: str, where: str) -> ClusterModel:
 
 
 def digest_of(column: QidColumn) -> str:
-    """What a model says of the values of a column."""
+    """Return the digest of a column's values, as a model has it."""
     values = column.values
     if isinstance(values, Grid):
         leaves: Sequence[str] = [values.edge_label(i) for i in range(len(values.edges))]

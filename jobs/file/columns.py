@@ -31,7 +31,7 @@ from jobs.file.fields import (
 CATEGORY = "category"
 ORDERED = "ordered"
 ROOT = "*"
-"""What all values of a column without a taxonomy of its own are below."""
+"""Root above all values of a column without a taxonomy of its own."""
 MOST_CELLS = 1 << 20
 """Of a clock."""
 
@@ -81,14 +81,14 @@ class DateDomain(Fields):
     )
     form: DateForm | None = Field(
         default=None,
-        description="How the table writes dates, and the release prints them: YYYY, MM and DD, with `-`, `.`, `/` or "
-        "nothing between them, e.g. DD.MM.YYYY or YYYYMMDD. Default YYYY-MM-DD, which is always read, too. A "
-        "time of day may follow, as in 2024-01-31 10:00:00.",
+        description="The form of dates in table and release: YYYY, MM and DD, with `-`, `.`, `/` or "
+        "nothing between them, e.g. DD.MM.YYYY or YYYYMMDD. Default YYYY-MM-DD, which is "
+        "always read, too. A time of day may follow, as in 2024-01-31 10:00:00.",
     )
     time: Literal["cut", "keep"] | None = Field(
         default=None,
-        description="The time of day: `cut` off (default), or `keep` it: then synthetic tables have it, too. Cells "
-        "are whole days in either case.",
+        description="The time of day. `cut` (default): left out. `keep`: synthetic tables have a time of "
+        "day, too. Cells are whole days in either case.",
     )
 
     @model_serializer
@@ -116,16 +116,18 @@ class Clock(Fields):
     start: Stamp | None = Field(
         default=None,
         alias="from",
-        description="First moment of the domain, e.g. 2026-01-01T00:00. Not with `relative`, where it is 0.",
+        description="First moment of the domain, e.g. 2026-01-01T00:00. With `relative` the domain begins"
+        " at 0, and this key is refused.",
     )
     to: StampOrDuration = Field(
-        description="First moment after the domain; with `relative` so long after a record's first reading: 14d."
+        description="First moment after the domain. With `relative`: the length of time after a record's "
+        "first reading, e.g. 14d."
     )
     step: Duration = Field(description="Length of a cell: a whole number with s, m, h or d, e.g. 15m or 1h.")
     fold: Duration | None = Field(
         default=None,
-        description="Times so far apart are one, counted from `from`: with `1d` cells are times of day. Not with "
-        "`relative`.",
+        description="Period after which times repeat, counted from `from`: with `1d` cells are times of "
+        "day. Refused with `relative`.",
     )
 
     @model_serializer
@@ -163,7 +165,7 @@ class Clock(Fields):
 
     @property
     def n_cells(self) -> int:
-        """How many cells it has."""
+        """Return the number of cells."""
         return (self.length if self.fold is None else seconds_of(self.fold)) // seconds_of(self.step)
 
 
@@ -173,13 +175,15 @@ class SetOf(Fields):
     taxonomy: str | Nested = Field(
         description="Path of an ARX hierarchy CSV, relative to the job file, or the tree itself."
     )
-    separator: str = Field(default=";", min_length=1, max_length=8, description="Stands between the values.")
+    separator: str = Field(
+        default=";", min_length=1, max_length=8, description="The text between the values of a cell."
+    )
     max_items: int | None = Field(
         default=None,
         ge=1,
         le=64,
-        description="Of a cell with more different values only the first so many count. Unset: no bound, and many "
-        "more empty combinations to tell from occupied ones.",
+        description="The most values of a cell. Of a cell with more different values the first ones "
+        "count. Unset: no bound, and many more empty combinations of values that need noise.",
     )
 
 
@@ -187,108 +191,125 @@ class Column(Fields):
     """One published column (or the id)."""
 
     role: Literal["id", "qid", "sensitive", "class", "plain", "party", "location", "time", "items"] = Field(
-        description="What the column is. `party`: whose record a row is, in one holder's table, for "
-        "`colluders`; never published. `plain` and `class`: published as they are, protected by nothing. Jobs of "
-        "sequences: `location` and `time` of one reading a row, or `items`, the set of values of one record a row."
+        description="The meaning of the column. `qid`: known to attackers, so it is generalized. "
+        "`sensitive`: inferences of its values are bounded. `id`: names the person of a row; "
+        "never published. `class` and `plain`: published as they are, and protected by "
+        "nothing. `party`: names the party of a row, in one holder's table, for `colluders`; "
+        "never published. Sequences: `location` and `time` of one reading a row, or `items`, "
+        "the values of one record a row."
     )
     taxonomy: str | Nested | None = Field(
         default=None,
-        description="qid; sensitive in LKC jobs: path of an ARX hierarchy CSV, relative to the job file, or the tree "
-        "itself.",
+        description="qid, and sensitive in LKC jobs: the tree of values itself, or the path of an ARX "
+        "hierarchy CSV, relative to the job file.",
     )
     level: int | None = Field(
         default=None,
         ge=1,
         le=100,
-        description="sensitive with a taxonomy: what requirements and `values` speak of are the groups so many steps "
-        "below its root, and values that stand higher. Default: its values. LKC in every partition and disclosure.",
+        description="sensitive with a taxonomy: the depth at which requirements and `values` speak of "
+        "groups. 1: the children of the root. Default: single values. A value that stands "
+        "higher in the tree is a group by itself. LKC in every partition and disclosure.",
     )
     publish: Literal["value", "category"] | None = Field(
         default=None,
-        description="sensitive with `level`: whether the table has the `value` (default) or what is tested of it, "
-        "the `category`. Joint jobs count every published value: wide taxonomies need `category` there.",
+        description="sensitive with `level`: the published form. `value` (default): the value itself. "
+        "`category`: its group at this level. A joint job counts every published value: a "
+        "wide taxonomy needs `category` there.",
     )
     refine: Literal["children", "child"] | None = Field(
         default=None,
-        description="qid with a taxonomy, LKC in every partition and disclosure: what leaves a value at a time. "
-        "`children`: all groups below it; `child`: one of them, and the others stay together as `other VALUE` (more "
-        "than 64 leave all at once). Default `child` with score added, else `children`.",
+        description="qid with a taxonomy, LKC in every partition and disclosure: the step of a "
+        "specialization. `children`: a value is replaced by all its children at once. "
+        "`child`: one child leaves at a time, and the others stay together as `other VALUE`; "
+        "more than 64 children leave all at once. Default: `child` with score added, else "
+        "`children`.",
     )
     suppress: tuple[str, ...] | None = Field(
         default=None,
-        description="qid, LKC in every partition and disclosure: the column's values, each published as it is or "
-        "suppressed as `*`; short for a `taxonomy` of these values below `*` with `refine: child`.",
+        description="qid, LKC in every partition and disclosure: the list of the column's values. Each "
+        "value is published as it is, or suppressed as `*`. This is short for a `taxonomy` of"
+        " these values below `*` with `refine: child`.",
     )
     numeric: NumericDomain | None = Field(
         default=None,
-        description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
-        "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
+        description="qid: domain and grid of a numeric column, at most 4,096 cells in sealed horizontal "
+        "jobs and 1,024 in strict ones. sensitive in LKC jobs: the cells of the grid are the "
+        "column's values, and are published.",
     )
     dates: DateDomain | None = Field(
         default=None,
-        description="qid: domain and cells of a column of dates, which is read, cut and missing like a numeric one.",
+        description="qid: domain and cells of a column of dates. Dates are read, cut and missing like "
+        "numbers.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
     missing: Literal["leaf", "drop", "cell", "never"] | None = Field(
         default=None,
-        description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
-        " `?`; `drop` drops the row. Numeric qid: always drop. Class and sensitive: an error unless `drop`; "
-        "sensitive also `leaf`: `?` is one more value, published, protected only if `values` names it. In DP jobs "
-        "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
-        "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
-        "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` "
-        "drops no row for what is missing, either: there a column has `cell` (default), a value of its own for it: "
-        "`?`, or an empty cell instead of a number; or `never`: the synthetic table has no missing cell there, and "
-        "a cell that is missing all the same counts as `other`, else as the domain's first value. A class as in "
-        "vertical jobs. Rows without an id are another matter: `max_records_per_person`.",
+        description="The meaning of `?` and of an empty cell. Categorical qid: `leaf` (default) keeps the"
+        " row under a leaf `?`; `drop` drops the row. Numeric qid: the row is always dropped."
+        " Class and sensitive: an error, unless `drop` is given; sensitive also takes `leaf`,"
+        " which makes `?` one more value, published, and protected only if `values` names it."
+        " DP, single and horizontal: a row without a class is dropped, and sensitive columns "
+        "are like categorical ones. DP, vertical: no row is dropped. A cell that is no number"
+        " counts in the lowest cell of the grid. A class that is missing or outside the "
+        "domain counts as `other`, else as the first value of the domain. `method: "
+        "synthetic`: no row is dropped. `cell` (default) makes a value of its own: `?`, or an"
+        " empty cell instead of a number. `never` leaves no missing cell in the synthetic "
+        "table: a missing cell counts as `other`, else as the first value of the domain. A "
+        "class is treated as in vertical jobs. For rows without an id see "
+        "`max_records_per_person`.",
     )
     other: str | None = Field(
         default=None,
-        description="dp: the value that stands for one outside the domain; with `missing: never` also for a missing "
-        "cell. Default: what `missing` says of a missing cell; of the class: the row is dropped (vertical, and "
-        "`method: synthetic`: it counts as the domain's first). Numbers outside are moved to the nearest cell.",
+        description="dp: the value that replaces every value outside the domain; with `missing: never` it"
+        " replaces missing cells, too. Default: a value outside is treated as missing. A row "
+        "with a class outside is dropped; in vertical jobs and with `method: synthetic` its "
+        "class counts as the first value of the domain. A number outside moves to the nearest"
+        " cell.",
     )
     domain: tuple[str, ...] | None = Field(
         default=None,
-        description="class, sensitive, location, items: all values, in canonical order. Required in joint jobs. "
-        "party: all parties, with or without rows; required.",
+        description="class, sensitive, location, items: all values, in canonical order; required in joint"
+        " jobs. party: all parties, with rows or without; required.",
     )
     values: tuple[str, ...] | None = Field(
         default=None,
-        description="sensitive: the protected values; default all. Of a taxonomy with `level` its groups there, of a "
-        "grid its cells, as [lo,hi).",
+        description="sensitive: the protected values; default all. With `level` these are groups, with a "
+        "grid these are cells, as [lo,hi).",
     )
     C: Confidence | None = Field(
-        default=None, description="sensitive: this column's own C; default the model's."
+        default=None, description="sensitive: the C of this column; default the C of the model."
     )
     at_most: int | None = Field(
         default=None,
         ge=0,
-        description="sensitive, LKC with `ruled_out` or `diversity`: how many of the values that are ruled out and "
-        "inferred together may be of this column; default no limit. Columns with few values need it. 0 takes the "
-        "column out of both. In all modes.",
+        description="sensitive, LKC with `ruled_out` or `diversity`: the most values of this column among"
+        " those that are ruled out and inferred together; default no limit. A column with few"
+        " values needs the key. 0 takes the column out of both. In all modes.",
     )
     distance: Literal["equal", "ordered"] | None = Field(
         default=None,
-        description="sensitive, LKC of one holder with `t`: how far values are apart. `equal` (default): all "
-        "equally far; `ordered`, for `numeric`: as many steps as there are cells between them. No distance "
-        "is greater by that.",
+        description="sensitive, LKC of one holder with `t`: the distance of two values. `equal` "
+        "(default): all values are equally far apart. `ordered`, for `numeric`: the number of"
+        " cells between them. No distance becomes greater by `ordered`.",
     )
     shared_by: Name | None = Field(
         default=None,
-        description="class, vertical: the one party that holds the class and gives it to the others, by record.",
+        description="class, vertical: the party that holds the class, and tells the others the class of "
+        "every record.",
     )
 
     publish_as_is: bool | None = Field(
         default=None,
-        description="plain, class: `true` where a column that tells of single people is meant to be published as it "
-        "is: by its name (id, name, email, ...), or because most rows have a value of their own. Nothing protects "
-        "it.",
+        description="plain, class: `true` consents to publish a column that tells of single people, by "
+        "its name (id, name, email, ...) or because most rows have a value of their own. "
+        "Nothing protects the column.",
     )
     spellings: Literal["distinct"] | None = Field(
         default=None,
-        description="`distinct`: values that differ in case, blanks, invisible characters or letters that look alike "
-        "are different values. Unset: two such values are an error, in the table and in the job.",
+        description="`distinct`: values that differ in case, blanks, invisible characters or letters that"
+        " look alike are different values. Unset: two values that differ in this way are an "
+        "error, in the table and in the job.",
     )
 
     domain_file: str | None = Field(
@@ -297,18 +318,18 @@ class Column(Fields):
         "to the job file.",
     )
     clock: Clock | None = Field(
-        default=None, description="time: how ISO local times (2026-01-31T14:05) are cut into cells."
+        default=None, description="time: the cells of ISO local times (2026-01-31T14:05)."
     )
     relative: bool | None = Field(
         default=None,
-        description="time: whether it counts from the first reading of each record; default false. The usual clock "
-        "of joint jobs: hours since admission.",
+        description="time: `true` counts time from the first reading of each record; default false. Joint"
+        " jobs usually take it: hours since admission.",
     )
     separator: str | None = Field(
         default=None,
         min_length=1,
         max_length=8,
-        description="items: what stands between the values of a cell; default `;`.",
+        description="items: the text between the values of a cell; default `;`.",
     )
 
     @model_validator(mode="before")
@@ -333,7 +354,7 @@ class Column(Fields):
 
     @property
     def may_differ(self) -> bool:
-        """Whether two spellings of one value are two values."""
+        """Return True if two spellings of one value are two values."""
         return self.spellings is not None
 
     @property
@@ -439,7 +460,7 @@ class Column(Fields):
                 )
 
     def _check_time(self) -> None:
-        """What cells a time has."""
+        """Check the cells of a time."""
         if self.role != "time":
             return
         if (self.numeric is None) == (self.clock is None):
@@ -450,7 +471,7 @@ class Column(Fields):
             raise ValueError("with `relative: true` times count from 0: say `min: 0`")
 
     def _check_sensitive(self) -> None:
-        """What is published and tested of a sensitive column."""
+        """Check the published and the tested values of a sensitive column."""
         if self.role != "sensitive":
             return
         if [self.domain, self.taxonomy, self.numeric].count(None) < 2:
@@ -484,7 +505,7 @@ class Column(Fields):
 
     @property
     def has_hierarchy(self) -> bool:
-        """Whether it has a taxonomy or a grid."""
+        """Return True if the column has a taxonomy or a grid."""
         return self.tree is not None or self.numeric is not None or self.dates is not None
 
     def _check_refined(self) -> None:

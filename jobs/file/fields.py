@@ -165,7 +165,7 @@ def _date_form(value: object) -> str:
 
 
 def is_duration(text: str) -> bool:
-    """Whether a :data:`StampOrDuration` is a duration."""
+    """Return True if a :data:`StampOrDuration` is a duration."""
     return re.fullmatch(_DURATION, text) is not None
 
 
@@ -248,9 +248,9 @@ Nested = Mapping[str, Any] | list[str]
 LEVELS = tuple(
     dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
 )
-"""How much a joint LKC job may disclose on the way: the levels of all modes `partition/level`."""
+"""Levels of disclosure of joint LKC jobs: those of all modes `partition/level`."""
 RECORD, PERSON = "record", "person"
-"""What K counts."""
+"""Units of K."""
 DEFAULT_LEVEL = "sealed"
 """The disclosure of a joint job that says none: no count finer than the table is opened."""
 DEFAULT_GOAL = "classification"
@@ -288,7 +288,7 @@ def _of_some_table(k: int) -> int:
 Least = Annotated[
     int, Field(ge=1, json_schema_extra={"maximum": MAX_RECORDS}), AfterValidator(_of_some_table)
 ]
-"""How many records a group has at least; no more than a table may have."""
+"""The fewest records of a group; no more than a table may have."""
 
 
 def _form_of_bounds(value: object) -> str:

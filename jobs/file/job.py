@@ -1,4 +1,4 @@
-"""What is being asked: the shape of a job file, as frozen models.
+"""The shape of a job file, as frozen models.
 
 What its parts must have to do with each other is checked by partition, model and mode (:mod:`jobs.loading`).
 """
@@ -43,7 +43,7 @@ DpSettings = Annotated[
     Annotated[DpModel, Tag("<diffgen>")] | Annotated[SyntheticModel, Tag(f"<{SYNTHETIC}>")],
     Discriminator(_method),
 ]
-"""What stands under `model.dp`, by method."""
+"""Settings under `model.dp`, by method."""
 
 
 class Privacy(Fields):
@@ -51,14 +51,14 @@ class Privacy(Fields):
 
     # These fields are all that the format of jobs knows of models.
 
-    lkc: Lkc | None = Field(default=None, description="LKC-privacy: how it bounds linkage and inference.")
+    lkc: Lkc | None = Field(default=None, description="LKC-privacy: linkage and inference are bounded.")
     dp: DpSettings | None = Field(
-        default=None, description="Differential privacy: what a release may tell about a record."
+        default=None, description="Differential privacy: the release hardly depends on any one record."
     )
     sequences: SequencesModel | None = Field(
         default=None,
-        description="LKC-privacy of trajectories, visited places or sets: who knows L items of a record. Single and "
-        "horizontal jobs (`disclosure: sealed`).",
+        description="LKC-privacy of trajectories, visited places or sets, toward an attacker who knows L "
+        "items of a record. Single and horizontal jobs (`disclosure: sealed`).",
     )
 
     kinds: ClassVar[Mapping[str, str]] = {
@@ -116,12 +116,13 @@ class PartyEntry(Fields):
 
     address: Address | None = Field(
         default=None,
-        description="host:port where the others reach this party, for those whose own configuration does not say. "
-        "May be left out where each of them says it.",
+        description="host:port of this party, for others whose own configuration does not say it. "
+        "Optional where every configuration says it.",
     )
     columns: tuple[str, ...] | None = Field(
         default=None,
-        description="vertical: the columns this party contributes, besides id and class. Each column has one party.",
+        description="vertical: the columns that this party contributes, besides id and class. Each column"
+        " has one party.",
     )
 
 
@@ -144,45 +145,56 @@ class Job(Fields):
 
     version: Literal["1"] = Field(description="Version of the job format.")
     name: Name = Field(description="Name of the job.")
-    partition: Literal["single", "horizontal", "vertical"] = Field(description="Who holds what.")
+    partition: Literal["single", "horizontal", "vertical"] = Field(
+        description="How the table is divided. `single`: one holder has all. `horizontal`: each party has"
+        " rows of its own. `vertical`: each party has columns of its own about the same "
+        "people."
+    )
     model: Privacy = Field(description="The privacy requirement.")
     goal: Literal["classification", "general", "clusters"] | None = Field(
         default=None,
-        description="What the table is for: what the choice of specializations optimizes; default classification. "
-        "`clusters`: LKC, single and horizontal jobs: what tells apart the clusters of raw records, by a public "
-        "model. Jobs of sequences have none.",
+        description="The use of the table, which the choice of specializations optimizes. "
+        "`classification` (default): a class is predicted. `general`: no use is known. "
+        "`clusters`: the clusters of raw records, by a public model, are found again; LKC, "
+        "single and horizontal jobs. A job of sequences has no goal.",
     )
     disclosure: Level | None = Field(
         default=None,
-        description="Joint: what parties may learn on the way (docs/security.md); default sealed. `strict`: "
-        "horizontal LKC jobs.",
+        description="Joint: the values that parties may learn during the run (docs/reveals.md). `sealed` "
+        "(default) opens little more than the table. `strict` opens less: horizontal LKC "
+        "jobs. `leader` opens more, as published.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,
         max_length=MAX_COLUMNS,
-        description="In order, at most 1,000; ties go to the earlier column.",
+        description="The columns in order, at most 1,000. Of equally good columns the earlier one is "
+        "specialized.",
     )
     data: TableText | None = Field(
         default=None,
-        description="single: the table, relative to the job file; or its `path` and `delimiter`.",
+        description="single: the path of the table, relative to the job file; or its `path` and `delimiter`.",
     )
     parties: dict[Name, PartyEntry] | None = Field(
         default=None, description="Joint: the data holders, in order."
     )
     leader: Name | None = Field(
-        default=None, description="Joint: who synchronizes the run; default the first."
+        default=None, description="Joint: the party that synchronizes the run; default the first party."
     )
     deputy: Name | None = Field(
-        default=None, description="Joint: evaluates circuits with the leader; default the party after it."
+        default=None,
+        description="Joint: the party that evaluates circuits with the leader; default the party after "
+        "the leader.",
     )
     deliver: Literal["all", "coordinator"] = Field(
-        default="all", description="Joint: who receives release and report."
+        default="all",
+        description="Joint: the receivers of release and report. `all`: every party and the coordinator. "
+        "`coordinator`: the coordinator alone.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, fields: Any) -> Any:
-        """What partition and model make of keys that are not given."""
+        """Complete keys that are not given, by partition and model."""
         if not isinstance(fields, Mapping):
             return fields
         columns = fields.get("columns")
@@ -215,7 +227,9 @@ class Job(Fields):
 
     @property
     def record_holders(self) -> tuple[str, ...]:
-        """Whose records a table is made of, where they are told apart: a horizontal roster, or those of a column."""
+        """Return the holders of records, where they are told apart: a horizontal roster, or those of a
+        column.
+        """
         if self.partition == "horizontal":
             return self.roster
         return tuple(party for name in self.names("party") for party in self.columns[name].domain or ())

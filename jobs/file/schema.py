@@ -88,7 +88,7 @@ def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColum
 
 
 def holders_of(job: Job) -> Columns:
-    """Who holds which column of a vertical job."""
+    """Return the holders of the columns of a vertical job."""
     owner = {name: party for party in job.roster for name in job.contributed_by(party)}
     (class_name,) = job.names("class") or (None,)
     return Columns(
@@ -130,7 +130,7 @@ _MOST_TOLD = 60
 
 
 def _check_rests(column: QidColumn) -> None:
-    """What is left of a value prints as no other value does. Raises SchemaError."""
+    """Require that the rest of a value prints as no other value does. Raises SchemaError."""
     if not isinstance(column.values, Taxonomy) or column.rest != OTHER:
         return
     for label in sorted(column.rest_labels.intersection(column.values.printed)):

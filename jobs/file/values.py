@@ -1,4 +1,5 @@
-"""What is published of a sensitive column, and the *test values* that requirements speak of (semantics §10.14).
+"""Published values of a sensitive column, and the *test values* that requirements speak of (semantics
+§10.14).
 
 Of a plain domain both are its values. Of a taxonomy with `level: k` the test value of a leaf is its ancestor k steps
 below the root, the leaf itself where that is shallower; the leaf is published, or its test value (`publish:
@@ -47,7 +48,7 @@ class Values:
         return None if self.tested == self.published else Categories(self.tested, self.of)
 
     def protects(self, value: str) -> bool:
-        """Whether a value, as a cell has it or as a test value prints, is among protected ones."""
+        """Return True if a value, as a cell has it or as a test value prints, is among protected ones."""
         form = as_read(value)
         if form in map(as_read, self.protected):
             return True
@@ -141,7 +142,9 @@ def _require_different(name: str, tested: Sequence[str]) -> None:
 
 
 def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, ...]:
-    """What `values` names of the test values, in its order; without it all, but for missing cells kept as a leaf."""
+    """Return the test values that `values` names, in its order; without it all, but for missing cells kept as
+    a leaf.
+    """
     if column.values is None:
         return _without_missing(column, tested)
     spelled = {as_read(value): value for value in tested}

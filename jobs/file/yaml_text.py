@@ -96,7 +96,7 @@ def _wrong(what: str, event: yaml.Event) -> yaml.MarkedYAMLError:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether mappings and lists stand in each other on more than ``MAX_DEPTH`` levels."""
+    """Return True if mappings and lists stand in each other on more than ``MAX_DEPTH`` levels."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [each for found in level for each in _inside(found)]

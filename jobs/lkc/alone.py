@@ -116,7 +116,7 @@ def _release(
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:
-    """Whose each row is, as far as the job tells that apart."""
+    """Return the person and the party of each row, as far as the job tells them apart."""
     weights = loaded.table.weights
     party = None if loaded.party is None else np.repeat(loaded.party, weights)
     person = None if loaded.person is None else np.repeat(loaded.person, weights)

@@ -1,4 +1,4 @@
-"""Which sensitive columns a release links: blocks, whose values of a record stand together.
+"""Blocks of sensitive columns that a release links: the values of a record in a block stand together.
 
 Nothing says of different blocks which values are of one record. A requirement that looks at several columns together
 (`ruled_out`, `diversity` above 2) holds of all of them in one holder's table, even for whoever can link the blocks
@@ -18,7 +18,9 @@ from jobs.file.job import Job
 
 
 def blocks_of(job: Job) -> Blocks:
-    """What the release links: columns in job order inside a block, and blocks by their first columns."""
+    """Return the blocks that the release links: columns in job order inside a block, and blocks by their
+    first columns.
+    """
     names = job.names("sensitive")
     if job.partition == "vertical":
         return _of_holders(job)
@@ -57,8 +59,9 @@ def unlinked(job: Job) -> Blocks:
 
 
 def parts_apart(job: Job) -> Blocks:
-    """What a release does not link in its groups, part by part: the blocks that are shuffled apart, and each column
-    that stays with the quasi-identifiers. An anatomy has the class beside one block, too. None: all is linked.
+    """Return the parts that a release does not link in its groups: the blocks that are shuffled apart, and
+    each column that stays with the quasi-identifiers. An anatomy has the class beside one block, too. None:
+    all is linked.
     """
     parted = job.lkc.release is not None or bool(unlinked(job))
     if job.partition == "vertical" or not parted:
@@ -100,7 +103,7 @@ def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...
 
 
 def is_parted(job: Job) -> bool:
-    """Whether the job says that a release does not link all that a record has."""
+    """Return True if the job says that a release does not link all that a record has."""
     return job.lkc.link is not None or job.lkc.release is not None
 
 

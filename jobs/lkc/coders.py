@@ -1,4 +1,4 @@
-"""How a column of an LKC job is read: a value outside its domain is refused."""
+"""Coders of an LKC job: a value outside its domain is refused."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def of_all(self) -> bool:
-        """Whether it speaks of all quasi-identifiers."""
+        """Return True if the entry speaks of all quasi-identifiers."""
         return set(self.columns) >= set(self.qid)
 
     @property
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def colluders(self) -> int:
-        """How many parties may subtract their records from a group."""
+        """Return the number of parties that may subtract their records from a group."""
         return max((option.colluders for option in self.options), default=0)
 
     @property
@@ -75,7 +75,7 @@ class Entry:
 
     @property
     def looks_together(self) -> bool:
-        """Whether it asks something of several sensitive columns together."""
+        """Return True if the entry asks something of several sensitive columns together."""
         return any(option.looks_together for option in self.options)
 
     @property
@@ -94,7 +94,7 @@ class Entry:
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
-        """What every group must meet, in the order in which it is told."""
+        """Return the demands on every group, in the order in which they are told."""
         most = None if isinstance(self.said.C, Mapping) else self.said.C
         asked: tuple[Demand, ...] = (Size(self.said.K), Confidences(most, tuple(self.bounds.items())))
         for option in self.options:
@@ -107,7 +107,7 @@ class Entry:
         return Ask(self.max_known, self.demands, columns, f"{self.words} ({self.where})")
 
     def is_met_with(self, other: Entry) -> bool:
-        """Whether it asks for nothing that another entry does not ask for."""
+        """Return True if the entry asks for nothing that another entry does not ask for."""
         return (
             set(self.columns) <= set(other.columns)
             and self.known <= other.known
@@ -124,7 +124,7 @@ class Entry:
 
     @property
     def whom(self) -> str:
-        """How many of which columns somebody may know: "at most L=2 of age, sex"."""
+        """Say how many of which columns somebody may know: "at most L=2 of age, sex"."""
         if self.said.L != ALL:
             return f"at most {self.who}"
         return f"any of {'the quasi-identifiers' if self.of_all else ', '.join(self.columns)}"
@@ -159,7 +159,7 @@ def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
 
 
 def is_one_of_all(entries: Sequence[Entry]) -> bool:
-    """Whether all that is asked is asked of the records that print alike in all quasi-identifiers."""
+    """Return True if all that is asked is asked of the records that print alike in all quasi-identifiers."""
     return len(entries) == 1 and entries[0].of_all and entries[0].known == len(entries[0].columns)
 
 

@@ -111,7 +111,9 @@ def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:
 
 
 def most_bytes(task: Task, result: Made) -> int:
-    """How large the delivered table may be, by the result; 0 where it has raw values that we do not know."""
+    """Return the largest size of the delivered table, by the result; 0 where it has raw values that we do not
+    know.
+    """
     if result.mixed is not None and result.mixed.rows is not None:
         table = table_of_rows(task, result, result.mixed.rows)
         return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)

@@ -36,7 +36,7 @@ from jobs.release.reveals import reveal_fields
 from jobs.task import Besides, Task
 
 MAX_BYTES = 1 << 30
-"""What all rows together may take in their slots: every party sends so much to the deputy."""
+"""Bytes that all rows together may take in their slots: every party sends so much to the deputy."""
 
 
 def mix(
@@ -91,7 +91,7 @@ def mix(
 
 
 def reveals_of_rows(task: Task) -> tuple[Allowed, ...]:
-    """What becomes known of rows beside what mode and method list."""
+    """Return the reveals of rows beside those that mode and method list."""
     return mixed_reveals(task.job.deliver) if rows_mixed(task) else ()
 
 

@@ -21,7 +21,9 @@ from jobs.task import Mode, Task, Withheld
 
 
 def _joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """Who computed, what they could learn, and what was protected from whom."""
+    """Return the fields of a joint run: who computed, what they could learn, and what was protected from
+    whom.
+    """
     return {**joint_fields(task), **task.mode.words(task, None)}
 
 

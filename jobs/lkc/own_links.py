@@ -1,4 +1,5 @@
-"""What the other parties of a run together link of our records, whose values the table does not link.
+"""Links of our records that the other parties of a run can make together, where the table does not link the
+values.
 
 They subtract their rows from the counts of each block. What is left of a group are our records: where all of these
 have the same values of a block, or the same class, it is told beside the rest (docs/security.md, N39). `risk.linked`
@@ -21,13 +22,13 @@ from jobs.lkc.words import of_a_part
 
 @dataclass(frozen=True)
 class OwnLinks:
-    """What a party can say of its own records, for its owner alone. table: its own."""
+    """Figures of a party's own records, for its owner alone. table: its own."""
 
     job: Job = field(repr=False)
     table: Table = field(repr=False)
 
     def fields(self, own: Release) -> dict[str, Any]:
-        """How many of our records all others together link. own:  our rows as they are published."""
+        """Count our records that all others together link. own: our rows as they are published."""
         linked = count_linked(own, groups_of(own, self.job.names("qid")), parts_apart(self.job))
         return {"linked": linked, "in_words": [_in_words(self.job, linked, own.n_rows)]}
 

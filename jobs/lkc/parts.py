@@ -1,4 +1,5 @@
-"""What a party hands to the coordinator besides the result: what of the table does not follow from it.
+"""Parts that a party hands to the coordinator besides the result: the part of the table that does not follow
+from it.
 
 rows:     horizontal with plain columns, where the coordinator alone receives the table: from the deputy, the boxes
           that hold the rows of all parties (:mod:`jobs.lkc.mixed`), which only the coordinator can open.
@@ -24,7 +25,7 @@ ROWS, COLUMNS = "rows", "columns"
 
 
 def rows_mixed(task: Task) -> bool:
-    """Whether rows of all parties have to be put together: where plain columns have to stay with them."""
+    """Return True if rows of all parties have to be put together: where plain columns have to stay with them."""
     return task.job.partition == "horizontal" and bool(task.job.names("plain"))
 
 
@@ -79,7 +80,7 @@ PARTS: dict[str, Callable[[Task, str, Source, Table, Made, Rng], bytes]] = {
     ROWS: _rows,
     COLUMNS: _columns,
 }
-"""How each part is made, by its name: task, party, source, table of pass 1, result, coins."""
+"""Makers of each part, by its name: task, party, source, table of pass 1, result, coins."""
 
 
 def made(task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:

@@ -38,7 +38,7 @@ def of_sealed_groups(task: Task, result: Any) -> Sentences:
 
 
 def _apart_words(job: Job) -> list[str]:
-    """What parties of a joint job were told of blocks."""
+    """Say what parties of a joint job were told of blocks."""
     if not counted_apart(job):
         return []
     return [
@@ -56,7 +56,7 @@ def of_led_sums(task: Task, result: Any) -> Sentences:
 
 
 def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
-    """What was protected, from whom, under which assumptions, in plain words; ``on_the_way``: what became known."""
+    """Say what was protected, from whom, under which assumptions; ``on_the_way``: what became known."""
     return [
         f"No party sent {'' if job.names('plain') else 'a row or '}an uncombined count to another party.",
         _origin(job),
@@ -107,12 +107,12 @@ def _sealed_words(job: Job) -> list[str]:
 
 
 def _no_candidate(job: Job) -> str:
-    """What readers learn about a value that could have been specialized and never was."""
+    """Say what readers learn about a value that could have been specialized and never was."""
     return job_score(job).no_candidate
 
 
 def _learned_for_score(job: Job, to: Audience) -> str:
-    """What became known to these because of how candidates are compared, each with a comma behind it."""
+    """Say what became known to these because of how candidates are compared, each with a comma behind it."""
     from jobs.lkc.joint_score import joint_score
 
     learned = joint_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
@@ -150,7 +150,7 @@ def _colluders(job: Job) -> str:
 
 
 def _remaining(entries: Sequence[Entry]) -> str:
-    """What holds of remainders, of entries that ask for as many colluders."""
+    """Say what holds of remainders, of entries that ask for as many colluders."""
     options = in_order(option for entry in entries for option in entry.options)
     said = ["K", "C", *dict.fromkeys(key for option in options for key in option.remains)]
     what = f"{', '.join(said[:-1])} and {said[-1]}"
@@ -174,7 +174,7 @@ def of_told_scores(task: Task, result: Any) -> Sentences:
 
 
 def _of_scores(job: Job, on_the_way: str) -> list[str]:
-    """What was protected, from whom, under which assumptions, in plain words; ``on_the_way``: what became known."""
+    """Say what was protected, from whom, under which assumptions; ``on_the_way``: what became known."""
     return [
         "Records were matched by keyed ids: every party learned which of its own ids all parties have, and how many "
         "ids each has, but no other id.",
@@ -199,7 +199,7 @@ def _nor_to_others(job: Job) -> str:
 
 
 def _inferences(job: Job) -> list[Inference]:
-    """What some requirement asks of sensitive columns."""
+    """Return what some requirement asks of sensitive columns."""
     entries = entries_of(job)
     of_c = Inference("C", "a protected value is above its C", "no protected value is above its C")
     asked = [of_c] if any(entry.bounded for entry in entries) else []
@@ -218,7 +218,7 @@ def _together(job: Job) -> list[str]:
 
 
 def _discarded(job: Job) -> str:
-    """What is known of a candidate that failed, and to whom."""
+    """Say what is known of a candidate that failed, and to whom."""
     reasons = [each.failed for each in _inferences(job)]
     if not reasons:
         return "A candidate that was discarded is known to its owner alone: some finer group would be smaller than K."

@@ -1,4 +1,4 @@
-"""What an LKC job asks: of its file, of the owners' policies, and of a table."""
+"""Requirements of an LKC job: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MOST_SUBSETS = 1 << 18
 
 
 def _check_subsets(entry: Entry) -> None:
-    """What somebody may know is few enough sets of columns to look at each."""
+    """Require that the sets of columns that somebody may know are few enough to look at each."""
     n, known = len(entry.columns), entry.known
     if comb(n, known) > MOST_SUBSETS:
         raise ValueError(
@@ -116,7 +116,7 @@ def _check_bounded(job: Job, lkc: LkcModel) -> None:
 
 
 def _is_bounded(job: Job, lkc: LkcModel, name: str) -> bool:
-    """Whether a job says a C of a sensitive column, be it 1."""
+    """Return True if a job says a C of a sensitive column, be it 1."""
     of_all = "C" in lkc.model_fields_set and not isinstance(lkc.C, Mapping)
     return of_all or job.columns[name].C is not None or (isinstance(lkc.C, Mapping) and name in lkc.C)
 
@@ -136,7 +136,7 @@ def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
 
 
 def _check_sensitive(job: Job, entry: Entry) -> None:
-    """What is asked of sensitive columns is asked of some that the job has."""
+    """Require that what is asked of sensitive columns is asked of some that the job has."""
     for demand in entry.demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
@@ -247,7 +247,7 @@ def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, dict[str,
 
 
 def job_score(job: Job) -> Score:
-    """What the choice of specializations optimizes."""
+    """Return the score that chooses specializations."""
     assert job.lkc.score is not None
     return score_of(job.lkc.score, job.lkc.contexts)
 
@@ -305,12 +305,12 @@ def bounds_of(job: Job) -> dict[str, Fraction]:
 
 
 def requirement_words(job: Job) -> str:
-    """What groups must meet, of whom, in a line."""
+    """Say what groups must meet, of whom, in a line."""
     return "; ".join(entry.words for entry in entries_of(job))
 
 
 def described_column(task: Task, name: str) -> dict[str, Any]:
-    """What becomes of a row with a missing cell; what of a sensitive column is protected, and its C."""
+    """Describe a column: the treatment of a missing cell; of a sensitive column the protected values and C."""
     column = task.job.columns[name]
     told = {"missing": column.missing or _MISSING.get(column.role)}
     if column.role != "sensitive":
@@ -320,11 +320,11 @@ def described_column(task: Task, name: str) -> dict[str, Any]:
 
 
 _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "error"}
-"""What becomes of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
+"""Treatment of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
 
 
 def beside(task: Task, loaded: Loaded, party: Ints | None) -> Beside:
-    """What side counts are made of, by row of the table; nothing where the job asks for none.
+    """Return the data of side counts, by row of the table; nothing where the job asks for none.
 
     party:  by row whose it is, a place in the schema's parties; None where nobody is told apart.
     """

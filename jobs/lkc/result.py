@@ -46,7 +46,7 @@ def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Revealing, ABC):
-    """What an LKC run comes to, by whatever method.
+    """Result of an LKC run, by whatever method.
 
     mixed:  horizontal with plain columns: the rows of all parties.
     links:  at a party whose job counts blocks apart: what others can link of its records.
@@ -65,7 +65,7 @@ class Made(Revealing, ABC):
     @property
     @abstractmethod
     def encoded_counts(self) -> bytes:
-        """What was made of counts, in canonical bytes."""
+        """Return the counted part of the result, in canonical bytes."""
 
     @cached_property
     def encoded(self) -> bytes:
@@ -87,17 +87,17 @@ class Made(Revealing, ABC):
 
     @property
     def is_linked(self) -> bool:
-        """Whether the values of a row of :attr:`counted` are one record's, also of different blocks."""
+        """Return True if the values of a row of :attr:`counted` are one record's, also of different blocks."""
         return True
 
     @property
     @abstractmethod
     def labels(self) -> dict[str, Sequence[str]]:
-        """What quasi-identifiers may print, by column."""
+        """Return the labels that quasi-identifiers may print, by column."""
 
     @property
     def public_labels(self) -> dict[str, Sequence[str]]:
-        """What each column of :attr:`counted` may print."""
+        """Return the labels that each column of :attr:`counted` may print."""
         of_class = {} if self.schema.class_name is None else {self.schema.class_name: self.schema.classes}
         return self.labels | of_class | {column.name: column.domain for column in self.schema.sensitive}
 
@@ -119,7 +119,7 @@ class Made(Revealing, ABC):
 
 @dataclass(frozen=True)
 class LkcResult(Made):
-    """What a top-down run comes to.
+    """Result of a top-down run.
 
     apart:  the blocks that are told apart; none: all is linked.
     rows:   vertical, at a party: its records, in the order in which its other columns are released
@@ -174,7 +174,7 @@ class LkcResult(Made):
 
 
 def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:
-    """What a joint run comes to at a party. apart: the blocks that are told apart."""
+    """Return the result of a joint run at a party. apart: the blocks that are told apart."""
     return LkcResult(joint.outcome, joint.generalized, apart, links=links, **revealed(joint.ledger))
 
 

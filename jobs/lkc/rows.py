@@ -20,7 +20,7 @@ from jobs.lkc.result import Made
 from jobs.task import Task
 
 TEXT_WIDTHS = tuple(1 << bits for bits in range(4, 15))
-"""How many bytes the texts of a row may be given, lengths included."""
+"""Widths in bytes that the texts of a row may be given, lengths included."""
 _LENGTH_BYTES = 4
 
 
@@ -37,7 +37,7 @@ class RowCoding:
 
     @property
     def coded_bytes(self) -> int:
-        """What the numbers of a row take."""
+        """Return the bytes of the numbers of a row."""
         return sum(_bytes_for(labels) for labels in self.labels.values())
 
     def text_bytes(self, release: Release) -> int:
@@ -98,7 +98,7 @@ class RowCoding:
 
 
 def row_coding(task: Task, result: Made) -> RowCoding:
-    """How rows of a run that came to this are written."""
+    """Return the coding of rows of a run that came to this."""
     names, labels = task.job.published, result.public_labels
     return RowCoding(names, {name: labels[name] for name in names if name in labels})
 

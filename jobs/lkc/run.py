@@ -93,7 +93,7 @@ def _vertically(
 
 
 def request(task: Task) -> Request:
-    """What all parties have agreed to compute."""
+    """Return the computation that all parties have agreed to."""
     return Request(
         task.schema, requirement(task), joint_score(task.job), task.digest, counted_apart(task.job)
     )

@@ -32,14 +32,14 @@ _STRICT = "strict"
 
 
 MAX_DIVERSITY = 6
-"""What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
+"""Largest l. One holder's groups are searched: the time for one grows with columns to the power of values."""
 ALL = "all"
 IN_ROWS = "rows"
-"""What a release is written as unless the job says otherwise."""
+"""Form of a release unless the job says otherwise."""
 TOP_DOWN, KD = "top-down", "kd"
 """The methods of LKC jobs."""
 PUBLIC, MEDIAN = "public", "median"
-"""Where kd cuts."""
+"""Places where kd cuts."""
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ Known = Annotated[
         {"type": ["integer", "string"], "minimum": 1, "pattern": f"^({_COUNT.pattern}|{ALL})$"},
     ),
 ]
-"""How many columns somebody may know."""
+"""Number of columns that somebody may know."""
 
 
 def _one_at_most(number: int) -> int:
@@ -152,64 +152,70 @@ def _one_at_most(number: int) -> int:
 
 
 RuledOut = Annotated[int, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_one_at_most)]
-"""How many values somebody may rule out."""
+"""Number of values that somebody may rule out."""
 
 
 class Requirement(Fields):
-    """What holds toward whoever knows some of the quasi-identifiers; it must ask for something."""
+    """Requirement toward an attacker who knows some of the quasi-identifiers; it must ask for something."""
 
     columns: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
-        description="The quasi-identifiers that somebody may know; default all. Every column of `role: qid` must be "
-        "in some requirement. Columns of different requirements together are not protected.",
+        description="The quasi-identifiers that an attacker may know; default all. Some requirement must "
+        "name every column of `role: qid`. An attacker who knows columns of different "
+        "requirements is not considered.",
     )
     L: Known = Field(
         default="all",
-        description="How many of these columns an attacker may know; `all`, the default, is every one. More costs "
-        "utility.",
+        description="The number of these columns that an attacker may know, or `all` (default). A larger "
+        "L costs utility.",
     )
     K: Least = Field(
-        default=1, description="Smallest group on any L columns. 1 means no bound on identity linkage."
+        default=1, description="The fewest records that agree on any L columns. 1 means no bound on linkage."
     )
     C: Bounds = Field(
         default=Fraction(1),
-        description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "
-        "no bound. A column that is not named has its own C, else 1.",
+        description="Largest share of a protected value in any group, for all sensitive columns or by "
+        "column; 1 means no bound. A column that is not named has its own C, else 1.",
     )
     distinct: dict[str, Annotated[int, Field(ge=2)]] | None = Field(
         default=None,
         min_length=1,
-        description="By sensitive column, how many different values every group has at least, protected or not "
+        description="By sensitive column, the fewest different values of any group, protected or not "
         "(distinct l-diversity). In all modes. Costs utility.",
     )
     t: Bounds | None = Field(
         default=None,
-        description="How far the shares of all values, protected or not, are in any group from those in the whole "
-        "table (t-closeness), of all sensitive columns or by column; 1 means no bound. `distance` of a column says "
-        "how far its values are apart. One holder, `method: top-down` or `kd`. Costs much utility.",
+        description="Largest distance of the values of a group from the values of the whole table "
+        "(t-closeness), protected or not, for all sensitive columns or by column; 1 means no "
+        "bound. The key `distance` of a column says how far values are apart. One holder, "
+        "`method: top-down` or `kd`. Costs much utility.",
     )
     ruled_out: RuledOut | None = Field(
         default=None,
-        description="1: C also holds among the records that are left once somebody rules out any one sensitive value "
-        "of a person, of any column; where none is left nothing is asked. Default 0. In vertical jobs of the columns "
-        "of one holder, which have at most 256 combinations of values. Costs utility.",
+        description="1: C also holds for an attacker who rules out any one sensitive value of a person, "
+        "of any column, and looks at the records that are left; no records left is allowed. "
+        "Default 0. In vertical jobs the columns are those of one holder, with at most 256 "
+        "combinations of values. Costs utility.",
     )
     diversity: int | None = Field(
         default=None,
         ge=2,
         le=MAX_DIVERSITY,
-        description="Whoever rules out any l - 2 sensitive values of a person (or fewer) is not left with one "
-        "protected value in all records; 2: no group has one in all, and any C below 1 says more. Default: none. "
-        "Single up to 6; leader, sealed, strict and vertical 3, in vertical jobs (above 2) of the columns of one "
-        "holder, which have at most 256 combinations of values. Costs utility.",
+        description="The l of l-diversity. An attacker who rules out any l - 2 sensitive values of a "
+        "person, or fewer, does not find one protected value in all records that are left. 2:"
+        " no group has one value in all records, and any C below 1 says more. Default: none. "
+        "Single up to 6; leader, sealed, strict and vertical up to 3. In vertical jobs, above"
+        " 2, the columns are those of one holder, with at most 256 combinations of values. "
+        "Costs utility.",
     )
     colluders: int | None = Field(
         default=None,
         ge=0,
-        description="All of this also holds for what remains of every group after any so many parties (or fewer) "
-        "subtract their own rows; an empty remainder is allowed. Below the number of parties; default 0. For "
-        "horizontal jobs with `disclosure: sealed`, and for one table with a column of `role: party`. Costs utility.",
+        description="The requirement also holds for the rest of every group after any so many parties, or"
+        " fewer, subtract their own rows; an empty rest is allowed. Less than the number of "
+        "parties; default 0. For horizontal jobs with `disclosure: sealed`, and for one table"
+        " with a column of `role: party`. Costs utility.",
     )
 
     @field_validator("colluders", "ruled_out")
@@ -260,7 +266,7 @@ Link = Annotated[
     Discriminator(_form_of_link),
     BeforeValidator(_blocks),
 ]
-"""Which sensitive columns stay linked: all, none, or some with each other."""
+"""Sensitive columns that stay linked: all, none, or some with each other."""
 
 if TYPE_CHECKING:
     ScoreName: TypeAlias = str
@@ -276,76 +282,87 @@ class LkcSettings(Fields):
 
     unit: Literal["record", "person"] | None = Field(
         default=None,
-        description="What K counts: records (default), or different people, whom the columns of `role: id` "
-        "name. `person` is for tables with several records of a person: of one holder, or horizontal (`disclosure: "
-        "sealed` or `leader`), where each party counts its own people; a vertical job has one record of each id. C "
-        "counts records. Costs utility.",
+        description="The unit of K. `record` (default). `person`: different people, whom the columns of "
+        "`role: id` name, for a table with several records of a person. `person` is for one "
+        "holder, and for horizontal jobs (`disclosure: sealed` or `leader`), where each party"
+        " counts its own people. A vertical job has one record of each id. C counts records. "
+        "Costs utility.",
     )
     method: Literal["top-down", "kd"] | None = Field(
         default=None,
-        description="How the table is generalized. `top-down` (default): one cut of every column for the whole "
-        "table, in every partition and disclosure. `kd`: every group of records is cut by itself (docs/semantics.md, "
-        "11), which keeps far more detail where all quasi-identifiers are known: single and horizontal jobs "
-        "(`disclosure: sealed`), one requirement with `L: all`, goal general. Refused in vertical jobs.",
+        description="The method of generalization. `top-down` (default): one cut of every column for the "
+        "whole table, in every partition and disclosure. `kd`: every group of records is cut "
+        "by itself (docs/semantics.md, 11). It keeps far more detail where an attacker knows "
+        "all quasi-identifiers. kd is for single and horizontal jobs (`disclosure: sealed`), "
+        "one requirement with `L: all`, and goal general.",
     )
     split: Literal["public", "median"] | None = Field(
         default=None,
-        description="method kd: where groups are cut. `public` (default): at places that follow from what is "
-        "published, in all modes of kd; `median`: where their own records are halved, single only.",
+        description="method kd: the places of cuts. `public` (default): places that follow from published"
+        " values, in all modes of kd. `median`: places that halve the records of a group, "
+        "single only.",
     )
     score: ScoreName | None = Field(
         default=None,
-        description="method top-down: how candidates are compared (docs/semantics.md §3.5, §10.6). goal "
-        "classification: `added` (default), what a specialization adds to the table as it stands; `infogain`, what "
-        "it tells by itself, as published: default and only one with `disclosure: strict`; `tdr`, that for each step "
-        "of anonymity lost. goal general: `groups` (default), large groups first; `records`, values with most "
-        "records first.",
+        description="method top-down: the score that compares candidates (docs/semantics.md §3.5, §10.6)."
+        " goal classification: `added` (default), the information that a specialization adds "
+        "to the present table; `infogain`, its information gain by itself, as published, and "
+        "the only score with `disclosure: strict`; `tdr`, information gain for each step of "
+        "anonymity lost. goal general: `groups` (default), large groups first; `records`, "
+        "values with most records first.",
     )
     contexts: By | None = Field(
         default=None,
-        description="score added: what it counts by: `cells`, leaf partitions by sensitive values (default), or "
-        "`partitions`, leaf partitions alone (vertical: the only form, and default).",
+        description="score added: the groups that it counts in. `cells` (default): leaf partitions by "
+        "sensitive values. `partitions`: leaf partitions alone (vertical: the only form, and "
+        "default).",
     )
     withhold: Share | None = Field(
         default=None,
-        description="single: up to this share of the rows, at most 1/2, may be left out so that the others "
-        "keep more detail: rows in groups that block a specialization (docs/semantics.md, 10.9). Of them only the "
-        "number is published. Default 0. Refused in joint jobs, and with `plain` columns.",
+        description="single: the largest share of rows, at most 1/2, that may be left out, so that the "
+        "other rows keep more detail. Rows are left out of groups that block a specialization"
+        " (docs/semantics.md, 10.9). Only the number of these rows is published. Default 0. "
+        "Refused in joint jobs, and with `plain` columns.",
     )
     link: Link | None = Field(
         default=None,
-        description="Which sensitive columns the release links. `all` (default): the values of a record "
-        "stand in one row; `none`; or blocks, as `[[diagnosis, drug], [outcome]]`, where a column that is not named "
-        "is a block by itself. Several blocks, of rows: each is shuffled inside every group, and the class stays "
-        "with the quasi-identifiers. Single, and horizontal jobs of `disclosure: sealed`, whose parties are told "
-        "counts block by block, without `plain` columns; refused in all other joint jobs, whose parties count linked "
-        "values.",
+        description="The sensitive columns that the release links. `all` (default): the values of a "
+        "record stand in one row. `none`: each column is a block by itself. Or blocks, as "
+        "`[[diagnosis, drug], [outcome]]`, where a column that is not named is a block by "
+        "itself. Every block is shuffled inside every group; the class stays with the "
+        "quasi-identifiers. For single jobs, and for horizontal jobs of `disclosure: sealed` "
+        "without `plain` columns, whose parties learn counts block by block. Other joint jobs"
+        " count linked values, and refuse the key.",
     )
     release: Literal["rows", "anatomy"] | None = Field(
         default=None,
-        description="What the release is written as. `rows` (default): one row for every record. `anatomy`: "
-        "`groups.csv`, what every group is and how many records it has, and `sensitive.csv`, how many have which "
-        "sensitive values, block by block, so that class and sensitive values are not linked. Single, and horizontal "
-        "jobs without a class, or with `link`; refused in vertical jobs, and with `plain` columns.",
+        description="The form of the release. `rows` (default): one row for every record. `anatomy`: "
+        "`groups.csv` has the groups with their numbers of records; `sensitive.csv` has the "
+        "counts of their sensitive values, block by block. So class and sensitive values are "
+        "not linked. For single jobs, and for horizontal jobs without a class or with `link`."
+        " Refused in vertical jobs, and with `plain` columns.",
     )
     quasi: Literal["generalized", "exact"] | None = Field(
         default=None,
-        description="release anatomy, single: what `groups.csv` has of quasi-identifiers. `generalized` (default): "
-        "what is common to a group; `exact`: one row for every record with its raw values and its group. Who is in "
-        "the table is public then, and K bounds inference only.",
+        description="release anatomy, single: the quasi-identifiers in `groups.csv`. `generalized` "
+        "(default): the common values of a group. `exact`: one row for every record, with its"
+        " raw values and its group. Everybody then knows who is in the table, and K bounds "
+        "inference only.",
     )
     clusters: ClusterSettings | None = Field(
-        default=None, description="goal clusters: the model, and whether each record's cluster is published."
+        default=None,
+        description="goal clusters: the model of the clusters, and the published column of clusters.",
     )
     insider: bool | None = Field(
         default=None,
-        description="vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the table (all "
-        "generalized quasi-identifiers and the class), which parties know of each person they have matched; default "
-        "false. Usually costs utility.",
+        description="vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the "
+        "table: all generalized quasi-identifiers and the class. A party knows the cell of "
+        "each person that it has matched. Default false. Usually costs utility.",
     )
     secure_sum: Literal["masked", "ring"] | None = Field(
         default=None,
-        description="disclosure leader: `masked` (default) resists n-2 colluders; `ring` as published.",
+        description="disclosure leader: the protocol of sums. `masked` (default) resists n-2 colluders; "
+        "`ring` is as published.",
     )
 
     @field_validator("withhold")
@@ -371,13 +388,16 @@ class LkcModel(LkcSettings, Requirement):
     """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
 
     L: Known = Field(
-        description="How many quasi-identifier columns an attacker may know, or `all`. Larger costs utility."
+        description="The number of quasi-identifiers that an attacker may know, or `all`. A larger L "
+        "costs utility."
     )
-    K: Least = Field(description="Smallest group on any L columns. 1 means no bound on identity linkage.")
+    K: Least = Field(
+        description="The fewest records that agree on any L columns. 1 means no bound on linkage."
+    )
     C: Bounds = Field(
         default=Fraction(1),
-        description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "
-        "no bound. Required with a sensitive column that has no C of its own.",
+        description="Largest share of a protected value in any group, for all sensitive columns or by "
+        "column; 1 means no bound. Required with a sensitive column that has no C of its own.",
     )
 
     @property

@@ -41,7 +41,7 @@ class Verified:
 
     @property
     def worst(self) -> str:
-        """How it is with the worst groups, in words."""
+        """Say how it is with the worst groups."""
         told = (self.figures[key].told(f, column) for (key, column), f in self.examined.worst.items())
         return ", ".join(told)
 
@@ -109,7 +109,7 @@ def _ancestors(taxonomy: Taxonomy | Grid, level: int) -> dict[str, str]:
 
 
 def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | None = None) -> Claim:
-    """What the job file says of its table in one entry, word for word; C by column.
+    """Return the claim of the job file about its table in one entry, word for word; C by column.
 
     release:  in test values (:func:`told_apart`). held:  the sensitive columns that can be looked at; None: all.
     """
@@ -163,7 +163,7 @@ def _required(
 
 
 def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
-    """What a report says of every entry: what it asks, which one covers it, and what the table has."""
+    """Return the report's fields of every entry: what it asks, which one covers it, and what the table has."""
     by_place = covering([found.entry for found in verified])
     return [
         asked_of(found.entry)
@@ -174,7 +174,7 @@ def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
 
 
 def asked_of(entry: Entry) -> dict[str, Any]:
-    """What an entry asks for, nothing left to defaults."""
+    """Return what an entry asks for, nothing left to defaults."""
     said = entry.said
     return {
         "columns": list(entry.columns),
@@ -186,7 +186,7 @@ def asked_of(entry: Entry) -> dict[str, Any]:
 
 
 def _worst_fields(found: Verified) -> dict[str, Any]:
-    """What the worst group has of each that is asked; shares rounded."""
+    """Return the figure of the worst group for each demand; shares rounded."""
     fields: dict[str, Any] = {}
     for (key, column), figure in found.examined.worst.items():
         of_key = found.figures[key]

@@ -119,7 +119,7 @@ def _not_linked(job: Job, blocks: Blocks) -> str:
 
 
 def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
-    """Where K does not bound how many records blocks are shuffled among."""
+    """Say where K does not bound how many records blocks are shuffled among."""
     if any(is_one_of_all([entry]) for entry in entries) and not told_beside_groups(job):
         return []
     if job.lkc.link is not None:
@@ -134,12 +134,12 @@ def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
 
 
 def _of_a_cell(job: Job) -> str:
-    """What records of a vertical job have in common among which values are shuffled."""
+    """Say what records of a vertical job have in common among which values are shuffled."""
     return "all quasi-identifiers and the class" if told_beside_groups(job) else "all quasi-identifiers"
 
 
 def _about_the_form(job: Job) -> list[str]:
-    """What a release tells that rows of generalized values do not, and does not tell that they do."""
+    """Say what a release tells that rows of generalized values do not, and does not tell that they do."""
     notes, beside = form_of(job).quasi.notes(job), [*job.names("class"), *job.published_clusters]
     if job.lkc.release is None or not beside:
         return notes
@@ -156,7 +156,7 @@ def _about_clusters(task: Task) -> list[str]:
 
 
 def linked_words(task: Task, linked: int, n_records: int) -> str:
-    """How many records' values of different blocks stand together all the same."""
+    """Say how many records' values of different blocks stand together all the same."""
     of_how_many = f"of {counted(linked, 'record', 'records')} ({linked / n_records:.1%})"
     if task.job.partition == "vertical":
         return (
@@ -171,13 +171,13 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
 
 
 def of_a_part(job: Job) -> str:
-    """What of a record is told where all of its group have the same."""
+    """Say what of a record is told where all of its group have the same."""
     beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
     return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
 
 
 def verified_words(task: Task) -> str:
-    """What was counted again in the released table."""
+    """Say what was counted again in the released table."""
     insider, entries = bool(task.job.lkc.insider), entries_read(task.job)
     counted_again = "was counted again in the released table"
     if len(entries) == 1 and entries[0].of_all:
@@ -190,7 +190,7 @@ def verified_words(task: Task) -> str:
 
 
 def _held(entry: Entry, *, insider: bool) -> str:
-    """What is true of the groups of an entry."""
+    """Say what is true of the groups of an entry."""
     held = _joined([demand.held for demand in entry.demands if demand.held])
     by_insiders = [demand.held_by_insiders for demand in entry.demands if demand.held_by_insiders]
     if not insider or not by_insiders:
@@ -226,7 +226,7 @@ def _known(entry: Entry) -> str:
 
 
 def not_in_the_table(task: Task) -> list[str]:
-    """What a job asks for and nobody can count again in the released table, and who saw to it instead."""
+    """Say what a job asks for and nobody can count again in the released table, and who saw to it instead."""
     entries, said = entries_of(task.job), []
     for key, option in {option.key: option for option in options_asked(task.job)}.items():
         said += option.unread(task, [entry for entry in entries if key in entry.by_key])
@@ -234,7 +234,7 @@ def not_in_the_table(task: Task) -> list[str]:
 
 
 def links_are_unread(job: Job) -> bool:
-    """Whether something is asked of what a release does not link."""
+    """Return True if something is asked of what a release does not link."""
     return any(entry.by_key["diversity"].is_unread(job) for entry in entries_of(job) if entry.looks_together)
 
 

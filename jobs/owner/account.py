@@ -29,7 +29,7 @@ Run = Callable[[Observer], Rounds[Any]]
 
 
 class Charge(Protocol):
-    """How one run is charged in a ledger.
+    """The charge of one run in a ledger.
 
     step:  the name of the message in which parties tell each other what they keep.
     """

@@ -1,4 +1,4 @@
-"""What a party answers about its table beside releases, counted: refusals, admissions, alignments.
+"""Answers of a party about its table beside releases, counted: refusals, admissions, alignments.
 
 Whatever reads a table answers something about it. A *question* is a job that reads the table; it is counted before
 the table is looked at, and counts no more when the job comes to a result, which is a release with a charge of its
@@ -33,7 +33,7 @@ from jobs.task import Account, Result, Task
 Kind = Literal["question", "alignment"]
 
 _RELEASED = "released"
-"""What a question came to that counts no more; it stays known, so that a repetition is none."""
+"""Outcome of a question that counts no more; the question stays known, so that its repetition is none."""
 
 _PLURALS = {"question": "questions", "alignment": "alignments"}
 
@@ -57,7 +57,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """What the asker was told, for the owner."""
+        """Say what the asker was told, for the owner."""
         if not self.came_to:
             return "answered"
         return f"refused: {self.came_to}" if self.came_to in ANSWERS else f"admitted, then {self.came_to}"
@@ -140,7 +140,7 @@ class Answers:
             )
 
     def words(self) -> str:
-        """How many are counted and allowed, for the owner."""
+        """Say how many are counted and allowed, for the owner."""
         found = Counter(each.kind for each in self.all())
         return ", ".join(
             f"{_PLURALS[kind]}: {found[kind]} of {limit}" for kind, limit in self._limits.items()
@@ -283,7 +283,9 @@ class _Aligned(PassedOn):
 
 
 def asks(task: Task) -> bool:
-    """Whether reading a table for this job answers something about its values: not where no value is an error."""
+    """Return True if reading a table for this job answers something about its values: not where no value is
+    an error.
+    """
     return task.model.reading.checked or task.partition.matched
 
 

@@ -41,7 +41,7 @@ _KEPT_BYTES = 32
 
 
 class Conducted(Protocol):
-    """What comes of a run that is charged here."""
+    """Outcome of a run that is charged here."""
 
     def after(self, ledger: RevealLedger) -> Self:
         """The same with what was revealed before the protocol began."""
@@ -49,7 +49,7 @@ class Conducted(Protocol):
 
 
 def reveal_earlier(ledger: RevealLedger, n_parties: int) -> None:
-    """What all parties tell each other before a run."""
+    """Record what all parties tell each other before a run."""
     ledger.reveal("earlier_run", None, "all", (n_parties, _KEPT_BYTES))
 
 
@@ -202,7 +202,7 @@ class _Opening(PassedOn):
 
 
 def _counted(task: Task) -> tuple[str, str]:
-    """What K counts, one and many."""
+    """Return the unit of K, one and many."""
     return ("person", "people") if task.model.reading.per_person(task.job) else ("record", "records")
 
 

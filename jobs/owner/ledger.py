@@ -39,7 +39,7 @@ STATE_WORDS: Mapping[State, str] = {
     "released": "released",
     "returned": "given back",
 }
-"""What a state is called where its owner reads it."""
+"""Names of states where the owner reads them."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -133,7 +133,7 @@ class Entry:
 
     @property
     def stands(self) -> bool:
-        """Whether it is charged: delivered or not, its openings happened, or still may."""
+        """Return True if the run is charged: delivered or not, its openings happened, or still may."""
         return self.state != "returned"
 
     @property
@@ -143,7 +143,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ChargedJob:
-    """What the ledger notes of a job.
+    """A job as the ledger notes it.
 
     kind:    the name of its model.
     digest:  the job hash, 32 bytes.
@@ -157,7 +157,7 @@ class ChargedJob:
 
 @dataclass(frozen=True)
 class ChargedRun:
-    """What the ledger notes of a run that is charged with its table.
+    """A run as the ledger notes it, charged with its table.
 
     run:           the run that was charged first: 16 bytes, the same at all its parties.
     table_digest:  keyed digest of our table as the job reads it (:meth:`PrivacyLedger.key`).
@@ -243,7 +243,9 @@ class PrivacyLedger:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a ledger file, of this or another data set. Raises BudgetError if it is gone."""
+        """Return True if there is a ledger file, of this or another data set. Raises BudgetError if it is
+        gone.
+        """
         if self._path.exists():
             return True
         ledger_count.check_absent(self._path)
@@ -455,7 +457,7 @@ def charges(entries: Sequence[Entry]) -> tuple[Fraction, ...]:
 
 
 def _known(text: str | None) -> str:
-    """What a ledger of an earlier version did not note is empty."""
+    """Return a noted text; empty where a ledger of an earlier version did not note it."""
     return text or ""
 
 
@@ -467,7 +469,7 @@ def _deliveries(connection: sqlite3.Connection, number: int) -> tuple[Delivery, 
 
 
 def spent_in(entries: Sequence[Entry]) -> Fraction:
-    """What all charges add up to."""
+    """Return the sum of all charges."""
     return sum(charges(entries), Fraction(0))
 
 

@@ -38,5 +38,5 @@ def listed(
 
 
 def charged_job(task: Task) -> ChargedJob:
-    """What the ledger notes of a job, which costs no ε."""
+    """Return the job as the ledger notes it, which costs no ε."""
     return ChargedJob(task.model.name, task.job.name, task.digest)

@@ -1,4 +1,4 @@
-"""What a privacy ledger says of LKC jobs: how many releases are charged, and whether a job may still be run."""
+"""Forecast of LKC jobs from a privacy ledger: the charged releases, and a job that may still be run."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """How what is asked compares with the value of a key.
+    """Comparison of what is asked with the value of a key.
 
     allows:   of what is asked and of a value: whether the value allows what is asked.
     loosest:  of all that is asked under a key: the value, as files have it, that just allows all of it.

@@ -1,1 +1,1 @@
-"""What comes of a run: results, reports, folders, digests and signatures."""
+"""Outcome of a run: results, reports, folders, digests and signatures."""

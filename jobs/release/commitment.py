@@ -1,4 +1,4 @@
-"""What a party's table was in a run, committed to before its first share: later it can be opened to an auditor."""
+"""Commitment of a party to its table, before its first share: later it can be opened to an auditor."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OPENINGS = "openings"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a commitment is opened. salt, commitment: 32 bytes."""
+    """The opening of a commitment. salt, commitment: 32 bytes."""
 
     salt: bytes = field(repr=False)
     commitment: bytes
 
     def fits(self, table: Table) -> bool:
-        """Whether the commitment is to this table."""
+        """Return True if the commitment is to this table."""
         return hmac.compare_digest(_commitment(self.salt, table), self.commitment)
 
 

@@ -1,4 +1,4 @@
-"""What the coordinator delivers, held by each party against the release that its own result comes to."""
+"""Delivery of the coordinator: each party compares it with the release that its own result comes to."""
 
 from __future__ import annotations
 

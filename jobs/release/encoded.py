@@ -14,7 +14,7 @@ from jobs.json_text import read_json
 _HEADER_BYTES = 8
 
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
-"""What reading bytes that nobody wrote in good faith can raise."""
+"""Errors from reading bytes that nobody wrote in good faith."""
 
 
 def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
@@ -44,5 +44,5 @@ def _arrays(body: bytes, shapes: Sequence[Sequence[int]], n_arrays: int) -> list
 
 
 def is_within(values: Ints, bound: int) -> bool:
-    """Whether all are from 0 to below the bound."""
+    """Return True if all values are from 0 to below the bound."""
     return bool(((values >= 0) & (values < bound)).all())

@@ -1,4 +1,5 @@
-"""What of a report follows from nothing: when its maker made it, with which software, and what it cost.
+"""The part of a report that follows from nothing: when its maker made it, with which software, and what it
+cost.
 
 Its maker alone can say it. So that it says nothing else there, these keys have one form: a time, three versions, and
 numbers under names of phases and parties.
@@ -33,7 +34,7 @@ def first_malformed(report: Mapping[str, Any], roster: Collection[str]) -> str |
 
 
 def is_cost_of_party(said: Any, roster: Collection[str]) -> bool:
-    """Whether somebody says in the form of reports what a run cost one party."""
+    """Return True if somebody says in the form of reports what a run cost one party."""
     return _has(said, {"phases", "links"}) and (
         _is_by_name(said["phases"], _is_name, _are_counts)
         and _is_by_name(said["links"], roster.__contains__, _are_counts)
@@ -75,7 +76,7 @@ def _are_versions(said: Any) -> bool:
 
 
 def _is_time(said: Any) -> bool:
-    """Whether it is a time in UTC as reports write it."""
+    """Return True for a time in UTC as reports write it."""
     try:
         return bool(datetime.fromisoformat(said).astimezone(UTC).isoformat(timespec="seconds") == said)
     except (TypeError, ValueError, OverflowError):

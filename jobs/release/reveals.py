@@ -1,4 +1,4 @@
-"""What became known in a joint run, as its result has it at every party."""
+"""Reveals of a joint run, as its result has them at every party."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def repeated_in(told: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def revealed(ledger: RevealLedger) -> dict[str, Any]:
-    """What a run's ledger says, as results have it."""
+    """Return the reveals of a run's ledger, as results have them."""
     own = tuple(reveal_fields(ledger, private=True))
     return {"reveals": tuple(reveal_fields(ledger)), "own_reveals": own}
 

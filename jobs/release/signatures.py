@@ -1,4 +1,4 @@
-"""What every party of a joint run signs in the end, and how a report says it.
+"""Signatures of every party at the end of a joint run, and their form in a report.
 
 A *statement* names the job, the run, what each party committed to (:mod:`jobs.release.commitment`), a digest of
 everything that went over each of the signer's links, in either direction, and the digest of the result. The two ends
@@ -27,12 +27,12 @@ FORMAT = "jointcut/run/2"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LENGTH_BYTES = 2
 _OF_EACH = ("commitments", "sent", "received", "result", "tables")
-"""What of a statement is the signer's own word."""
+"""Keys of a statement that are the signer's own word."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What one party signs; digests and the run are hexadecimal.
+    """The statement that one party signs; digests and the run are hexadecimal.
 
     sent, received:  of everything that went over its link with each other party, in order.
     tables:          by name of each file of the release that follows from the result to the byte, though readers
@@ -173,7 +173,7 @@ def check_signatures_told(report: bytes, signed: Sequence[Signed]) -> None:
 
 
 def read_signatures(fields: Any, job: bytes, roster: Sequence[str]) -> list[Signed]:
-    """What each party of a job signed, as a report says it; the signatures are not looked at.
+    """Read what each party of a job signed from a report; the signatures are not looked at.
 
     Raises PartyError (verification-failed) if the fields are not of this shape.
     """

@@ -30,7 +30,7 @@ def digests_of(files: Mapping[str, bytes]) -> Digests:
 
 
 def file_fields(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """What a report says of the other files of its release: digest and size in bytes."""
+    """Return the report's fields of the other files of its release: digest and size in bytes."""
     digests = digests_of(files)
     return {name: {"sha256": digests[name], "bytes": len(files[name])} for name in sorted(files)}
 

@@ -77,7 +77,7 @@ def _release(
 
 @dataclass(frozen=True)
 class Anonymized:
-    """What became of a holder's records.
+    """A holder's records after the run.
 
     raw, left:   their paths before, and what is left of each, path by path. number: the path of every record.
     suppressed:  the last time that sequences were suppressed. turns, emptied: what `exclusion: repair` took.
@@ -144,7 +144,7 @@ def _require_unexposed(out: Exclusion | Untested | None) -> None:
 
 
 def _suppressed(asked: SequencesModel, paths: Paths, bounds: Bounds, shown: Observer | None) -> Suppressed:
-    """What is left of each path. Raises PrivacyError."""
+    """Return the rest of each path. Raises PrivacyError."""
     if asked.suppress == GLOBAL:
         frequent = least_frequent(asked, paths.n_records) if asked.cost == FREQUENT else None
         return suppress_everywhere(paths, bounds, asked.max_candidates, frequent)
@@ -152,13 +152,13 @@ def _suppressed(asked: SequencesModel, paths: Paths, bounds: Bounds, shown: Obse
 
 
 def _frequent(task: Task, made: Anonymized) -> FrequentLoss | None:
-    """What became of the maximal frequent sequences."""
+    """Measure the loss of maximal frequent sequences."""
     asked = settings(task.job)
     return frequent_loss(made.raw, made.left, least_frequent(asked, made.raw.n_records), asked.max_candidates)
 
 
 def _worth(tracks: Tracks, made: Anonymized, frequent: FrequentLoss | None) -> dict[str, Any]:
-    """What a report says of the raw records, and of the way to what is left of them."""
+    """Return the report's fields of the raw records, and of the way to what is left of them."""
     raw, left = made.raw, made.left
     loss = loss_of(raw, left)
     return {

@@ -1,4 +1,4 @@
-"""What a job of sequences asks: of its file, of the owners' policies, and of a table."""
+"""Requirements of a job of sequences: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def bounds(job: Job) -> dict[str, Fraction]:
 
 
 def requirement(job: Job) -> Ask:
-    """What the records of every sequence must meet."""
+    """Return the requirement on the records of every sequence."""
     asked = settings(job)
     return Ask(asked.L, asked.demands(bounds(job)), None, f"{requirement_words(job)} (model.sequences)")
 
@@ -177,7 +177,7 @@ def requirement_words(job: Job) -> str:
 
 
 def described_column(task: Task, name: str) -> dict[str, Any]:
-    """What is read of a column, and of a sensitive one what is protected."""
+    """Describe a column: what is read of it, and of a sensitive one what is protected."""
     column = task.job.columns[name]
     if column.role in ("location", "items"):
         places = places_of(task)
@@ -218,7 +218,7 @@ def notes(task: Task) -> list[str]:
 
 
 _WORK = ("max_items", "max_candidates")
-"""What bounds the work of a run, in a job and in a policy."""
+"""Keys that bound the work of a run, in a job and in a policy."""
 
 
 def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:

@@ -1,4 +1,4 @@
-"""How the cells of a table of readings, or of sets, become codes."""
+"""Coders of a table of readings, or of sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the items of a job are: its locations and times, or the values of its sets."""
+"""Items of a job: its locations and times, or the values of its sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.task import Task
 
 
 def is_wide(job: Job) -> bool:
-    """Whether a row of the table is a record, with a set of values."""
+    """Return True if a row of the table is a record, with a set of values."""
     return bool(job.names("items"))
 
 

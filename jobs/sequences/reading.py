@@ -34,7 +34,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class ReadingsRead(RowsRead):
-    """What became of the rows of a table of sequences, and of the records that they are.
+    """Fate of the rows of a table of sequences, and of the records that they are.
 
     records:  how many there are. without: how many more have no row left.
     """
@@ -88,7 +88,7 @@ class Tracks:
 
 
 def settings(job: Job) -> SequencesModel:
-    """What the job file says under `model.sequences`."""
+    """Return the settings under `model.sequences` of the job file."""
     assert job.model.sequences is not None
     return job.model.sequences
 
@@ -117,7 +117,9 @@ def load_tracks(source: Source, task: Task) -> Tracks:
 
 
 Place = Callable[[int], str]
-"""Where a row stands in the table, for the owner; rows are numbered from 0, and pass 1 drops none of them."""
+"""Says where a row stands in the table, for the owner; rows are numbered from 0, and pass 1 drops none of
+them.
+"""
 
 
 def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
@@ -154,7 +156,7 @@ def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
 
 
 def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
-    """What became of the rows; of every row that is left its record, numbered from 0, and which row it is."""
+    """Return the fate of the rows; and of every row that is left its record, numbered from 0, and its number."""
     dropped: dict[str, dict[str, int]] = {}
     left = np.ones(len(coded.weights), dtype=bool)
     for name in job.names("location", "time", "items", "sensitive"):
@@ -281,7 +283,7 @@ def _earliest(groups: Ints, ticks: Ints, places: Ints) -> Ints:
 
 
 def _stays(whose: Ints, items: Ints, vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """Which items have the place of one that their record has in the time cell before, of those that it has.
+    """Return the items that have the place of one that their record has in the time cell before.
 
     whose, items:  as :func:`_distinct` gives them.
     """
@@ -315,5 +317,5 @@ def _check_lengths(lengths: Ints, task: Task, person: Ints, lines: Ints, place: 
 
 
 def _first(which: NDArray[np.bool_], lines: Ints, place: Place) -> str:
-    """Where the first of some of the rows that are left stands."""
+    """Say where the first of some of the rows that are left stands."""
     return place(int(lines[np.argmax(which)]))

@@ -25,7 +25,9 @@ from jobs.task import Shown, Task
 def told_by_table(
     task: Task, paths: Paths, n_rows: int, verified: Verified, n_maximal: int | None
 ) -> dict[str, Any]:
-    """What of a report follows from the job and the released table alone, so that every reader can compare it."""
+    """Return the part of a report that follows from the job and the released table alone, so that every
+    reader can compare it.
+    """
     return asked_fields(task) | {
         "requirement": verified_fields(task, verified),
         "sensitive": {name: list(values) for name, values in verified.protected.items()},
@@ -42,14 +44,14 @@ def told_by_table(
 
 
 def n_maximal_frequent(task: Task, paths: Paths) -> int | None:
-    """How many maximal frequent sequences a table has; None where there are too many sequences to be counted."""
+    """Count the maximal frequent sequences of a table; None where there are too many sequences to be counted."""
     asked = settings(task.job)
     found = frequent_or_none(paths, least_frequent(asked, paths.n_records), asked.max_candidates)
     return None if found is None else len(found)
 
 
 def sweeps_fields(sweeps: Sequence[Sweep]) -> dict[str, Any]:
-    """What was asked on the way: by sweep and size how many sequences were tested and kept; public."""
+    """Return the questions of the run: by sweep and size how many sequences were tested and kept; public."""
     return {"sweeps": [{"tested": list(sweep.tested), "kept": list(sweep.kept)} for sweep in sweeps]}
 
 
@@ -59,14 +61,15 @@ def suppressed_fields(suppressed: Suppressed) -> dict[str, Any]:
 
 
 def loss_fields(loss: Loss) -> dict[str, Any]:
-    """What a holder's records lost; for the holder."""
+    """Return the losses of a holder's records; for the holder."""
     return {"instances": loss.lost, "of_instances": loss.instances, "records": loss.touched}
 
 
 def exclusion_fields(
     exclusion: Exclusion | Untested | None, timed: bool, turns: int, emptied: int
 ) -> dict[str, Any]:
-    """What can be found out by exclusion, and what was taken so that it cannot; for the holder of all records.
+    """Return what can be found out by exclusion, and what was taken so that it cannot; for the holder of all
+    records.
 
     Items without times exclude nobody: 0 are exposed. With times None means that it was not tested.
     """
@@ -86,7 +89,9 @@ def exclusion_fields(
 
 
 def shown_fields(report: Mapping[str, Any]) -> Shown:
-    """What the console shows: how much is left, what a single holder's table lost, settings without effect."""
+    """Return the fields for the console: how much is left, what a single holder's table lost, settings
+    without effect.
+    """
     records, instances, items = report["records"], report["instances"], report["items"]
     size = f"{counted(records, 'record', 'records')} with {instances:,} {items}"
     lines = [*_dropped(report.get("data", {})), *_lost(report), *report.get("notes", [])]

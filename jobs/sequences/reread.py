@@ -98,7 +98,7 @@ def _schema(task: Task, domains: Mapping[str, tuple[str, ...]]) -> Schema:
 
 
 def _domain(release: Release, task: Task, name: str) -> tuple[str, ...]:
-    """What the schema has of a sensitive column."""
+    """Return the values that the schema has of a sensitive column."""
     if task.job.columns[name].is_listed:
         return values_of(task, name).published
     return tuple(sorted(release.columns[name].labels))
@@ -164,7 +164,7 @@ def _lines(
 
 
 def _same(one: LabelledColumn, other: LabelledColumn) -> bool:
-    """Whether two columns have the same values, row by row."""
+    """Return True if two columns have the same values, row by row."""
     if len(one.codes) != len(other.codes):
         return False
     place = {label: i for i, label in enumerate(one.labels)}

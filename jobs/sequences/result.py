@@ -40,7 +40,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class OwnRecords:
-    """What one party of a run can say of its own records, for its owner alone.
+    """Figures of one party's own records, for its owner alone.
 
     raw, left:  their paths before, and what is left of each, path by path.
     """
@@ -51,7 +51,7 @@ class OwnRecords:
     bounds: Bounds
 
     def fields(self, table: Paths) -> dict[str, Any]:
-        """What they lost, and what can be found out about them by who has the table."""
+        """Return the losses of the records, and what can be found out about them by who has the table."""
         found = exclusion_or_untested(self.raw, self.left, table, self.coding.vocabulary, self.bounds)
         return {
             "lost": loss_fields(loss_of(self.raw, self.left)),
@@ -62,7 +62,7 @@ class OwnRecords:
 
 @dataclass(frozen=True)
 class SequencesResult(Revealing):
-    """What a joint run comes to.
+    """Result of a joint run.
 
     rows:    the records of all, as the mix has them. table: the same. sweeps: by number what was asked.
     """
@@ -106,7 +106,7 @@ class SequencesResult(Revealing):
 
 
 def coding_of(task: Task) -> RowCoding:
-    """How the records of a joint job are written."""
+    """Return the coding of the records of a joint job."""
     asked, places, times = settings(task.job), places_of(task), times_of(task)
     assert places is not None, "a joint job lists them"
     one_place = asked.places == "first" and time_column(task.job) is not None
@@ -114,12 +114,12 @@ def coding_of(task: Task) -> RowCoding:
 
 
 def bounds_in(task: Task) -> Bounds:
-    """What every sequence of a joint job must meet."""
+    """Return the bounds on every sequence of a joint job."""
     return bounds_of(requirement(task.job), task.schema)
 
 
 def result_of(task: Task, joint: JointSequences, raw: Paths) -> SequencesResult:
-    """What a run comes to at a party. raw: its paths before."""
+    """Return the result of a run at a party. raw: its paths before."""
     coding = coding_of(task)
     own = OwnRecords(raw, joint.own, coding, bounds_in(task))
     return SequencesResult(task, joint.rows, joint.table, joint.sweeps, own, **revealed(joint.ledger))
@@ -153,7 +153,7 @@ def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
 
 
 def reveals_of(task: Task, table: Paths, sweeps: Sequence[Sweep], *, is_later: bool) -> list[dict[str, Any]]:
-    """What a joint run with these sweeps and records reveals, as reports tell it.
+    """Return the reveals of a joint run with these sweeps and records, as reports tell them.
 
     is_later:  whether parties found first that they had run the job before: only charged runs tell it.
     """
@@ -172,7 +172,7 @@ def reveals_of(task: Task, table: Paths, sweeps: Sequence[Sweep], *, is_later: b
 
 
 def sweeps_of(said: Any, longest: int) -> tuple[Sweep, ...]:
-    """What was asked, sweep by sweep. Raises ValueError, TypeError or LookupError."""
+    """Read the questions, sweep by sweep. Raises ValueError, TypeError or LookupError."""
     return tuple(Sweep(_counts(each["tested"], longest), _counts(each["kept"], longest)) for each in said)
 
 

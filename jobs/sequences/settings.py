@@ -1,4 +1,4 @@
-"""What a job file says under `model.sequences`."""
+"""Settings under `model.sequences` of a job file."""
 
 from __future__ import annotations
 
@@ -39,61 +39,66 @@ class SequencesModel(Fields):
     L: Annotated[int, BeforeValidator(_few)] = Field(
         ge=1,
         le=MAX_KNOWN,
-        description="How many items (a place and its time, or a value of a set) of a record an attacker may know. "
-        "Larger costs utility and time.",
+        description="The number of items of a record that an attacker may know: a place and its time, or "
+        "a value of a set. A larger L costs utility and time.",
     )
     K: Least = Field(
-        description="Every sequence of 1 to L items in the release is in so many records at least. 1: no bound on "
-        "identity linkage."
+        description="The fewest records with any sequence of 1 to L items of the release. 1 means no "
+        "bound on linkage."
     )
     C: Bounds = Field(
         default=Fraction(1),
-        description="Largest share of a protected value among the records with a sequence, of all sensitive columns "
-        "or by column; 1 means no bound. Required with a sensitive column that has no C of its own.",
+        description="Largest share of a protected value among the records with a sequence, for all "
+        "sensitive columns or by column; 1 means no bound. Required with a sensitive column "
+        "that has no C of its own.",
     )
     suppress: Literal["local", "global"] = Field(
         default="local",
-        description="`local` (default): a record loses items, others keep theirs; `global`: an item is lost by all, "
-        "so what is left occurs as often as before; single only, and loses far more.",
+        description="The way of suppression. `local` (default): single records lose an item. `global`: "
+        "all records lose the item, so the items that are left occur as often as before; "
+        "single only, and loses far more.",
     )
     cost: Literal["instances", "frequent"] | None = Field(
         default=None,
-        description="suppress global: what a suppressed item costs: `instances` (default), the records that have it; "
-        "`frequent`, the maximal frequent sequences with it.",
+        description="suppress global: the cost of an item. `instances` (default): the records that have "
+        "it. `frequent`: the maximal frequent sequences with it.",
     )
     frequent: Part = Field(
         default=Fraction(1, 100),
-        description="A sequence is frequent if this share of the records has it; for metrics, and `cost: frequent`.",
+        description="The share of records that makes a sequence frequent; for metrics, and `cost: frequent`.",
     )
     places: Literal["several", "first"] = Field(
         default="several",
-        description="Of several locations that a record has in one time cell: `several` (default) keeps all, `first` "
-        "the earliest.",
+        description="The locations that a record keeps in one time cell. `several` (default): all. "
+        "`first`: the earliest.",
     )
     stays: Literal["keep", "arrivals"] = Field(
         default="keep",
-        description="`keep` (default) every reading; `arrivals` drops one whose location the record also has in its "
-        "time cell before, which protects less: what is dropped is not looked at.",
+        description="The readings of a record that stays at a location. `keep` (default): all. "
+        "`arrivals`: a reading is dropped if the record has the same location in its time "
+        "cell before. This protects less: dropped readings are not looked at.",
     )
     exclusion: Literal["refuse", "report", "repair"] | None = Field(
         default=None,
-        description="What happens if a reader who knows up to L readings of a person, and that nobody is at two "
-        "places at once, is left with fewer than K records or a share above C: `refuse` (default; single) ends the "
-        "job, `report` says it, `repair` (single) takes items from further records; both refuse a table with "
-        "a record at two places in one time cell, which cannot be tested. Joint: `report`, in each owner's "
-        "own-account.json.",
+        description="The action where a reader can exclude records: a reader who knows up to L readings "
+        "of a person, and that nobody is at two places at once, is left with fewer than K "
+        "records or a share above C. `refuse` (default; single): the job ends. `report`: the "
+        "report says it. `repair` (single): further records lose items. `report` and `repair`"
+        " refuse a table with a record at two places in one time cell, which cannot be "
+        "tested. Joint: `report`, in each owner's own-account.json.",
     )
     max_items: int = Field(
         default=64,
         ge=1,
         le=MOST_ITEMS,
-        description="Most items of a record; a table with a longer one is refused. Work grows as its subsets of L.",
+        description="The most items of a record; a table with a longer record is refused. Work grows as "
+        "the number of subsets of L items.",
     )
     max_candidates: int = Field(
         default=4_000_000,
         ge=1,
         le=1 << 28,
-        description="Most sequences of one size to be counted; a run that needs more ends before it counts them.",
+        description="The most sequences of one size; a run that needs more ends before it counts them.",
     )
 
     @model_validator(mode="after")
@@ -109,7 +114,7 @@ class SequencesModel(Fields):
         return {name: c or self.C for name, c in own.items()}
 
     def demands(self, bounds: Mapping[str, Fraction]) -> tuple[Demand, ...]:
-        """What the records of every sequence must meet; bounds: C by sensitive column."""
+        """Return the demands on the records of every sequence; bounds: C by sensitive column."""
         most = None if isinstance(self.C, Mapping) else self.C
         return Size(self.K), Confidences(most, tuple(bounds.items()))
 

@@ -148,7 +148,7 @@ def _microsecond(text: pa.Scalar) -> int:
 
 
 def inside(times: Times, ticks: Ints) -> NDArray[np.bool_]:
-    """Which times of the calendar are in the domain; of relative ones all that are times."""
+    """Return the times of the calendar that are in the domain; of relative ones all that are times."""
     there = ticks != NO_TICKS
     found: NDArray[np.bool_] = there
     if not times.relative:

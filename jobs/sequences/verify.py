@@ -22,14 +22,14 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found. protected: by sensitive column the test values whose share is bounded."""
+    """Findings. protected: by sensitive column the test values whose share is bounded."""
 
     examined: Examined
     protected: Mapping[str, tuple[str, ...]] = field(repr=False)
 
 
 def claim_of(task: Task, schema: Schema) -> Claim:
-    """What the job file says of its table, word for word. schema: of the table."""
+    """Return the claim of the job file about its table, word for word. schema: of the table."""
     asked, confidences = settings(task.job), bounds(task.job)
     axes = schema.axes(np.arange(schema.n_cells))[1:]
     found: list[Bound] = []
@@ -51,7 +51,7 @@ def require_verified(task: Task, paths: Paths, schema: Schema) -> Verified:
 
 
 def verified_fields(task: Task, verified: Verified) -> dict[str, Any]:
-    """What a report says of the requirement: what is asked, and what the table has."""
+    """Return the report's fields of the requirement: what is asked, and what the table has."""
     asked, examined = settings(task.job), verified.examined
     bounded = [n for n, bound in bounds(task.job).items() if bound < 1 and verified.protected.get(n)]
     return {

@@ -18,14 +18,14 @@ from jobs.task import Sentences, Task
 
 
 def item_words(job: Job) -> tuple[str, str]:
-    """What an item is, one and many."""
+    """Name an item, one and many."""
     if is_wide(job):
         return "value", "values"
     return ("place", "places") if time_column(job) is None else ("reading", "readings")
 
 
 def verified_words(task: Task) -> str:
-    """What was counted again in the released table."""
+    """Say what was counted again in the released table."""
     asked, (_, many) = settings(task.job), item_words(task.job)
     bounded = any(bound < 1 for bound in bounds(task.job).values())
     no_value = ", none with a share of a protected value above its C" if bounded else ""
@@ -43,7 +43,7 @@ def promises_of(task: Task) -> list[str]:
 
 
 def limits_words(task: Task, table: Paths) -> list[str]:
-    """What whoever uses a released table has to know of it (docs/security.md)."""
+    """Say what a user of a released table has to know of it (docs/security.md)."""
     job = task.job
     asked, (one, many) = settings(job), item_words(job)
     lost = (
@@ -70,7 +70,7 @@ def limits_words(task: Task, table: Paths) -> list[str]:
 
 
 def _exclusion_words(task: Task, table: Paths) -> list[str]:
-    """What is left to who discards records that are elsewhere."""
+    """Say what is left to somebody who discards records that are elsewhere."""
     words = vocabulary_in(task, table)
     if not words.timed:
         return []
@@ -112,5 +112,7 @@ def of_sealed_runs(task: Task, result: Any) -> Sentences:
 
 
 def joint_run_fields(task: Task, result: Any, table: Any) -> dict[str, Any]:
-    """Who computed, what they could learn, and what was protected from whom."""
+    """Return the fields of a joint run: who computed, what they could learn, and what was protected from
+    whom.
+    """
     return {**joint_fields(task), **task.mode.words(task, None)}

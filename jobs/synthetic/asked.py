@@ -1,4 +1,4 @@
-"""What a job with `method: synthetic` asks: of its file, and of domains."""
+"""Requirements of a job with `method: synthetic`: on its file, and on domains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PAIR_CELLS = 1 << 25
 
 
 def settings(job: Job) -> SyntheticModel:
-    """What the job file says under `model.dp`."""
+    """Return the settings under `model.dp` of the job file."""
     assert isinstance(job.model.dp, SyntheticModel)
     return job.model.dp
 
@@ -63,7 +63,7 @@ def requirement(task: Task) -> Synthetic:
 
 
 def request(task: Task) -> SyntheticRequest:
-    """What the parties of a joint job compute."""
+    """Return the request that the parties of a joint job compute."""
     return SyntheticRequest(task.schema, requirement(task), task.digest)
 
 

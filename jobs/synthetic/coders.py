@@ -1,4 +1,4 @@
-"""How a column is read: no value drops a row, and none is an error.
+"""Coders of a column: no value drops a row, and none is an error.
 
 What is missing has a cell of its own. A number outside its domain counts in the nearest cell, another unknown value
 as the job's `other`, else as missing. A missing class is `?` where the domain has it, else `other`, else the first.

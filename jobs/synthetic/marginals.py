@@ -65,7 +65,7 @@ def _lines(schema: Schema, number: int, measured: Measured) -> Iterator[tuple[st
 
 
 def bin_labels(column: QidColumn, axis: Axis) -> list[str]:
-    """How each bin prints: an interval, or its values; what is missing of numbers as an empty text."""
+    """Return the label of each bin: an interval, or its values; what is missing of numbers as an empty text."""
     found: list[list[int]] = [[] for _ in range(axis.n_bins)]
     for leaf, number in enumerate(axis.bins):
         found[number].append(leaf)

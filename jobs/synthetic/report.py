@@ -145,7 +145,7 @@ def fit_fields(outcome: SyntheticOutcome, model: Model) -> list[dict[str, Any]]:
 
 
 def _modelled(outcome: SyntheticOutcome, model: Model) -> Iterator[Floats]:
-    """What the model has for each table."""
+    """Yield the model's counts for each table."""
     for axis, margin, shares in zip(model.axes, model.margins, model.leaves, strict=True):
         yield (added_up(margin, 1)[np.array(axis.bins)] * shares)[:, None]
     for measured, margin in zip(outcome.opened.bins, model.margins, strict=True):
@@ -160,12 +160,12 @@ def _privacy_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
 
 
 def joint_run_fields(task: Task, result: SyntheticResult, _: None) -> dict[str, Any]:
-    """Whether the release was made before, who computed, what was revealed."""
+    """Return the fields of a joint run: repetition, who computed, what was revealed."""
     return {"repeated": result.repeated, **joint_fields(task), "reveals": list(result.reveals)}
 
 
 def shown_fields(report: Mapping[str, Any]) -> Shown:
-    """What the console shows."""
+    """Return the fields for the console."""
     privacy, rows, edges = report["privacy"], report["rows"], len(report["edges"])
     unit = privacy["unit"].removeprefix("one ")
     guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per {unit}"

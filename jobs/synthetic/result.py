@@ -25,7 +25,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class SyntheticResult(Repeatable):
-    """What a run opened, as everybody gets it.
+    """Opened values of a run, as everybody gets them.
 
     encoded:  the canonical bytes; empty for a single holder.
     delta:    δ in words, rounded up; "0" for a pure guarantee.
@@ -41,7 +41,7 @@ class SyntheticResult(Repeatable):
 
 
 def joint_result(joint: JointSyntheticOutcome) -> SyntheticResult:
-    """What a joint run opened: the same bytes at every party."""
+    """Return the opened values of a joint run: the same bytes at every party."""
     outcome, delta, reveals = joint.outcome, delta_text(joint.delta), told_reveals(joint.ledger)
     fields = {"account": account_fields(outcome.accountant), "delta": delta, "reveals": reveals}
     edges = np.array(edges_of(outcome), dtype=np.int64)

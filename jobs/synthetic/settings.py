@@ -1,4 +1,4 @@
-"""What a job file says under `model.dp` with `method: synthetic`."""
+"""Settings under `model.dp` with `method: synthetic` of a job file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
 """The files of a release: the rows, and the noisy counts that they are drawn from."""
 CELL, NEVER = "cell", "never"
-"""What becomes of missing values: they are a value like others; or the column has none, and they count as a value."""
+"""Treatment of missing values: they are a value like others; or the column has none, and they count as a
+value.
+"""
 _OF_DIFFGEN = ("specializations", "utility", "noise", "engine", "max_cells", "max_fanout")
 
 
@@ -47,34 +49,36 @@ class SyntheticModel(Fields):
         WithJsonSchema({"type": ["integer", "string"], "minimum": 0, "pattern": "^(auto|[0-9]{1,4})$"}),
     ] = Field(
         default="auto",
-        description="How many pairs of columns are measured together, at most one less than there are columns "
-        "besides the class. More keep more of what columns tell of each other, in counts with more noise. `auto` "
-        "(default): by epsilon and the noisy number of rows.",
+        description="The number of pairs of columns that are measured together, at most one less than the"
+        " columns besides the class. More pairs keep more relations between columns, in "
+        "counts with more noise. `auto` (default): chosen by epsilon and the noisy number of "
+        "rows.",
     )
     max_rows: int = Field(
         default=1_000_000,
         ge=1,
         lt=1 << 31,
-        description="Public bound on the rows of one holder; in joint jobs at least the bound in each owner's "
-        "policy. Larger: wider circuits.",
+        description="Public bound on the rows of one holder; in joint jobs at least the bound in each "
+        "owner's policy. A larger bound makes circuits wider.",
     )
     max_records_per_person: int | None = Field(
         default=None,
         ge=1,
         le=1000,
-        description="m: each holder keeps at most m records of a person, chosen at random, and all noise is m times "
-        "as large, so that epsilon is per person and holder. Single and horizontal jobs with a column of `role: "
-        "id`, compared without blanks around it; rows without an id are left out. Default: epsilon is per record. "
-        "Vertical jobs have one record of each id.",
+        description="The number m of records of a person that each holder keeps, chosen at random. All "
+        "noise is m times as large, so that epsilon is per person and holder. For single and "
+        "horizontal jobs with a column of `role: id`; ids are compared without blanks around "
+        "them, and rows without an id are left out. Default: epsilon is per record. A "
+        "vertical job has one record of each id.",
     )
     max_outside: OutsideShare | None = Field(
         default=None,
-        description="Single holder: the largest share of a column's cells that may fit nowhere in its domain, from 0 "
-        "to 1; default 1/2. A table with more is refused before anything is charged; missing cells are not in "
-        "it. 1 refuses none.",
+        description="Single holder: the largest share of a column's cells that may be outside its domain,"
+        " from 0 to 1; default 1/2. A table with more is refused before anything is charged. "
+        "Missing cells are not counted. 1 refuses no table.",
     )
     accept_large_epsilon: bool = Field(
-        default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
+        default=False, description="`true` consents to an epsilon above 10, which protects very little."
     )
 
     @model_validator(mode="before")

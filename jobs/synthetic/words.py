@@ -1,4 +1,4 @@
-"""What a job with `method: synthetic` will measure, in sentences, before any data is read."""
+"""Forecast of the measures of a job with `method: synthetic`, in sentences, before any data is read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _without_pairs(task: Task, clear: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the parties of a joint run compute and send at most, and about how long they take as a rule, in seconds.
+    """Work and traffic of a joint run at most, and about how long they take as a rule, in seconds.
 
     here_s, line_s:  on one machine, and over lines of so many Mbit/s and ms a round trip; reading, alignment, drawing
                      and checking are not in it. Within a factor of 2 on the machine of docs/performance.md

@@ -40,19 +40,22 @@ LEDGER = "privacy.sqlite"
 class Tls(Fields):
     """Our own identity."""
 
-    certificate: FilePath = Field(description="PEM; our certificate, made by `init`.")
-    key: FilePath = Field(description="PEM; our private key. Never leaves this machine.", repr=False)
+    certificate: FilePath = Field(description="Path of our certificate (PEM), made by `init`.")
+    key: FilePath = Field(
+        description="Path of our private key (PEM). The key never leaves this machine.", repr=False
+    )
 
 
 class PeerEntry(Fields):
     """A peer: another party, or the coordinator."""
 
     certificate: FilePath = Field(
-        description="PEM; the peer's own certificate. Others behind it, as its authority's, are not trusted."
+        description="Path of the peer's own certificate (PEM). Other certificates in the file, as its "
+        "authority's, are not trusted."
     )
     address: Address | None = Field(
         default=None,
-        description="host:port where we reach it. Without: the job's, if `addresses_from_jobs` says so.",
+        description="host:port of the peer. Unset: the address of the job, if `addresses_from_jobs` says so.",
     )
 
 
@@ -71,7 +74,7 @@ class Timeouts(Fields):
         default=10,
         gt=0,
         le=600,
-        description="Seconds for a connection or a stream to say whose it is. Too short: slow networks fail.",
+        description="Seconds for a connection or a stream to name its party. Too short: slow networks fail.",
     )
     submit_s: float = Field(
         default=60, gt=0, description="Seconds to receive a job's bundle. Too short: large bundles fail."
@@ -79,13 +82,14 @@ class Timeouts(Fields):
     coordinator_s: float = Field(
         default=600,
         gt=0,
-        description="Seconds to wait for the coordinator to start the job, fetch or deliver, and for other parties "
-        "to check what it delivered. Too short: jobs fail where another party, or the coordinator, needs long.",
+        description="Seconds to wait for the coordinator to start the job, fetch or deliver, and for "
+        "other parties to check the delivery. Too short: jobs fail where another party, or "
+        "the coordinator, needs long.",
     )
     job_s: float = Field(
         default=14400,
         gt=0,
-        description="Seconds that a whole job may take. Too long: whoever answers slowly keeps others waiting.",
+        description="Seconds that a whole job may take. Too long: a slow party keeps others waiting.",
     )
     keepalive_s: float = Field(
         default=2,
@@ -102,16 +106,16 @@ class Limits(Fields):
         default=64,
         ge=1,
         le=2047,
-        description="MiB of the largest message of a peer. Too small: jobs with millions of rows fail. Too large: "
-        "every peer can make us hold so much.",
+        description="MiB of the largest message of a peer. Too small: jobs with millions of rows fail. "
+        "Too large: a peer can fill our memory.",
     )
     delivery_mb: int = Field(
         default=64,
         ge=1,
         le=2047,
-        description="MiB of a release that a coordinator delivers, beside a table whose size follows from the "
-        "result; at a coordinator, of what it fetches of one party. Too small: jobs with millions of rows fail when "
-        "all is computed.",
+        description="MiB of a release that a coordinator delivers, besides a table whose size follows "
+        "from the result; at a coordinator, MiB that it fetches of one party. Too small: jobs"
+        " with millions of rows fail at their end.",
     )
 
     @property
@@ -130,11 +134,11 @@ class NodeConfig(Fields):
     """The command line that has such a configuration."""
 
     version: Literal["1"] = Field(description="Version of this format.")
-    name: Name = Field(description="Our name, as in our certificate and in job files.")
+    name: Name = Field(description="Our own name, as in our certificate and in job files.")
     tls: Tls = Field(description="Our identity.")
-    peers: dict[Name, PeerEntry] = Field(default_factory=dict, description="Everybody we know, by name.")
-    timeouts: Timeouts = Field(default_factory=Timeouts, description="How long to wait.")
-    limits: Limits = Field(default_factory=Limits, description="How much to take of others.")
+    peers: dict[Name, PeerEntry] = Field(default_factory=dict, description="The peers by name.")
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="Times to wait.")
+    limits: Limits = Field(default_factory=Limits, description="Limits on what others may send.")
 
     @property
     def dials_what_jobs_say(self) -> bool:
@@ -155,15 +159,15 @@ class PartyConfig(NodeConfig):
 
     listen: Address = Field(default="127.0.0.1:7400", description="host:port to listen on.")
     data: Data = Field(description="Our table.")
-    policy: Policy = Field(default_factory=Policy, description="What we allow; nothing by default.")
+    policy: Policy = Field(default_factory=Policy, description="The jobs that we allow; none by default.")
     state_dir: FilePath = Field(
         default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
     )
 
     addresses_from_jobs: bool = Field(
         default=False,
-        description="Whether a job's address counts for a peer that has none in `peers`: then whoever may start jobs "
-        "chooses where we connect to.",
+        description="`true` calls a peer without an address in `peers` at the address in the job. Whoever"
+        " may start jobs then decides where this daemon connects to.",
     )
 
     @property

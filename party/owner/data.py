@@ -38,8 +38,8 @@ class Data(Fields):
 
     name: Name | None = Field(
         default=None,
-        description="Name of the data set in the privacy ledger; default its path behind all links. Another name is "
-        "another budget.",
+        description="Name of the data set in the privacy ledger; default its path behind all links. "
+        "Another name has another budget.",
     )
     csv: Annotated[TableFile | None, Opened(lambda file: Csv(file.path, file.delimiter))] = Field(
         default=None, description="UTF-8 text with a header line."

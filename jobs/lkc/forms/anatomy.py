@@ -40,7 +40,7 @@ _WHOLE = re.compile("[1-9][0-9]{0,9}")
 
 
 def _described(job: Job) -> tuple[str, ...]:
-    """What stands beside a group's number: quasi-identifiers, class and clusters."""
+    """Return the columns beside a group's number: quasi-identifiers, class and clusters."""
     return (*job.names("qid", "class"), *job.published_clusters)
 
 
@@ -222,7 +222,7 @@ def _distinct(table: Release, names: Sequence[str]) -> Ints:
 
 
 def _number_of_groups(number: Ints) -> int:
-    """How many groups there are. Raises PartyError unless they are numbered from 1 without a gap."""
+    """Return the number of groups. Raises PartyError unless they are numbered from 1 without a gap."""
     present = np.unique(number)
     _require(np.array_equal(present, np.arange(1, len(present) + 1)), "groups.csv lacks a number of a group")
     return len(present)
@@ -275,7 +275,7 @@ class Exact:
     def label_test(
         self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
     ) -> Callable[[str], bool]:
-        """Whether a cell with this text would be kept, and is written as releases write it."""
+        """Return a test of texts: a cell that would be kept, and is written as releases write it."""
         reading = task.model.reading.coder(task, column.name).begin()
         grid = column.values if isinstance(column.values, Grid) else None
 

@@ -31,7 +31,7 @@ Raw: TypeAlias = Mapping[str, LabelledColumn]
 
 
 class Quasi(Protocol):
-    """How quasi-identifiers are written.
+    """The form of quasi-identifiers.
 
     stranger:  what is said of a value that is not written so.
     """
@@ -47,13 +47,17 @@ class Quasi(Protocol):
         ...
 
     def lost(self, loss: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What a report says of the loss by generalizing, which is not measured where nothing is generalized."""
+        """Return the report's fields of the loss by generalizing, which is not measured where nothing is
+        generalized.
+        """
         ...
 
     def label_test(
         self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
     ) -> Callable[[str], bool]:
-        """What tells whether a column may have a value in a release; printed: the same of what a method prints."""
+        """Return a test of the values that a column may have in a release; printed: the same of what a method
+        prints.
+        """
         ...
 
     def known(self, entry: Entry, groups: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
@@ -64,7 +68,7 @@ class Quasi(Protocol):
         ...
 
     def who(self, entry: Entry) -> str:
-        """Which groups a reader counts, of a job's only entry, which is of all quasi-identifiers."""
+        """Name the groups that a reader counts, of a job's only entry, which is of all quasi-identifiers."""
         ...
 
     def promised(self, entry: Entry) -> list[str]:
@@ -72,11 +76,11 @@ class Quasi(Protocol):
         ...
 
     def notes(self, job: Job) -> list[str]:
-        """What to know of a job whose quasi-identifiers are written so."""
+        """Say what to know of a job whose quasi-identifiers are written so."""
         ...
 
     def risk(self, task: Task, risk: Risk) -> str:
-        """What K bounds, and what it does not."""
+        """Say what K bounds, and what it does not."""
         ...
 
 
@@ -134,7 +138,7 @@ class Generalized:
 
 
 def _of_records(task: Task) -> str:
-    """Where K counts people, the figures still count what the table shows."""
+    """Say that figures count what the table shows, where K counts people."""
     if task.job.lkc.unit != PERSON:
         return ""
     return " These figures count records, as the table has no ids; K counts people, who may have several."

@@ -1,4 +1,4 @@
-"""What kd makes of one holder's table."""
+"""A kd table of one holder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job with `method: kd` asks, and what it cannot ask."""
+"""Requirements of a job with `method: kd`, and requests that it refuses."""
 
 from __future__ import annotations
 

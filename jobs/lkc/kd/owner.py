@@ -1,4 +1,4 @@
-"""What kd's public cuts will make of a table, for its owner alone: it is told from raw records."""
+"""Forecast of kd's public cuts on a table, for its owner alone: it is told from raw records."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class KdResult(Made):
-    """What a joint kd run comes to.
+    """Result of a joint kd run.
 
     of:     the schema.
     least:  K.
@@ -100,7 +100,7 @@ class KdResult(Made):
 
 
 def result_of(joint: JointKd, least: int, apart: Blocks = (), links: OwnLinks | None = None) -> KdResult:
-    """What a joint run comes to at a party; least: K. apart: the blocks that are told apart."""
+    """Return the result of a joint run at a party; least: K. apart: the blocks that are told apart."""
     return KdResult(
         joint.schema, joint.table, least, apart, joint.group, links=links, **revealed(joint.ledger)
     )

@@ -1,1 +1,1 @@
-"""What an entry of an LKC requirement may ask for beside L, K and C: one file an option."""
+"""Options of an entry of an LKC requirement beside L, K and C: one file an option."""

@@ -31,7 +31,7 @@ class Colluders(Option):
         return (*asked, Remainders(self.most, asked))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Whose records are whose must be known, and to nobody who must not know it."""
+        """Require that the party of each record is known, and to nobody who must not know it."""
         if job.partition == "vertical":
             raise ValueError(
                 f"{self.where}.colluders is for rows: parties of a vertical job hold columns of the same records, "
@@ -67,7 +67,7 @@ class Colluders(Option):
 
     @property
     def subtracting(self) -> str:
-        """Who takes which rows out, in words."""
+        """Say who takes which rows out."""
         if self.most == 1:
             return "any one party subtracts its own rows"
         return f"any {self.most} parties subtract their own rows"

@@ -53,12 +53,12 @@ class Diversity(Option):
 
     @property
     def together(self) -> int:
-        """How many values are ruled out and inferred together at most."""
+        """Return the most values that are ruled out and inferred together."""
         return max(self.ruled_out + 1 if self.ruled_out else 0, self.diversity - 1)
 
     @property
     def looks_together(self) -> bool:
-        """Whether something is asked of several sensitive columns together."""
+        """Return True if something is asked of several sensitive columns together."""
         return bool(self.ruled_out) or self.diversity > 2
 
     def diversity_of(self, name: str) -> int:
@@ -87,7 +87,9 @@ class Diversity(Option):
             )
 
     def check_values(self, name: str, values: Values) -> None:
-        """Who rules out all values of a column but one knows that one."""
+        """Refuse a column with so few values that ruling out all but one is allowed: the last one is then
+        known.
+        """
         n, limit = len(values.tested), self.at_most.get(name)
         if values.protected and n < self.diversity == 2 and limit != 0:
             raise SchemaError(

@@ -54,7 +54,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Inference:
-    """How sentences speak of a bound on inferences.
+    """A bound on inferences, as sentences speak of it.
 
     name:    of the key. failed: how it is with a group that breaks it. held: with all groups that do not.
     """
@@ -66,7 +66,7 @@ class Inference:
 
 @dataclass(frozen=True)
 class Facts:
-    """What an option is made from, beside what its entry says.
+    """Facts that an option is made from, beside what its entry says.
 
     where:    the key of the entry in the job file.
     job:      the job.
@@ -127,7 +127,7 @@ class Option(ABC):
 
     @property
     def asks_something(self) -> bool:
-        """Whether an entry that has nothing else asks for something."""
+        """Return True if an entry that has nothing else asks for something."""
         return True
 
     def speaks_of(self, name: str) -> bool:
@@ -136,7 +136,9 @@ class Option(ABC):
 
     @property
     def colluders(self) -> int:
-        """How many parties may subtract their records from a group; 0: the option says nothing of parties."""
+        """Return the number of parties that may subtract their records from a group; 0: the option says
+        nothing of parties.
+        """
         return 0
 
     @property
@@ -150,7 +152,7 @@ class Option(ABC):
 
     @property
     def looks_together(self) -> bool:
-        """Whether the option asks something of several sensitive columns together."""
+        """Return True if the option asks something of several sensitive columns together."""
         return False
 
     @abstractmethod
@@ -163,7 +165,7 @@ class Option(ABC):
 
     @property
     def inferences(self) -> tuple[Inference, ...]:
-        """How sentences speak of what bounds inferences."""
+        """Return the bounds on inferences, as sentences speak of them."""
         return ()
 
     @property

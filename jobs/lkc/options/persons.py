@@ -28,7 +28,7 @@ class Persons(Option):
         return tuple(EnoughPersons(self.least) if isinstance(each, Size) else each for each in asked)
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Whose records are whose must be known, and to nobody who must not know it."""
+        """Require that the person of each record is known, and to nobody who must not know it."""
         if job.partition == "vertical":
             raise ValueError(
                 "model.lkc.unit: a vertical job has one record of each id, so records are people already"
