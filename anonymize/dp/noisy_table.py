@@ -16,7 +16,6 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from anonymize.cut import Cut
-from anonymize.dp.sets import SetColumn
 from anonymize.errors import PrivacyError
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import CodedTable, Ints, QidColumn, Schema, pack, tally
@@ -125,7 +124,7 @@ def cut_domain(schema: Schema, cut: Cut) -> CellDomain:
     return CellDomain(schema, tuple(CutValues(column, nodes) for column, nodes in columns))
 
 
-def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, SetColumn]) -> CellDomain:
+def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, Values]) -> CellDomain:
     """The cells of a cut with the values of its set-valued columns."""
     plain = cut_domain(schema, cut).columns
     return CellDomain(schema, tuple(sets.get(i, values) for i, values in enumerate(plain)))

@@ -29,7 +29,8 @@ def replayed_alone(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOu
 
     Raises ValueError if no run of the job can have made them.
     """
-    return _followed(task.schema, requirement(task), steps, _Script(steps, table), bounded=False)
+    asked = requirement(task)
+    return _followed(task.schema, asked, steps, _Script(steps, table, asked.max_cells), bounded=False)
 
 
 def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> JointDpOutcome:
@@ -69,11 +70,12 @@ def _draws(task: Task) -> _Draws:
 
 
 class _Script:
-    """A :class:`anonymize.dp.diffgen.Holder` that answers from a release."""
+    """A :class:`anonymize.dp.diffgen.Holder` that answers from a release. most: the cells that it may list."""
 
-    def __init__(self, steps: Sequence[Step], table: NoisyTable) -> None:
+    def __init__(self, steps: Sequence[Step], table: NoisyTable, most: int) -> None:
         self._left = [step.candidate for step in reversed(steps)]
         self._table = table
+        self._most = most
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
         return at_once(None)
@@ -88,9 +90,15 @@ class _Script:
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
         table = self._table
+        self._require_threshold_beyond_limit()
         if table.threshold is not None and filter_for(rate, table.n_cells).threshold != table.threshold:
             raise ValueError("not the threshold of so many cells")
         return at_once(table)
+
+    def _require_threshold_beyond_limit(self) -> None:
+        """Raise ValueError unless a table has a threshold exactly where its cells are more than may be listed."""
+        if (self._table.threshold is not None) != (self._table.n_cells > self._most):
+            raise ValueError("a threshold is for more cells than a release lists")
 
 
 class _JointScript(_Script):
@@ -104,7 +112,7 @@ class _JointScript(_Script):
         reveals: RevealLedger,
         draws: _Draws,
     ) -> None:
-        super().__init__(steps, table)
+        super().__init__(steps, table, asked.requirement.max_cells)
         self._asked = asked
         self._draws = draws
         self.reveals = reveals
@@ -128,6 +136,7 @@ class _JointScript(_Script):
         return self.reveals.reveal("candidate", candidate, "all")
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
+        self._require_threshold_beyond_limit()
         if self._asked.noise_for(self._table.n_cells) == "joint":
             self.plans.laplace(rate, self._table.n_cells)
         if self._draws.tells_splits:

@@ -376,6 +376,37 @@ MUTANTS = (
         ("tests/jobs/dp/test_verify.py::test_another_threshold_than_so_many_cells_have",),
     ),
     Mutant(
+        "dp-believes-that-cells-are-beyond-the-limit",
+        "_Script._require_threshold_beyond_limit",
+        "if (self._table.threshold is not None) != (self._table.n_cells > self._most):",
+        "if False:",
+        (
+            "tests/jobs/dp/test_verify.py::test_cells_dropped_below_a_threshold_of_the_forger",
+            "tests/jobs/dp/test_verify.py::test_all_cells_of_more_than_the_limit",
+        ),
+    ),
+    Mutant(
+        "dp-believes-a-number-of-cells",
+        "_as_released",
+        "if table.n_cells != domain.size:",
+        "if False:",
+        ("tests/jobs/dp/test_verify.py::test_another_number_of_cells_beyond_the_limit",),
+    ),
+    Mutant(
+        "dp-believes-an-order-of-listed-cells",
+        "_numbers",
+        "next((later for later in map(domain.number, alike) if later > number), -1)",
+        "next(map(domain.number, alike), -1)",
+        ("tests/jobs/dp/test_verify.py::test_counts_above_the_threshold_in_another_order",),
+    ),
+    Mutant(
+        "dp-believes-an-order-of-all-cells",
+        "_result",
+        "if counts_csv(again, task.job.published) != counts_csv(table, task.job.published):",
+        "if False:",
+        ("tests/jobs/dp/test_verify.py::test_counts_in_another_order",),
+    ),
+    Mutant(
         "dp-counts-the-plans-of-splits-for-nothing",
         "_JointScript.enter",
         "self.plans.geometric(rate, points)",

@@ -7,16 +7,18 @@ import json
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from anonymize.dp.sparse import filter_for
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.owner.ledger import PrivacyLedger
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.sums import SUMS, write_sums
+from jobs.release.sums import SUMS, file_fields, write_sums
 from tests.support import jobs
 from tests.support.bytes import OTHER_BYTES
 from tests.support.commands import Ran, invoke, listing
@@ -30,7 +32,11 @@ JOBS: dict[str, dict[str, Any]] = {
     "all cells": dp_single({"specializations": "3"}),
     "sets": dp_single({"specializations": "3"}, columns=columns(codes=CODES)),
     "threshold": dp_single({"specializations": "3", "max_cells": "4"}),
+    "sets beyond the limit": dp_single(
+        {"specializations": "3", "max_cells": "4"}, columns=columns(codes=CODES)
+    ),
 }
+BEYOND = ("threshold", "sets beyond the limit")
 
 
 def write_table(folder: Path, n: int = 60) -> Path:
@@ -85,10 +91,10 @@ def change_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
 @pytest.mark.parametrize("name", list(JOBS))
 def test_what_was_made_is_fine(made: Path, name: str) -> None:
     assert verified(made / name).code == 0
-    assert verified(made / name, f"out/{COUNTS}").code == (Exit.FAILED if name == "threshold" else 0)
+    assert verified(made / name, f"out/{COUNTS}").code == (Exit.FAILED if name in BEYOND else 0)
     report = report_of(made / name / "out")
-    assert (report["threshold"] is None) == (name != "threshold")
-    assert (report["cells"] == report["cells_listed"]) == (name != "threshold")
+    assert (report["threshold"] is None) == (name not in BEYOND)
+    assert (report["cells"] == report["cells_listed"]) == (name not in BEYOND)
 
 
 def set_count(text: str) -> Callable[[list[list[str]]], object]:
@@ -213,6 +219,89 @@ def test_another_threshold_than_so_many_cells_have(site: Path, by: int) -> None:
     change_rows(site / "threshold", lambda rows: [row.__setitem__(-1, "9999") for row in rows[1:]])
     change_report(site / "threshold", lambda report: report.update(threshold=report["threshold"] + by))
     assert "no run of the job makes" in refused(site / "threshold")
+
+
+# ---- counts forged with the report and all digests that speak of them
+
+
+def written_anew(folder: Path, rows: Callable[[list[list[str]]], object], **said: object) -> None:
+    """Change counts and report, and write all digests anew."""
+    change_rows(folder, rows)
+    (folder / "out" / TABLE).unlink(missing_ok=True)
+    content = (folder / "out" / COUNTS).read_bytes()
+    change_report(
+        folder,
+        lambda report: report.update(
+            {"cells_listed": content.count(b"\n") - 1, "files": file_fields({COUNTS: content}), **said}
+        ),
+    )
+
+
+def forge(folder: Path, rows: Callable[[list[list[str]]], object], **said: object) -> str:
+    """Change counts and report, and write all digests anew; return why the folder is refused."""
+    written_anew(folder, rows, **said)
+    return refused(folder)
+
+
+def threshold_of(report: dict[str, Any]) -> int:
+    """The threshold that a release beyond the limit of cells has for this many cells."""
+    return filter_for(Fraction(report["privacy"]["account"][-1]["epsilon"]), report["cells"]).threshold
+
+
+def all_cells(report: dict[str, Any], count: str = "7") -> Callable[[list[list[str]]], object]:
+    """Make a table that lists every cell of its cut, in the order of all cells."""
+    cells = product(*(report["cut"][name] for name in ("job", "age", "surgery")), ("Y", "N"))
+    listed = [[job, age, of_class, surgery, count] for job, age, surgery, of_class in cells]
+    return lambda rows: rows.__setitem__(slice(1, None), listed)
+
+
+@pytest.mark.parametrize("name", ["all cells", "sets"])
+def test_cells_dropped_below_a_threshold_of_the_forger(site: Path, name: str) -> None:
+    """Below the limit all cells are listed: a threshold would hide which counts were taken out."""
+    threshold = threshold_of(report_of(site / name / "out"))
+
+    def drop(rows: list[list[str]]) -> None:
+        rows[1:] = [row for row in rows[1:] if int(row[-1]) >= threshold]
+
+    assert "no run of the job makes" in forge(site / name, drop, threshold=threshold)
+
+
+def test_all_cells_of_more_than_the_limit(site: Path) -> None:
+    folder = site / "threshold"
+    assert "no run of the job makes" in forge(folder, all_cells(report_of(folder / "out")), threshold=None)
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("by", [1, -1, 10**6 + 1])
+def test_another_number_of_cells_beyond_the_limit(site: Path, name: str, by: int) -> None:
+    report = report_of(site / name / "out")
+    report["cells"] += by
+    threshold = threshold_of(report)
+    said = forge(
+        site / name,
+        lambda rows: [row.__setitem__(-1, "9999") for row in rows[1:]],
+        cells=report["cells"],
+        threshold=threshold,
+    )
+    assert "no run of the job makes" in said
+
+
+def swap(rows: list[list[str]]) -> None:
+    rows[1], rows[-1] = rows[-1], rows[1]
+
+
+@pytest.mark.parametrize("name", ["all cells", "sets"])
+def test_counts_in_another_order(site: Path, name: str) -> None:
+    """The order of cells is public: another one would tell something that nobody compares."""
+    assert "no run of the job makes" in forge(site / name, swap)
+
+
+def test_counts_above_the_threshold_in_another_order(site: Path) -> None:
+    folder = site / "threshold"
+    every = all_cells(report_of(folder / "out"), "9999")
+    written_anew(folder, every)
+    assert verified(folder).code == 0
+    assert "no run of the job makes" in forge(folder, swap)
 
 
 @pytest.mark.parametrize("name", ["sets", "threshold"])
