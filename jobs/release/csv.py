@@ -27,7 +27,7 @@ def csv_header(content: bytes) -> list[str]:
         text = io.StringIO(content.decode("utf-8"), newline="")
         return next(csv.reader(text), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(RELEASED, error) from error
+        raise _no_table(RELEASED) from error
 
 
 def write_csv(release: Release, path: Path) -> None:
@@ -105,8 +105,10 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
         table = pa_csv.read_csv(source, parse_options=parse, convert_options=convert)
         found = table.column_names
         release = labelled_release(table) if found == list(names) else None
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
-        raise _unreadable(name, error) from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
+        raise _no_table(name) from error
+    except OSError as error:
+        raise PartyError("data-unreadable", f"{name} cannot be read", private=str(error)) from error
     if release is None:
         raise PartyError(
             "verification-failed",
@@ -127,8 +129,12 @@ def require_canonical(content: bytes, release: Release, error_id: str, what: str
         )
 
 
-def _unreadable(name: str, error: Exception) -> PartyError:
-    return PartyError("data-unreadable", f"{name} cannot be read", private=str(error))
+def _no_table(name: str) -> PartyError:
+    """The error of a content that no release has; what the content is stays out of the error."""
+    return PartyError(
+        "verification-failed",
+        f"{name} cannot be read as a table: a release has CSV in UTF-8, with a header line",
+    )
 
 
 def labelled_release(table: pa.Table) -> Release:

@@ -312,10 +312,14 @@ def test_ids_left_in_the_table_are_noticed(folder: Path) -> None:
     assert f"{TABLE} has columns patient" in refused(folder)["message"]
 
 
-@pytest.mark.parametrize("content", ["", "job,age\n1\n", '"'])
-def test_no_table_at_all(folder: Path, content: str) -> None:
-    (folder / "out" / TABLE).write_text(content)
-    refused(folder, error_id="data-unreadable")
+@pytest.mark.parametrize("content", [b"", b"job,age\n1\n", b'"', b"\x00\xff\xfe secret,1\n"])
+def test_no_table_at_all(folder: Path, content: bytes) -> None:
+    """Nothing of such a file is printed: it may be anybody's."""
+    (folder / "out" / TABLE).write_bytes(content)
+    said = json.dumps(refused(folder))
+    assert f"{TABLE} cannot be read as a table" in said
+    assert "secret" not in said
+    assert "xff" not in said
 
 
 def test_an_empty_table(folder: Path) -> None:

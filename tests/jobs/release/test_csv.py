@@ -96,9 +96,9 @@ def test_a_table_that_cannot_be_read(content: bytes) -> None:
     with pytest.raises(PartyError) as caught:
         read_csv(content, ["a", "b"])
     problem = caught.value.problem
-    assert problem.error_id == "data-unreadable"
-    assert problem.message == "the released table cannot be read"
-    assert problem.private
+    assert problem.error_id == "verification-failed"
+    assert problem.message.startswith("the released table cannot be read as a table")
+    assert not problem.private
     with pytest.raises(PartyError, match=r"counts\.csv cannot be read"):
         read_csv(content, ["a", "b"], "counts.csv")
 
