@@ -11,7 +11,7 @@ from jobs.data.counted import counted
 
 WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
 """Why a cell drops its row: it is empty or `?`; or (DP jobs) it fits nothing in the column's domain."""
-_REASONS: Mapping[str, str] = {
+REASONS: Mapping[str, str] = {
     WITHOUT_VALUE: "no value (an empty cell or `?`)",
     UNUSABLE: "a value that is no number or not in the domain",
 }
@@ -81,7 +81,7 @@ class RowsRead:
         read = counted(self.read, "row", "rows")
         lines = [f"{read} read, {self.n_dropped:,} left out, {self.used:,} used"]
         for name, reasons in self.dropped.items():
-            lines += [f"left out: {_rows_have(n)} {_REASONS[why]} in {name}" for why, n in reasons.items()]
+            lines += [f"left out: {_rows_have(n)} {REASONS[why]} in {name}" for why, n in reasons.items()]
         if self.beyond:
             lines.append(
                 f"left out: {_rows_have(self.beyond)} as many others of the same person as may count"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from anonymize.joint.disclosure import RevealLedger
 from jobs.errors import PartyError, printable
-from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
+from jobs.release.checking import Untold, compare_readings, of_any_report
+from jobs.release.csv import REPORT
 from jobs.release.reveals import repeated_in
 from jobs.task import Task
 
@@ -46,27 +47,23 @@ REPEATED = "repeated"
 
 
 def require_report(
-    task: Task, following: Mapping[str, Any], report: Mapping[str, Any], made: str
-) -> list[str]:
-    """Compare a report with the one that follows from job and release. Raises PartyError.
+    task: Task, readings: Iterable[Mapping[str, Any]], report: Mapping[str, Any], tables: Sequence[str]
+) -> tuple[str, ...]:
+    """Compare a report with those that follow from job and release. Raises PartyError unless it is one of these.
 
-    made:  the public part of the release that the report follows from, in a word.
+    readings:  the reports, one or more. tables: the files of the release; the first is what the reports follow from.
 
     Returns the keys of the report that nothing follows for, and that were not compared.
     """
-    of_joint = {REPEATED, SIGNATURES} if task.job.roster else set()
-    if (added := first_added(report, following.keys() | of_joint)) is not None:
-        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
-    if task.job.roster and not isinstance(report.get(REPEATED), bool):
-        raise _wrong("the report does not say whether the release was given again")
-    following = {name: value for name, value in following.items() if name != REPEATED}
-    if (name := first_other(following, report)) is not None:
-        raise _wrong(f"the report says of {name} what does not follow from job and {made}")
-    return [*of_joint - {SIGNATURES}, *BY_MAKER]
-
-
-def _wrong(what: str) -> PartyError:
-    return PartyError("verification-failed", what)
+    is_again = {REPEATED: Untold(lambda said: isinstance(said, bool))} if task.job.roster else {}
+    others = of_any_report(task, tables)
+    compared = compare_readings(({**following, **is_again, **others} for following in readings), report)
+    if compared.other is not None:
+        raise PartyError(
+            "verification-failed",
+            f"{REPORT}: `{printable(compared.other)}` is not what follows from job and {tables[0]}",
+        )
+    return compared.untold
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:

@@ -11,19 +11,17 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from anonymize.candidates import marked
-from anonymize.cut import Candidate, Cut, top
+from anonymize.cut import Cut, top
 from anonymize.dp.noisy_table import CellDomain, NoisyTable, domain_of
 from anonymize.errors import PrivacyError
 from anonymize.table import Schema
 from anonymize.tds import Step
-from jobs.dp.counts import counts_csv
-from jobs.dp.nodes import nodes_of
+from jobs.dp.counts import COUNTS, counts_csv
 from jobs.dp.replay import replayed_alone, replayed_run
 from jobs.dp.result import DpResult, result_alone, result_of
 from jobs.errors import PartyError
 from jobs.release.encoded import MALFORMED
-from jobs.release.report import as_text, printed_candidate
+from jobs.release.steps import candidates_told
 from jobs.task import Task
 
 _MOST_READINGS = 16
@@ -38,21 +36,28 @@ def reread(task: Task, table: NoisyTable, report: Mapping[str, Any]) -> list[DpR
     """
     try:
         found = readings(task.schema, report["specializations"])
-        return [_result(task, table, steps, cut) for steps, cut in found]
-    except (*MALFORMED, PrivacyError) as error:
+    except MALFORMED:
+        found = []
+    results = [result for steps, cut in found if (result := _result(task, table, steps, cut)) is not None]
+    if not results:
         raise PartyError(
-            "verification-failed", "no run of the job makes such specializations and counts"
-        ) from error
+            "verification-failed",
+            f"no run of the job makes such `specializations`, `cells`, `threshold` and {COUNTS}",
+        )
+    return results
 
 
-def _result(task: Task, table: NoisyTable, steps: Sequence[Step], cut: Cut) -> DpResult:
-    """Return the result of one reading. Raises ValueError where no run of the job comes to it."""
-    again = _as_released(task.schema, cut, table)
-    if counts_csv(again, task.job.published) != counts_csv(table, task.job.published):
-        raise ValueError("not the cells of the cut, in their order")
-    if task.job.roster:
-        return result_of(replayed_run(task, steps, again))
-    return result_alone(replayed_alone(task, steps, again))
+def _result(task: Task, table: NoisyTable, steps: Sequence[Step], cut: Cut) -> DpResult | None:
+    """Return the result of one reading; None where no run of the job comes to it."""
+    try:
+        again = _as_released(task.schema, cut, table)
+        if counts_csv(again, task.job.published) != counts_csv(table, task.job.published):
+            return None
+        if task.job.roster:
+            return result_of(replayed_run(task, steps, again))
+        return result_alone(replayed_alone(task, steps, again))
+    except (*MALFORMED, PrivacyError):
+        return None
 
 
 def _as_released(schema: Schema, cut: Cut, table: NoisyTable) -> NoisyTable:
@@ -132,20 +137,8 @@ def readings(schema: Schema, told: Sequence[Any]) -> list[tuple[tuple[Step, ...]
         found = [
             ((*steps, Step(candidate, applied=True, score=0)), cut.specialized(candidate))
             for steps, cut in found
-            for candidate in _candidates(schema, cut, fields)
+            for candidate in candidates_told(schema, cut, fields)
         ][:_MOST_READINGS]
     if not found:
         raise ValueError("a specialization of a node that is not there")
     return found
-
-
-def _candidates(schema: Schema, cut: Cut, told: Mapping[str, Any]) -> Iterator[Candidate]:
-    """Yield the candidates of a cut that print as a report tells of one."""
-    number = [column.name for column in schema.qid].index(told["attribute"])
-    column, (_, second, *_) = schema.qid[number], told["children"]
-    nodes = [node for node in nodes_of(column, [told["value"]])[told["value"]] if node in cut.nodes[number]]
-    marks = {node.first for node in nodes_of(column, [second])[second]}
-    for node, mark in product(nodes, marks):
-        candidate = marked(number, column, node, mark)
-        if candidate is not None and as_text(printed_candidate(schema, candidate)) == as_text(told):
-            yield candidate

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -92,15 +91,8 @@ def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any
     table = _told_table(task, cells, counts, report)
     _require_cells_of_cut(task, table, report["cut"])
     results = reread(task, table, report)
-    return Verified(table, results, _require_report(task, results, report))
-
-
-def _require_report(task: Task, results: Sequence[DpResult], report: Mapping[str, Any]) -> list[str]:
-    """Compare a report with those of its readings. Raises PartyError unless it is one of them."""
-    for result in results[:-1]:
-        with suppress(PartyError):
-            return require_report(task, report_fields(task, result), report, "counts")
-    return require_report(task, report_fields(task, results[-1]), report, "counts")
+    readings = (report_fields(task, result) for result in results)
+    return Verified(table, results, require_report(task, readings, report, [COUNTS]))
 
 
 def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, Any]) -> NoisyTable:
@@ -110,15 +102,19 @@ def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, A
     """
     cut, n_cells, threshold = (report.get(name) for name in ("cut", "cells", "threshold"))
     if not isinstance(cut, dict) or not all(_is_texts(labels) for labels in cut.values()):
-        raise _wrong("the report has no cut")
-    if type(n_cells) is not int or report.get("cells_listed") != cells.n_rows or "threshold" not in report:
-        raise _wrong("the report speaks of another number of cells")
+        raise _wrong(f"{REPORT}: `cut` does not have the labels of each column")
+    if type(n_cells) is not int:
+        raise _wrong(f"{REPORT}: `cells` is no number of cells")
+    if report.get("cells_listed") != cells.n_rows:
+        raise _wrong(f"{REPORT}: `cells_listed` is not the number of rows of {COUNTS}")
+    if "threshold" not in report:
+        raise _wrong(f"{REPORT}: `threshold` is missing; it is null where all cells are listed")
     if threshold is None:
         return NoisyTable(cells, counts, cells.n_rows)
     if task.job.roster or type(threshold) is not int:
-        raise _wrong("only a single holder's release may have a threshold")
+        raise _wrong(f"{REPORT}: `threshold` is no number, or the release is not a single holder's")
     if (counts < threshold).any():
-        raise _wrong("a count is below the threshold of the report")
+        raise _wrong(f"{COUNTS}: a count is below the threshold of the report")
     return NoisyTable(cells, counts, n_cells, threshold)
 
 

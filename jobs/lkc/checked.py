@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from anonymize.release import Release
 from anonymize.table import MAX_RECORDS
 from anonymize.verification.tables import NOT_IN_A_TABLE
 from jobs import as_it_is
+from jobs.data.rows_read import REASONS
 from jobs.errors import PartyError
 from jobs.file.fields import PERSON
 from jobs.file.schema import qid_of
@@ -21,9 +22,15 @@ from jobs.lkc.options.option import options_of_job
 from jobs.lkc.report import risk_fields, told_by_table
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table
-from jobs.release.checking import met_words, report_beside
+from jobs.release.checking import (
+    Untold,
+    compare_readings,
+    met_words,
+    of_any_report,
+    report_beside,
+    require_same,
+)
 from jobs.release.csv import REPORT, read_csv, require_canonical
-from jobs.release.report import SIGNATURES, first_added, first_other
 from jobs.task import Checked, Task
 
 
@@ -41,9 +48,11 @@ def verify_table(task: Task, out: Path) -> Checked:
     told = as_it_is.measure(task.job.columns, release)
     lines += [f"  {told['meaning']}"] if told.get("meaning") else []
     lines += [f"  {words}" for words in as_it_is.about_formulas(release)]
-    report = report_beside(task, out, partial(_contradicted, task, release, verified))
-    untold = [] if report is None else _uncompared(task, release, verified, report)
+    report = report_beside(task, out)
+    untold: tuple[str, ...] = ()
     if report is not None:
+        readings = _readings(task, release, verified, report, out / REPORT)
+        untold = require_same(compare_readings(readings, report), out / REPORT)
         for file, table in tables.items():
             require_canonical(file.read_bytes(), table, "verification-failed", str(file))
         lines.append(
@@ -112,66 +121,81 @@ def _unknown(name: str, what: str, label: str) -> PartyError:
     return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
 
 
-def _contradicted(
-    task: Task, release: Release, verified: Sequence[Verified], report: dict[str, Any], path: Path
-) -> str | None:
-    """Compare all of a report that follows from the job and the table."""
+def _readings(
+    task: Task, release: Release, verified: Sequence[Verified], report: Mapping[str, Any], path: Path
+) -> Iterator[dict[str, Any]]:
+    """Yield what a report must say by each reading of what it says was done. Raises PartyError."""
     if report.get("rows") != release.n_records:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
-    told, method = (
-        _told(task, release, verified) | _left_out(task, release, report, path),
-        method_of(task.job),
+    left_out = _left_out(task, release, report, path)
+    risk = {} if "risk" in left_out else risk_fields(task, release)
+    told = {
+        **told_by_table(task, release, verified),
+        "rows": release.n_records,
+        **risk,
+        **task.mode.fields(task, None, release),
+        "reveals": Untold(partial(_are_reveals, task)) if task.job.roster else [],
+        **left_out,
+        **of_any_report(task, form_of(task.job).columns(task.job)),
+    }
+    for done in method_of(task.job).readings(task, release, report, path):
+        yield told | done
+
+
+def _are_reveals(task: Task, said: Any) -> bool:
+    """Whether a report tells reveals as reports do, each of them one that the mode has."""
+    listed = {(each.name, each.to) for each in task.reveals}
+    return isinstance(said, list) and all(
+        isinstance(each, dict)
+        and each.keys() == {"name", "shape", "to", "iteration"}
+        and (each["name"], each["to"]) in listed
+        and isinstance(each["shape"], list)
+        and all(type(n) is int for n in (*each["shape"], each["iteration"]))
+        for each in said
     )
-    beside = ("rows", "metrics", "reveals", SIGNATURES if task.job.roster else "data", *method.decided(task))
-    key = first_other(told, report) or first_added(report, {*told, *beside})
-    if key is None:
-        method.check_told(task, release, report, path)
-    return key
-
-
-def _told(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
-    """What follows from the job and the table, whatever the method, of a table from which nothing was withheld."""
-    told = told_by_table(task, release, verified) | risk_fields(task, release)
-    return {**told, **task.mode.fields(task, None, release)}
-
-
-def _uncompared(
-    task: Task, release: Release, verified: Sequence[Verified], report: Mapping[str, Any]
-) -> list[str]:
-    """What of a report is not compared with job and table; digests and signatures are looked at by themselves."""
-    method = method_of(task.job)
-    known = {"rows", "withheld", "files", SIGNATURES, *_told(task, release, verified), *method.compared(task)}
-    within = [name for name in method.not_compared if name.partition(".")[0] in known & set(report)]
-    return [*within, *(name for name in report if name not in known)]
 
 
 def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """What follows of rows that were left out, and the risk beside them, from how many rows were used.
+    """Return what follows of rows that were read and left out, and the risk beside them, from how many were used.
 
     Raises PartyError where that is no number of rows of which so many could be left out.
     """
     if task.job.roster:
         return {}
     data, options = report.get("data"), options_of_job(task.job)
-    used = data.get("used") if isinstance(data, Mapping) else None
-    n_left_out = used - release.n_records if isinstance(used, int) else -1
+    data = data if isinstance(data, Mapping) else {}
+    used = data.get("used")
+    n_left_out = used - release.n_records if type(used) is int else -1
     if not 0 <= n_left_out <= sum(option.most_left_out(used or 0) for option in options):
         raise PartyError(
             "verification-failed",
             f"{path}: `data.used` is not what the rows of the table, and what the job may "
             "leave out of those that were read, add up to",
         )
-    if not _adds_up(data):
+    if not _adds_up(task, data):
         raise PartyError(
             "verification-failed", f"{path}: `data.read` is not what was used and what was dropped"
         )
-    return {key: told for option in options for key, told in option.fields(task, n_left_out, release).items()}
+    told = {"data": {"read": Untold(), "dropped": Untold(), "used": used}}
+    for option in options:
+        told |= option.fields(task, n_left_out, release)
+    return told
 
 
-def _adds_up(data: Any) -> bool:
-    """Whether so many rows are missing as columns dropped; a row may be dropped by several."""
-    try:
-        dropped = [n for reasons in data["dropped"].values() for n in reasons.values()]
-        return bool(max(dropped, default=0) <= data["read"] - data["used"] <= sum(dropped))
-    except (LookupError, TypeError, AttributeError):
+def _adds_up(task: Task, data: Mapping[str, Any]) -> bool:
+    """Return whether so many rows are missing as columns dropped; a row may be dropped by several columns."""
+    read, dropped = data.get("read"), data.get("dropped")
+    if (
+        type(read) is not int
+        or not isinstance(dropped, dict)
+        or not dropped.keys() <= task.job.columns.keys()
+    ):
         return False
+    times: list[Any] = []
+    for reasons in dropped.values():
+        if not isinstance(reasons, dict) or not reasons.keys() <= REASONS.keys():
+            return False
+        times += reasons.values()
+    if not all(type(n) is int and n > 0 for n in times):
+        return False
+    return bool(max(times, default=0) <= read - data["used"] <= sum(times))

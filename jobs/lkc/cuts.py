@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anonymize.lkc.metrics import measure_partitions
-from anonymize.release import Release
-from anonymize.table import QidColumn
+from anonymize.cut import Cut, top
+from anonymize.lkc.metrics import measure_loss, measure_partitions
+from anonymize.release import Release, cut_labels
+from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Taxonomy
-from anonymize.verification.loss import are_told_apart, left_by, loss_of, widths_of
 from jobs.errors import PartyError
 from jobs.file.schema import qid_of
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.report import require_metrics
+from jobs.lkc.report import tells_discarded
+from jobs.release.checking import Untold, compare
+from jobs.release.encoded import MALFORMED
+from jobs.release.steps import candidates_told
 from jobs.task import Task
+
+_MOST_READINGS = 16
+"""Of one report. Only a taxonomy with nodes that print alike allows more than one reading."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z_ ]{0,31}")
+"""Of a threshold, or of another reason why values were not specialized."""
 
 
 def known_labels(column: QidColumn) -> Callable[[str], bool]:
@@ -26,87 +37,133 @@ def known_labels(column: QidColumn) -> Callable[[str], bool]:
     return lambda label: values.interval(label) is not None
 
 
-def check_groups(task: Task, release: Release) -> dict[str, str]:
-    """What of a report cannot be checked, since values of the columns print alike."""
-    alike = [column.name for column in _generalized(task) if not are_told_apart(column)]
-    if not alike:
-        return {}
-    names = ", ".join(alike)
-    return {
-        "loss": f"what generalizing {names} takes (loss), and `specializations` of it: different values print alike"
-    }
+def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a report must say by each cut that its specializations lead to and that has the table's values.
 
-
-def compared(task: Task) -> tuple[str, ...]:
-    """What of a report :func:`check_told` compares."""
-    if not form_of(task.job).quasi.generalized(task.job):
-        return ("metrics",)
-    return "metrics", "cut", "specializations"
-
-
-def _generalized(task: Task) -> list[QidColumn]:
-    names = form_of(task.job).quasi.generalized(task.job)
-    return [column for column in qid_of(task.job, task.taxonomies) if column.name in names]
-
-
-def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-    """Every published value must be one that the report says its column has, and what it measures in groups what is
-    there, and in generalization loss what the cut makes of it; and specializations must lead to this cut. Raises
-    PartyError.
+    Where quasi-identifiers are published as they are, no table tells specializations and cut. Raises PartyError.
     """
-    form = form_of(task.job)
-    require_metrics(measure_partitions(release, form.groups(task.job)), report, path)
-    cut = report.get("cut")
-    values = cut if isinstance(cut, Mapping) else {}
-    by_name = {column.name: column for column in qid_of(task.job, task.taxonomies)}
-    for name in form.quasi.generalized(task.job):
-        known = values.get(name)
-        if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
-            raise PartyError(
-                "verification-failed", f"{path}: `cut` lacks values of column {name} in the table"
-            )
-        if not all(map(known_labels(by_name[name]), map(str, known))):
+    form, columns = form_of(task.job), qid_of(task.job, task.taxonomies)
+    metrics = measure_partitions(release, form.groups(task.job))
+    labels: Mapping[str, Any]
+    if not form.quasi.generalized(task.job):
+        steps = _Steps({column.name: _is_text for column in columns})
+        labels = {column.name: Untold(_are_texts) for column in columns}
+        yield {"specializations": Untold(steps.are_steps), "cut": labels, "metrics": metrics} | steps.beside(
+            task
+        )
+        return
+    steps, schema = _Steps({c.name: known_labels(c) for c in columns}), Schema(columns, None, ("",))
+    for cut in _cuts(schema, report.get("specializations"), release, path):
+        labels = {c.name: cut_labels(c, cut, number) for number, c in enumerate(columns)}
+        yield {
+            "specializations": [_of_step(step) for step in report["specializations"]],
+            "cut": labels,
+            "metrics": metrics | {"generalization_loss": measure_loss(release, schema, cut)},
+        } | steps.beside(task, labels)
+
+
+def _cuts(schema: Schema, told: Any, release: Release, path: Path) -> list[Cut]:
+    """Return the cuts that specializations lead to and that have the values of a table: one, or several.
+
+    Raises PartyError where there is none.
+    """
+    found = [top(schema)]
+    try:
+        for step in told:
+            refined = (cut.specialized(way) for cut in found for way in candidates_told(schema, cut, step))
+            found = list(dict.fromkeys(refined))[:_MOST_READINGS]
+    except MALFORMED:
+        found = []
+    if not found:
+        raise PartyError(
+            "verification-failed",
+            f"{path}: `specializations` do not lead from the most general values to finer ones, step by step",
+        )
+    for number, column in enumerate(schema.qid):
+        values = set(release.columns[column.name].labels)
+        found = [cut for cut in found if values <= set(cut_labels(column, cut, number))]
+        if not found:
             raise PartyError(
                 "verification-failed",
-                f"{path}: `cut` has values of column {name} that are no nodes of its taxonomy",
+                f"{path}: `specializations` do not lead to the values of column {column.name} in the table",
             )
-    labels = {name: list(map(str, values[name])) for name in by_name if name in values}
-    _check_loss(task, release, labels, report, path)
-    _check_steps(task, labels, report, path)
+    return found
 
 
-def _check_steps(task: Task, cut: Mapping[str, list[str]], report: Mapping[str, Any], path: Path) -> None:
-    """Specializations must lead to the cut, in columns whose values are told apart. Raises PartyError."""
-    columns = _generalized(task)
-    steps: dict[str, list[tuple[str, list[str]]]] = {column.name: [] for column in columns}
-    try:
-        for step in report["specializations"] if columns else ():
-            steps[step["attribute"]].append((step["value"], list(step["children"])))
-        for column in columns:
-            own, labels = steps[column.name], frozenset(cut[column.name])
-            if are_told_apart(column) and (left_by(column, own) != labels if own else len(labels) != 1):
-                raise ValueError("another cut")
-    except (LookupError, TypeError, ValueError) as error:
-        raise PartyError(
-            "verification-failed", f"{path}: `specializations` do not lead to the values of `cut`"
-        ) from error
+def _of_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a specialization as a report tells of it, with what no table tells."""
+    return {key: step[key] for key in ("attribute", "value", "children")} | _SCORED
 
 
-def _check_loss(
-    task: Task, release: Release, cut: Mapping[str, list[str]], report: Mapping[str, Any], path: Path
-) -> None:
-    """Compare the loss of columns whose values are told apart. Raises PartyError."""
-    metrics = report.get("metrics")
-    told = metrics.get("generalization_loss") if isinstance(metrics, Mapping) else None
-    lost = dict(told) if isinstance(told, Mapping) else {}
-    columns = _generalized(task)
-    for column in (column for column in columns if are_told_apart(column)):
-        try:
-            widths = widths_of(column, cut[column.name])
-        except ValueError as error:
-            raise PartyError(
-                "verification-failed", f"{path}: `cut` of column {column.name} does not have each value once"
-            ) from error
-        lost[column.name] = loss_of(column, widths, release)
-    if columns:
-        require_metrics({"generalization_loss": lost}, report, path)
+_SCORED = {
+    "naming": Untold(lambda said: said is True, is_optional=True),
+    "score": Untold(lambda said: type(said) in (int, float), is_optional=True),
+    "gain": Untold(lambda said: type(said) is int, is_optional=True),
+}
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The form of what reports tell of specializations. known: by column the test of its labels."""
+
+    known: Mapping[str, Callable[[str], bool]]
+
+    def beside(self, task: Task, cut: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+        """Return what a report tells of candidates that were not taken, for which nothing follows.
+
+        cut:  the labels of every column, which a single holder tells by the reason why they are left.
+        """
+        discarded: Untold | list[Any] = Untold(self.are_steps) if tells_discarded(task) else []
+        stopped = {} if task.job.roster else {"stopped": Untold(partial(self._are_stopped, cut))}
+        return {"discarded": discarded, **stopped}
+
+    def are_steps(self, said: Any) -> bool:
+        return isinstance(said, list) and all(map(self._is_step, said))
+
+    def _is_step(self, said: Any) -> bool:
+        broken = {
+            "violates": Untold(_is_name, is_optional=True),
+            "columns": Untold(lambda n: type(n) is int, is_optional=True),
+            "sensitive": Untold(_is_text, is_optional=True),
+        }
+        form = {
+            "attribute": Untold(lambda name: _is_text(name) and name in self.known),
+            "value": Untold(_is_text),
+            "children": Untold(_are_texts),
+            **_SCORED,
+            **broken,
+        }
+        if compare(form, said).other is not None:
+            return False
+        return all(map(self.known[said["attribute"]], (said["value"], *said["children"])))
+
+    def _are_stopped(self, cut: Mapping[str, Sequence[str]] | None, said: Any) -> bool:
+        """Return whether every label of a cut has one reason."""
+        form = {
+            "reason": Untold(_is_name),
+            "columns": Untold(lambda n: type(n) is int, is_optional=True),
+            "sensitive": Untold(_is_text, is_optional=True),
+            "values": Untold(_are_texts),
+        }
+        if not isinstance(said, dict) or said.keys() != self.known.keys():
+            return False
+        for name, reasons in said.items():
+            if not isinstance(reasons, list) or any(
+                compare(form, each).other is not None for each in reasons
+            ):
+                return False
+            if cut is not None and sorted(v for each in reasons for v in each["values"]) != sorted(cut[name]):
+                return False
+        return True
+
+
+def _is_text(said: Any) -> bool:
+    return isinstance(said, str)
+
+
+def _are_texts(said: Any) -> bool:
+    return isinstance(said, list) and all(map(_is_text, said))
+
+
+def _is_name(said: Any) -> bool:
+    return _is_text(said) and _NAME.fullmatch(said) is not None

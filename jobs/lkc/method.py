@@ -51,12 +51,7 @@ class MadeAlone(Protocol):
 
 
 class Method(ABC):
-    """A way to anonymize a table.
-
-    not_compared:  what of the keys that :meth:`check_told` compares it does not.
-    """
-
-    not_compared: tuple[str, ...] = ()
+    """A way to anonymize a table."""
 
     def check_goal(self, job: Job) -> None:
         """Refuse goals that the method does not take, before what these need is looked for. Raises ValueError."""
@@ -102,16 +97,14 @@ class Method(ABC):
         return {}
 
     @abstractmethod
-    def check_told(self, task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-        """Compare what a report says of the method's own with the table. Raises PartyError."""
+    def readings(
+        self, task: Task, release: Release, report: Mapping[str, Any], path: Path
+    ) -> Iterator[dict[str, Any]]:
+        """Yield what a report must say of what was done and of what the table is worth, one or several times.
 
-    @abstractmethod
-    def decided(self, task: Task) -> tuple[str, ...]:
-        """Return the keys of a report that say what was done."""
-
-    @abstractmethod
-    def compared(self, task: Task) -> tuple[str, ...]:
-        """Return the keys of a report that :meth:`check_told` compares."""
+        Several times where a report names a node that prints as another node. :class:`jobs.release.checking.Untold`
+        stands for what the table does not tell. path: of the report. Raises PartyError.
+        """
 
     @abstractmethod
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +20,6 @@ from anonymize.tds import Outcome, Step
 from jobs import as_it_is
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
-from jobs.errors import PartyError
 from jobs.file.columns import Column
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
@@ -29,11 +27,7 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.requirement import job_score
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, verified_words
-from jobs.release.report import (
-    asked_fields,
-    first_other,
-    printed_step,
-)
+from jobs.release.report import asked_fields, printed_step
 from jobs.task import Shown, Task
 
 _DIGITS = 6
@@ -158,14 +152,6 @@ def _tested_fields(column: Column) -> dict[str, Any]:
     return of_level if column.distance is None else {**of_level, "distance": column.distance}
 
 
-def require_metrics(measured: Mapping[str, Any], report: Mapping[str, Any], path: Path) -> None:
-    """Raise PartyError unless a report's `metrics` has what was measured in the table; path: of the report."""
-    told = report.get("metrics")
-    key = first_other(measured, told if isinstance(told, Mapping) else {})
-    if key is not None:
-        raise PartyError("verification-failed", f"{path}: `metrics.{key}` is not what the table says")
-
-
 def risk_fields(task: Task, release: Release) -> dict[str, Any]:
     """How many records are in small groups on all quasi-identifiers."""
     return {"risk": risk_of(task, release)}
@@ -198,9 +184,10 @@ def _linked(task: Task, release: Release) -> int | None:
     return count_linked(release, groups_of(release, shuffled_among), parts)
 
 
-def decided_keys(task: Task) -> tuple[str, ...]:
-    """What top-down reports say was done; why it ended only one holder tells."""
-    return ("specializations", "discarded", "cut", *(() if task.job.roster else ("stopped",)))
+def tells_discarded(task: Task) -> bool:
+    """Return whether a report has the candidates that were discarded: not where a joint mode tells no validity."""
+    told = [(each.name, each.to) for each in task.reveals]
+    return not told or ("valid", "all") in told
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
@@ -208,9 +195,7 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
 
     Where a joint mode does not tell all whether a candidate is valid, reports know of none that was discarded.
     """
-    told = [(each.name, each.to) for each in task.reveals]
-    hidden = bool(told) and ("valid", "all") not in told
-    discarded = "" if hidden else f", {len(report['discarded'])} discarded"
+    discarded = f", {len(report['discarded'])} discarded" if tells_discarded(task) else ""
     rows, made = report["rows"], len(report["specializations"])
     size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"
     risk = report.get("risk", {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 class TopDown(Method):
     """One cut of every column, specialized step by step."""
-
-    not_compared = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
 
     def check(self, job: Job) -> None:
         if job.lkc.split is not None:
@@ -59,25 +57,12 @@ class TopDown(Method):
 
         return known_labels(column)
 
-    def check_groups(self, task: Task, release: Release) -> Mapping[str, str]:
-        from jobs.lkc.cuts import check_groups
+    def readings(
+        self, task: Task, release: Release, report: Mapping[str, Any], path: Path
+    ) -> Iterator[dict[str, Any]]:
+        from jobs.lkc.cuts import readings
 
-        return check_groups(task, release)
-
-    def check_told(self, task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-        from jobs.lkc.cuts import check_told
-
-        check_told(task, release, report, path)
-
-    def decided(self, task: Task) -> tuple[str, ...]:
-        from jobs.lkc.report import decided_keys
-
-        return decided_keys(task)
-
-    def compared(self, task: Task) -> tuple[str, ...]:
-        from jobs.lkc.cuts import compared
-
-        return compared(task)
+        return readings(task, release, report, path)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.report import shown_fields

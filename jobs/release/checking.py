@@ -2,17 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jobs.data.counted import counted
 from jobs.errors import PartyError, json_object, printable
 from jobs.release.csv import REPORT
+from jobs.release.report import BY_MAKER, SIGNATURES, as_text
 from jobs.task import Task
 
-Contradicted = Callable[[dict[str, Any], Path], str | None]
-"""The first key of a report that job and table contradict, None if there is none; the path is for errors."""
+_PLACES = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True)
+class Untold:
+    """A value of a report that does not follow from what the readers of the report have.
+
+    has_form:      tells whether a value has the form that reports give it.
+    is_optional:   whether a report may lack the value.
+    is_elsewhere:  whether another check compares the value, so that it is not named as not compared.
+    """
+
+    has_form: Callable[[Any], bool] = lambda _: True
+    is_optional: bool = False
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Compared report.
+
+    other:   the path of the first value that is another than follows, or missing, or added; None: there is none.
+    untold:  the paths of the values that nothing follows for, without places in lists.
+    """
+
+    other: str | None
+    untold: tuple[str, ...]
+
+
+def compare(following: Any, said: Any) -> Compared:
+    """Compare a report, or a part of one, with what follows: the same keys and JSON types at every depth.
+
+    following:  a value as JSON, in which :class:`Untold` stands for each value that nothing follows for.
+    """
+    untold: list[str] = []
+    other = next(_differing(following, said, "", untold), None)
+    return Compared(other, tuple(dict.fromkeys(_PLACES.sub("", path) for path in untold)))
+
+
+def compare_readings(readings: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> Compared:
+    """Compare a report with each of its readings, one or more; return the first that fits, else the last."""
+    for following in readings:
+        found = compare(following, report)
+        if found.other is None:
+            break
+    return found
+
+
+def _differing(following: Any, said: Any, path: str, untold: list[str]) -> Iterator[str]:
+    """Yield the paths at which a report differs; add the paths of what nothing follows for."""
+    if isinstance(following, Untold):
+        if not following.is_elsewhere:
+            untold.append(path)
+        if not following.has_form(said):
+            yield path
+    elif isinstance(following, Mapping) and isinstance(said, dict):
+        for key, value in following.items():
+            below = f"{path}.{key}" if path else key
+            if key in said:
+                yield from _differing(value, said[key], below, untold)
+            elif not (isinstance(value, Untold) and value.is_optional):
+                yield below
+        yield from (f"{path}.{key}" if path else key for key in said if key not in following)
+    elif isinstance(following, list | tuple) and isinstance(said, list) and len(following) == len(said):
+        for place, (value, own) in enumerate(zip(following, said, strict=True)):
+            yield from _differing(value, own, f"{path}[{place}]", untold)
+    elif isinstance(following, Mapping | list | tuple) or as_text(following) != as_text(said):
+        yield path
+
+
+def of_any_report(task: Task, files: Iterable[str]) -> dict[str, Any]:
+    """Return what every report of a job has for which nothing follows; files: the names of the tables.
+
+    Digests, signatures and the form of what the maker says are compared for all models alike
+    (:mod:`coordinator.verify`).
+    """
+    names = set(files)
+    of_joint = {SIGNATURES: Untold(is_optional=True, is_elsewhere=True)} if task.job.roster else {}
+    return {
+        "files": Untold(
+            lambda said: isinstance(said, dict) and said.keys() == names, is_optional=True, is_elsewhere=True
+        ),
+        **of_joint,
+        **dict.fromkeys(BY_MAKER, Untold(is_optional=True)),
+    }
 
 
 def read_report(content: bytes) -> dict[str, Any]:
@@ -39,8 +125,8 @@ def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
     return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
 
 
-def report_beside(task: Task, out: Path, contradicted: Contradicted) -> dict[str, Any] | None:
-    """The report beside a table, compared; None where there is none. Raises PartyError."""
+def report_beside(task: Task, out: Path) -> dict[str, Any] | None:
+    """Return the report beside a table; None where there is no report. Raises PartyError for another job's."""
     path = out / REPORT
     if not out.is_dir() or not path.is_file():
         return None
@@ -53,7 +139,13 @@ def report_beside(task: Task, out: Path, contradicted: Contradicted) -> dict[str
             f"{path} is about another job (or another version of this one)",
             remedy="verify against the job file that made the table",
         )
-    key = contradicted(report, path)
-    if key is not None:
-        raise PartyError("verification-failed", f"{path}: `{printable(key)}` is not what job and table say")
     return report
+
+
+def require_same(compared: Compared, path: Path) -> tuple[str, ...]:
+    """Raise PartyError unless a report says what job and table say; return what was not compared."""
+    if compared.other is not None:
+        raise PartyError(
+            "verification-failed", f"{path}: `{printable(compared.other)}` is not what job and table say"
+        )
+    return compared.untold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -133,11 +133,6 @@ def require_report(ours: Mapping[str, Any], report: Mapping[str, Any]) -> None:
 def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
     """The first field of ours that a report says otherwise, or not at all; None: it says them all."""
     return next((n for n, value in ours.items() if n not in told or as_text(told[n]) != as_text(value)), None)
-
-
-def first_added(report: Mapping[str, Any], known: Collection[str]) -> str | None:
-    """The first key of a report that none of its job has; known: those that it may have beside the maker's."""
-    return next((key for key in report if key not in known and key not in (*BY_MAKER, "files")), None)
 
 
 def as_text(value: Any) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anonymize.candidates import marked
-from anonymize.cut import Cut, top
-from anonymize.table import Schema
+from anonymize.candidates import marked, prospects
+from anonymize.cut import Candidate, Cut, top
+from anonymize.grid import Grid
+from anonymize.table import QidColumn, Schema
+from anonymize.taxonomy import Node
 from anonymize.tds import Step
+from jobs.release.report import printed_candidate
 
 
 def step_fields(step: Step) -> list[Any]:
@@ -31,3 +34,35 @@ def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Ste
         steps.append(Step(candidate, bool(applied), 0 if score is None else int(score), naming=score is None))
         cut = cut.specialized(candidate) if applied else cut
     return tuple(steps), cut
+
+
+def candidates_told(schema: Schema, cut: Cut, told: Mapping[str, Any]) -> Iterator[Candidate]:
+    """Yield the candidates of a cut that print as a report tells of one.
+
+    Several candidates print alike only if the taxonomy has nodes that do. Raises ValueError, TypeError or LookupError
+    for what is no specialization of a report.
+    """
+    printed = {key: told[key] for key in ("attribute", "value", "children")}
+    if not (isinstance(printed["children"], list) and _are_texts([printed["value"], *printed["children"]])):
+        raise TypeError("a specialization whose value or children are no texts")
+    number = [column.name for column in schema.qid].index(printed["attribute"])
+    column = schema.qid[number]
+    for node in cut.nodes[number]:
+        if column.label(node) == printed["value"]:
+            for candidate in _candidates(number, column, node, printed["children"]):
+                if printed_candidate(schema, candidate) == printed:
+                    yield candidate
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _candidates(number: int, column: QidColumn, node: Node, children: Sequence[str]) -> Iterator[Candidate]:
+    """Yield the candidates of a node; of an interval the one with the second of these children."""
+    if isinstance(column.values, Grid):
+        second = column.values.interval(children[1])
+        candidate = None if second is None else marked(number, column, node, second.first)
+        yield from () if candidate is None else (candidate,)
+    else:
+        yield from (way.specialized(0) for way in prospects(number, column, node, each_child=True))

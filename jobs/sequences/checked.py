@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from crypto.errors import LocalProtocolError
 from jobs.data.counted import counted
 from jobs.errors import PartyError
 from jobs.file.values import require_one_spelling
-from jobs.release.checking import met_words, report_beside
+from jobs.release.checking import Untold, compare, met_words, of_any_report, report_beside, require_same
 from jobs.release.csv import REPORT, TABLE, read_csv, require_canonical
 from jobs.release.encoded import MALFORMED
-from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
+from jobs.release.report import BY_MAKER
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import place_column, time_column
 from jobs.sequences.reading import settings
@@ -48,10 +47,12 @@ def verify_table(task: Task, out: Path) -> Checked:
         f"  {requirement_words(task.job)}: {sum(found['sequences']):,} sets of {many}; {fewest}"
         + (f"; the greatest share is {shares}" if shares else ""),
     ]
-    report = report_beside(task, out, partial(_contradicted, task, seen.paths, release.n_rows, verified))
+    report = report_beside(task, out)
     left = ["exclusion"] if settings(task.job).exclusion != SAID and time_column(task.job) is not None else []
     lines += [_EXCLUSION] if left else []
     if report is not None:
+        following = _following(task, seen.paths, release.n_rows, verified, report)
+        require_same(compare(following, report), out / REPORT)
         require_canonical(path.read_bytes(), release, "verification-failed", str(path))
     lines += [] if report is None else [_AS_SAID.format(out / REPORT), _of_the_maker(task)]
     fields = {
@@ -96,15 +97,17 @@ def stated(task: Task) -> tuple[str, ...]:
 _OF_ONE_HOLDER = ("sweeps", "items_suppressed", "lost", "frequent", "exclusion", "data")
 
 
-def _contradicted(
-    task: Task, paths: Paths, n_rows: int, verified: Verified, report: Mapping[str, Any], _: Path
-) -> str | None:
-    """The first key of a report that job and table contradict, that is missing, or that no such report has."""
-    told = told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths))
-    told |= task.mode.fields(task, None, paths) | {"reveals": _reveals(task, paths, report)}
-    missing = next((key for key in stated(task) if key not in report), None)
-    signed = [SIGNATURES] if task.job.roster else []
-    return first_other(told, report) or missing or first_added(report, {*told, *stated(task), *signed})
+def _following(
+    task: Task, paths: Paths, n_rows: int, verified: Verified, report: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a report must say, but for what its maker alone can say."""
+    return {
+        **told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths)),
+        **task.mode.fields(task, None, paths),
+        "reveals": _reveals(task, paths, report),
+        **dict.fromkeys(stated(task), Untold()),
+        **of_any_report(task, [TABLE]),
+    }
 
 
 def _reveals(task: Task, paths: Paths, report: Mapping[str, Any]) -> list[dict[str, Any]] | None:

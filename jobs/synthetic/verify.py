@@ -89,7 +89,8 @@ def require_verified(
     if report is None:
         return Verified(result, n_rows, ())
     require_this_job(task, report, "table")
-    return Verified(result, n_rows, require_report(task, report_fields(task, result), report, "marginals"))
+    untold = require_report(task, [report_fields(task, result)], report, [MARGINALS, SYNTHETIC_TABLE])
+    return Verified(result, n_rows, untold)
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:

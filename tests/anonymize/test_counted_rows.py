@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize.cut import Cut
 from anonymize.kd.metrics import Groups
 from anonymize.lkc.blocks import count_linked, groups_of
-from anonymize.lkc.metrics import measure_partitions, measure_risk
+from anonymize.lkc.metrics import measure_loss, measure_partitions, measure_risk
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import QidColumn
+from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import from_nested
-from anonymize.verification.loss import loss_of
 from anonymize.verification.tables import Bound, Claim, examine, verify_cells
 from jobs.as_it_is import about_formulas, measure
 from jobs.file.columns import Column
@@ -95,7 +95,8 @@ def test_figures_are_of_records(release: Release) -> None:
     column = QidColumn(
         "r", from_nested({"*": {"c": ["1", "2"], "d": ["3"], "e": ["4"]}}, "r", missing_leaf=False)
     )
-    losses = [loss_of(column, {"c": 2, "d": 1, "e": 1}, each) for each in (release, rows)]
+    schema, cut = Schema((column,), None, ("",)), Cut((column.children(column.root),))
+    losses = [measure_loss(each, schema, cut)["r"] for each in (release, rows)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 

@@ -75,11 +75,8 @@ _SYNTHETIC_IMPOSSIBLE = (
 )
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
 _KD_BOXES = ("tests/anonymize/kd/test_release.py::test_what_cuts_leave",)
-_LOSS = (
-    "tests/anonymize/verification/test_loss.py::test_what_is_no_cut_is_refused",
-    "tests/anonymize/verification/test_loss.py::test_steps_that_no_run_makes_are_refused",
-)
-_REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_is_refused_by_key",)
+_CHECKED = "tests/jobs/lkc/test_checked.py"
+_REPORTS = (f"{_CHECKED}::test_a_report_that_says_otherwise_is_refused_by_key",)
 _REPETITIONS = ("tests/attacks/test_repetitions.py",)
 _TWO_RELEASES = ("tests/attacks/test_two_releases.py",)
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
@@ -363,9 +360,9 @@ MUTANTS = (
     ),
     Mutant(
         "dp-believes-the-guarantee-of-a-report",
-        "require_report",
-        "if (name := first_other(following, report)) is not None:",
-        "if (name := first_other({}, report)) is not None:",
+        "again.require_report",
+        "if compared.other is not None:",
+        "if False:",
         ("tests/jobs/dp/test_verify.py::test_reports_that_were_changed",),
     ),
     Mutant(
@@ -918,37 +915,58 @@ MUTANTS = (
         (f"{_KD_JOBS[0]}::test_groups_that_overlap_are_found",),
     ),
     Mutant(
-        "loss-of-labels-that-are-no-cut",
-        "widths_of",
-        "if (times != 1).any() or 0 in widths.values() or len(widths) < len(labels):",
-        "if (times > 1).any():",
-        _LOSS,
-    ),
-    Mutant(
         "loss-not-compared",
-        "_check_loss",
-        "lost[column.name] = loss_of(column, widths, release)",
-        "lost.setdefault(column.name, loss_of(column, widths, release))",
+        "readings",
+        'metrics | {"generalization_loss": measure_loss(release, schema, cut)}',
+        'metrics | {"generalization_loss": Untold()}',
         _REPORTS,
     ),
     Mutant(
         "steps-that-lead-elsewhere",
-        "check_told",
-        "_check_steps(task, labels, report, path)",
+        "_cuts",
+        "found = [cut for cut in found if values <= set(cut_labels(column, cut, number))]",
         "",
+        (f"{_CHECKED}::test_a_cut_with_suppressed_values_is_compared",),
+    ),
+    Mutant(
+        "values-of-a-report-of-another-type",
+        "_differing",
+        "as_text(following) != as_text(said)",
+        "following != said",
         _REPORTS,
     ),
     Mutant(
-        "children-with-less-than-a-node",
-        "left_by",
-        "if len(left) or len(nodes)",
-        "if len(nodes)",
-        _LOSS,
+        "additions-to-a-report-below-its-top",
+        "_differing",
+        "for key in said if key not in following)",
+        "for key in said if key not in following and not path)",
+        _REPORTS,
+    ),
+    Mutant(
+        "what-nothing-follows-for-in-any-form",
+        "_differing",
+        "if not following.has_form(said):",
+        "if False:",
+        _REPORTS,
+    ),
+    Mutant(
+        "files-of-a-report-that-no-release-has",
+        "of_any_report",
+        "said.keys() == names",
+        "True",
+        _REPORTS,
+    ),
+    Mutant(
+        "specializations-that-no-taxonomy-has",
+        "candidates_told",
+        "if printed_candidate(schema, candidate) == printed:",
+        "if True:",
+        (f"{_CHECKED}::test_a_cut_with_suppressed_values_is_compared",),
     ),
     Mutant(
         "rows-that-nobody-dropped",
         "_left_out",
-        "if not _adds_up(data):",
+        "if not _adds_up(task, data):",
         "if False:",
         _REPORTS,
     ),
@@ -1748,9 +1766,9 @@ MUTANTS = (
     ),
     Mutant(
         "report-not-compared",
-        "first_other",
-        "if n not in told or as_text(told[n]) != as_text(value)), None)",
-        "if n not in told), None)",
+        "_differing",
+        "or as_text(following) != as_text(said):",
+        ":",
         ("tests/jobs/lkc/test_checked.py",),
     ),
     Mutant(
@@ -1889,9 +1907,9 @@ MUTANTS = (
     ),
     Mutant(
         "sequences-with-reveals-of-another-run",
-        "_contradicted",
-        '{"reveals": _reveals(task, paths, report)}',
-        '{"reveals": report.get("reveals")}',
+        "checked._following",
+        '"reveals": _reveals(task, paths, report)',
+        '"reveals": report.get("reveals")',
         ("tests/jobs/sequences/test_joint.py::test_reveals_and_sweeps_of_another_run_are_named",),
     ),
     Mutant(

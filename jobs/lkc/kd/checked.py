@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from jobs.errors import PartyError
 from jobs.file.schema import qid_of
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.kd.report import cut_fields, metrics_of
-from jobs.lkc.report import require_metrics
 from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import MEDIAN, PUBLIC
+from jobs.release.checking import Untold
 from jobs.task import Task
 
 
@@ -45,8 +46,8 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     if table is None:
         names = ", ".join(column.name for column in qid if _is_ambiguous(column, release))
         return {
-            "boxes": "that groups are boxes with nothing in common, what generalization takes (loss) and `cuts`: "
-            f"labels of {names} are those of several boxes, and the table does not tell of which"
+            "boxes": f"that groups are boxes with nothing in common: labels of {names} are those of several boxes, "
+            "and the table does not tell of which"
         }
     n_leaves = np.array([column.n_leaves for column in qid], dtype=np.int64)
     if not are_cut_from(table.boxes.first, table.boxes.last, n_leaves, whole=is_median):
@@ -55,44 +56,49 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
             "verification-failed",
             f"the groups of the table are no boxes that cuts make: they overlap{left_out}",
         )
-    if is_median:
-        return {
-            "cuts": "how often each column was cut (`cuts`): where `split: median` cuts follows from raw records"
-        }
     return {}
-
-
-def compared(task: Task) -> tuple[str, ...]:
-    """What of a report :func:`check_told` compares."""
-    return ("metrics", "cuts") if form_of(task.job).quasi.generalized(task.job) else ("metrics",)
 
 
 def _is_ambiguous(column: QidColumn, release: Release) -> bool:
     return any(run_of(column.values)(label) is None for label in release.columns[column.name].labels)
 
 
-def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-    """What the report measures in the table is what is there, and where groups were cut and what that takes, too.
+def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a report must say of groups, of where they were cut and of what that takes.
 
-    Where a label is that of several boxes, loss and cuts are not compared (:func:`check_groups` says so). Of the cuts
-    of `split: median` only their number is. Raises PartyError.
+    Where a label is that of several boxes, the table tells neither loss nor cuts; of the cuts of `split: median` only
+    their number. Raises PartyError for groups that no run makes.
     """
-    lost = form_of(task.job).quasi.lost(lambda: _lost(task, release, report, path))
-    require_metrics({**metrics_of(task, release), **lost}, report, path)
-
-
-def _lost(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The loss by generalizing, once cuts are found to be those of the table. Raises PartyError."""
     qid = qid_of(task.job, task.taxonomies)
-    table = _boxes(qid, release)
-    if table is None:
-        return {}
-    schema = Schema(qid, None, ("",))
-    if task.job.lkc.split == PUBLIC:
-        _check_cuts(schema, table, _least(task, release), report, path)
-    else:
-        _check_number(table, report, path)
-    return asdict(measure_loss(schema, table))
+    schema, names = Schema(qid, None, ("",)), [column.name for column in qid]
+    cuts: Untold | dict[str, Any] = Untold(partial(_are_cuts, names, None))
+    metrics: dict[str, Any] = metrics_of(task, release)
+    if form_of(task.job).quasi.generalized(task.job):
+        table = _boxes(qid, release)
+        if table is None:
+            share = Untold(lambda said: type(said) is float)
+            metrics |= {"generalization_loss": dict.fromkeys(names, share), "ncp": share}
+        else:
+            metrics |= asdict(measure_loss(schema, table))
+            if task.job.lkc.split == PUBLIC:
+                cuts = _cuts(schema, table, _least(task, release))
+            else:
+                cuts = Untold(partial(_are_cuts, names, table.n_groups - 1))
+    yield {"cuts": cuts, "metrics": metrics}
+
+
+def _are_cuts(names: Sequence[str], n_cuts: int | None, said: Any) -> bool:
+    """Return whether a report has numbers of cuts by column; n_cuts: how many there are, where a table tells it.
+
+    Each cut has records on both sides, so it makes one group more.
+    """
+    if not isinstance(said, dict) or list(said) != list(names):
+        return False
+    if not all(
+        isinstance(own, list) and all(type(n) is int and n >= 0 for n in own) for own in said.values()
+    ):
+        return False
+    return n_cuts is None or sum(map(sum, said.values())) == n_cuts
 
 
 def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
@@ -111,18 +117,6 @@ def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
     return BoxedTable(boxes.some(order), groups, np.zeros_like(groups), counts[order])
 
 
-def _check_number(table: BoxedTable, report: Mapping[str, Any], path: Path) -> None:
-    """Each cut has records on both sides, so it makes one group more."""
-    cuts = report.get("cuts")
-    by_depth = list(cuts.values()) if isinstance(cuts, Mapping) else []
-    if not all(isinstance(own, list) and all(isinstance(n, int) and n >= 0 for n in own) for own in by_depth):
-        raise PartyError("verification-failed", f"{path}: `cuts` has no numbers of groups")
-    if sum(map(sum, by_depth)) != table.n_groups - 1:
-        raise PartyError(
-            "verification-failed", f"{path}: `cuts` are not as many as make the groups of the table"
-        )
-
-
 def _least(task: Task, release: Release) -> int:
     """Return K, where the domains that the job does not list are those of the table."""
     columns = task.job.columns
@@ -134,12 +128,12 @@ def _least(task: Task, release: Release) -> int:
     return least_size(the_entry(requirement(task), task.schema_with(found)).criteria)
 
 
-def _check_cuts(schema: Schema, table: BoxedTable, least: int, report: Mapping[str, Any], path: Path) -> None:
+def _cuts(schema: Schema, table: BoxedTable, least: int) -> dict[str, Any]:
+    """Return the cuts that made the groups of a table. Raises PartyError for groups that no run makes."""
     try:
-        cuts = cuts_of(schema, table, least)
+        found: dict[str, Any] = cut_fields(schema, cuts_of(schema, table, least))["cuts"]
     except ValueError as error:
         raise PartyError(
             "verification-failed", "the groups of the table are boxes that no run makes"
         ) from error
-    if report.get("cuts") != cut_fields(schema, cuts)["cuts"]:
-        raise PartyError("verification-failed", f"{path}: `cuts` is not what the groups of the table tell")
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,20 +58,12 @@ class Kd(Method):
 
         return check_groups(task, release)
 
-    def check_told(self, task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-        from jobs.lkc.kd.checked import check_told
+    def readings(
+        self, task: Task, release: Release, report: Mapping[str, Any], path: Path
+    ) -> Iterator[dict[str, Any]]:
+        from jobs.lkc.kd.checked import readings
 
-        check_told(task, release, report, path)
-
-    def decided(self, task: Task) -> tuple[str, ...]:
-        from jobs.lkc.kd.report import decided_keys
-
-        return decided_keys(task)
-
-    def compared(self, task: Task) -> tuple[str, ...]:
-        from jobs.lkc.kd.checked import compared
-
-        return compared(task)
+        return readings(task, release, report, path)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.kd.report import shown_fields

@@ -46,11 +46,6 @@ def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
     return {"cuts": {column.name: own.tolist() for column, own in zip(schema.qid, cuts, strict=True)}}
 
 
-def decided_keys(_: Task) -> tuple[str, ...]:
-    """What kd reports say was done."""
-    return ("cuts",)
-
-
 def metrics_of(task: Task, release: Release) -> dict[str, Any]:
     """What every reader can measure in the table: its groups, and what they tell of sensitive columns."""
     tested = told_apart(release, task)

@@ -203,6 +203,14 @@ REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "fewer specializations": lambda report: report["specializations"].pop(),
     "another specialization": lambda report: report["specializations"][0].update(children=["a", "b"]),
     "no specializations": lambda report: report.pop("specializations"),
+    "specializations of numbers": lambda report: [step.update(value=7) for step in report["specializations"]],
+    "children that are numbers": lambda report: [
+        step.update(children=[1, 2]) for step in report["specializations"]
+    ],
+    "children that are text": lambda report: [
+        step.update(children="ab") for step in report["specializations"]
+    ],
+    "one child": lambda report: [step.update(children=["Blue"]) for step in report["specializations"]],
     "more cells than there are": lambda report: report.update(cells=report["cells"] + 1),
     "cells are text": lambda report: report.update(cells="many"),
 }
@@ -307,7 +315,7 @@ def test_counts_above_the_threshold_in_another_order(site: Path) -> None:
 @pytest.mark.parametrize("name", ["sets", "threshold"])
 def test_guarantees_of_other_releases_that_were_changed(site: Path, name: str) -> None:
     change_report(site / name, REPORTS["another guarantee"])
-    assert "says of privacy what does not follow" in refused(site / name)
+    assert "`privacy.guarantees` is not what follows from job" in refused(site / name)
 
 
 def test_a_report_that_is_none(site: Path) -> None:
@@ -333,6 +341,18 @@ def test_counts_in_other_bytes(site: Path, how: str) -> None:
     path = site / "all cells" / "out" / COUNTS
     path.write_bytes(OTHER_BYTES[how](path.read_bytes()))
     assert "but not the bytes that are written of them" in refused(site / "all cells")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe secret,1\n", b"\n"])
+@pytest.mark.parametrize("what", ["out", f"out/{COUNTS}"])
+def test_counts_that_are_no_table(site: Path, content: bytes, what: str) -> None:
+    (site / "all cells" / "out" / COUNTS).write_bytes(content)
+    write_sums(site / "all cells" / "out", (COUNTS, REPORT, TABLE))
+    ran = verified(site / "all cells", what)
+    assert ran.code == Exit.FAILED
+    assert f"{COUNTS} cannot be read as a table" in ran.err
+    assert "secret" not in ran.err
+    assert "xff" not in ran.err
 
 
 def test_no_counts_at_all(site: Path) -> None:

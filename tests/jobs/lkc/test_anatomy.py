@@ -428,7 +428,7 @@ def test_a_report_of_other_groups_is_found(anatomies: dict[str, tuple[Task, Path
         report = json.loads(path.read_text())
         report["metrics"][key] = 7
         path.write_text(json.dumps(report))
-        with pytest.raises(PartyError, match=f"`metrics.{key}` is not what the table says"):
+        with pytest.raises(PartyError, match=f"`metrics.{key}` is not what job and table say"):
             verify_table(task, tmp_path / form)
 
 

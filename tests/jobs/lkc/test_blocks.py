@@ -251,7 +251,7 @@ def test_reports_and_descriptions_say_it(tmp_path: Path) -> None:
     assert task.model.described(task).requirement == "L=all K=4 diversity=3 at_most(end)=1"
     report["model"]["lkc"]["link"] = "none"
     (out / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match="`model` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`model\.lkc\.link` is not what job and table say"):
         verify_table(task, out)
 
 
@@ -298,7 +298,7 @@ def test_records_that_no_order_hides_are_counted(
     verify_table(task, out)
     report["risk"]["linked"] -= 1
     (out / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match="`risk` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`risk\.linked` is not what job and table say"):
         verify_table(task, out)
 
 

@@ -337,22 +337,23 @@ def test_groups_of_medians_leave_nothing_out(source: Csv, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("cuts", "says"),
+    "cuts",
     [
-        ({"job": [1], "age": [0]}, "not as many as make the groups"),
-        ({"job": [1.5], "age": [0]}, "has no numbers of groups"),
-        ({"job": 3, "age": [0]}, "has no numbers of groups"),
-        (None, "not as many as make the groups"),
+        {"job": [1], "age": [0]},
+        {"job": [1.5], "age": [0]},
+        {"job": 3, "age": [0]},
+        {"job": [], "age": [True, 7.0]},
+        {},
+        None,
     ],
 )
-def test_medians_make_one_group_more_with_each_cut(source: Csv, tmp_path: Path, cuts: Any, says: str) -> None:
+def test_medians_make_one_group_more_with_each_cut(source: Csv, tmp_path: Path, cuts: Any) -> None:
     release(source, tmp_path / "out", split="median")
     checked = verify_table(jobs.task_of(job(split="median")), tmp_path / "out")
-    assert "cuts" in checked.fields["not_verified"]
-    assert "not verified: how often each column was cut" in checked.text
+    assert "report.cuts" in checked.fields["not_verified"]
     path = tmp_path / "out" / REPORT
     path.write_text(json.dumps({**report_of(tmp_path / "out"), "cuts": cuts}))
-    with pytest.raises(PartyError, match=says):
+    with pytest.raises(PartyError, match="`cuts` is not what job and table say"):
         verify_table(jobs.task_of(job(split="median")), tmp_path / "out")
 
 
@@ -385,7 +386,7 @@ def test_a_report_that_measures_otherwise_is_found(source: Csv, tmp_path: Path, 
     report = json.loads(path.read_text())
     report["metrics"][key] = 7
     path.write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=f"`metrics.{key}` is not what the table says"):
+    with pytest.raises(PartyError, match=f"`metrics.{key}` is not what job and table say"):
         verify_table(jobs.task_of(job()), tmp_path / "out")
 
 

@@ -121,7 +121,7 @@ def test_readers_find_what_labels_do_not_bear_out(run: Run, tmp_path: Path, spoi
             report["metrics"]["ncp"] /= 2
         path.write_text(json.dumps(report))
         found = {
-            "cuts": "`cuts` is not",
+            "cuts": "`cuts.age\\[0\\]` is not",
             "loss": "`metrics.generalization_loss",
             "ncp": "`metrics.ncp` is not",
         }[spoil]

@@ -206,7 +206,28 @@ REPORT_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "noise belittled": lambda r: r["mostly_noise"].update(meaning="Nothing to worry about."),
     "no word of noise": lambda r: r.pop("mostly_noise"),
     "other words": lambda r: r["privacy"].update(guarantees=["Nobody learns anything."]),
+    "additions below the top": lambda r: r["fit"][0].update(note="safe"),
+    "another type": lambda r: r.update(rows=float(r["rows"])),
 }
+
+
+OF_FILES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no digest of the marginals": lambda files: files.pop(MARGINALS),
+    "no digest of the table": lambda files: files.pop(SYNTHETIC_TABLE),
+    "a digest of counts": lambda files: files.update({"counts.csv": files[MARGINALS]}),
+    "a digest of the report": lambda files: files.update({REPORT: files[MARGINALS]}),
+}
+
+
+@pytest.mark.parametrize("what", list(OF_FILES))
+def test_files_of_a_report_are_those_of_the_release(out: Path, what: str) -> None:
+    report = json.loads((out / REPORT).read_bytes())
+    OF_FILES[what](report["files"])
+    (out / REPORT).write_text(json.dumps(report))
+    write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
+    with pytest.raises(PartyError, match="`files` is not what follows from job and marginals") as caught:
+        verify_folder(TASK, out)
+    assert caught.value.problem.error_id == "verification-failed"
 
 
 @pytest.mark.parametrize("what", list(REPORT_CHANGES))
@@ -245,7 +266,7 @@ def test_tables_with_more_noise_than_records_are_noted(opened: int, n_rows: int,
 
     verified(report)
     told.pop()
-    with pytest.raises(PartyError, match="the report says of mostly_noise what does not follow"):
+    with pytest.raises(PartyError, match=r"`mostly_noise\.tables` is not what follows from job"):
         verified(report)
 
 
