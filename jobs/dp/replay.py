@@ -70,7 +70,7 @@ def _draws(task: Task) -> _Draws:
 
 
 class _Script:
-    """A :class:`anonymize.dp.diffgen.Holder` that answers from a release. most: the cells that it may list."""
+    """A :class:`anonymize.dp.diffgen.Holder` that answers from a release. most: cells without a threshold."""
 
     def __init__(self, steps: Sequence[Step], table: NoisyTable, most: int) -> None:
         self._left = [step.candidate for step in reversed(steps)]
@@ -90,15 +90,11 @@ class _Script:
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
         table = self._table
-        self._require_threshold_beyond_limit()
+        if (table.threshold is not None) != (table.n_cells > self._most):
+            raise ValueError("a threshold is for more cells than a release lists")
         if table.threshold is not None and filter_for(rate, table.n_cells).threshold != table.threshold:
             raise ValueError("not the threshold of so many cells")
         return at_once(table)
-
-    def _require_threshold_beyond_limit(self) -> None:
-        """Raise ValueError unless a table has a threshold exactly where its cells are more than may be listed."""
-        if (self._table.threshold is not None) != (self._table.n_cells > self._most):
-            raise ValueError("a threshold is for more cells than a release lists")
 
 
 class _JointScript(_Script):
@@ -136,7 +132,6 @@ class _JointScript(_Script):
         return self.reveals.reveal("candidate", candidate, "all")
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
-        self._require_threshold_beyond_limit()
         if self._asked.noise_for(self._table.n_cells) == "joint":
             self.plans.laplace(rate, self._table.n_cells)
         if self._draws.tells_splits:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +107,22 @@ def _following(
         **told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths)),
         **task.mode.fields(task, None, paths),
         "reveals": _reveals(task, paths, report),
-        **dict.fromkeys(stated(task), Untold()),
+        **dict.fromkeys(stated(task), Untold(partial(_are_figures, task))),
         **of_any_report(task, [TABLE]),
     }
+
+
+def _are_figures(task: Task, said: Any) -> bool:
+    """Return whether a value has numbers and no text, under names of figures or of columns."""
+    if isinstance(said, list):
+        return all(_are_figures(task, each) for each in said)
+    if isinstance(said, dict):
+        known = all(_NAME.fullmatch(name) or name in task.job.columns for name in said)
+        return known and all(_are_figures(task, each) for each in said.values())
+    return said is None or isinstance(said, int | float)
+
+
+_NAME = re.compile(r"[a-z][a-z_]{0,31}")
 
 
 def _reveals(task: Task, paths: Paths, report: Mapping[str, Any]) -> list[dict[str, Any]] | None:

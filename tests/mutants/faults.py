@@ -374,8 +374,8 @@ MUTANTS = (
     ),
     Mutant(
         "dp-believes-that-cells-are-beyond-the-limit",
-        "_Script._require_threshold_beyond_limit",
-        "if (self._table.threshold is not None) != (self._table.n_cells > self._most):",
+        "_Script.release",
+        "if (table.threshold is not None) != (table.n_cells > self._most):",
         "if False:",
         (
             "tests/jobs/dp/test_verify.py::test_cells_dropped_below_a_threshold_of_the_forger",

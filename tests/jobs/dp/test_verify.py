@@ -222,6 +222,15 @@ def test_reports_that_were_changed(site: Path, what: str) -> None:
     refused(site / "all cells")
 
 
+def test_an_error_names_the_key_that_is_missing(site: Path) -> None:
+    """Keys of the maker, digests and the job have sentences of their own."""
+    honest = report_of(site / "threshold" / "out")
+    for key in honest.keys() - {"job_sha256", "files"}:
+        change_report(site / "threshold", lambda report, key=key: report.pop(key))
+        assert f"`{key}`" in refused(site / "threshold")
+        change_report(site / "threshold", lambda report: report.update(honest))
+
+
 @pytest.mark.parametrize("by", [-1, 1])
 def test_another_threshold_than_so_many_cells_have(site: Path, by: int) -> None:
     change_rows(site / "threshold", lambda rows: [row.__setitem__(-1, "9999") for row in rows[1:]])

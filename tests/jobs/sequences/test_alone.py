@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -289,6 +290,23 @@ def test_a_table_that_was_changed(made: Path, tmp_path: Path, new: str, words: s
 def test_a_table_with_other_columns(made: Path, tmp_path: Path) -> None:
     with pytest.raises(PartyError, match="columns tag, ward"):
         verify_folder(jobs.task_of(thesis_job()), tampered(made, tmp_path / "out", "record,", "tag,"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ('"lost":', '"lost": {"note": "none, as certified"}, "was":', "lost"),
+        ('"sweeps":', '"sweeps": "few", "was":', "sweeps"),
+        ('"exclusion": {', '"exclusion": {"None can be found": 0, ', "exclusion"),
+        ('"largest_share": {', '"largest_share": {"note": 0, ', "requirement.largest_share.note"),
+        ('"format": 1', '"format": true', "format"),
+        ('"format": 1', '"format": 1.0', "format"),
+    ],
+)
+def test_a_report_in_another_form(made: Path, tmp_path: Path, old: str, new: str, path: str) -> None:
+    folder = tampered(made, tmp_path / "out", old, new, REPORT)
+    with pytest.raises(PartyError, match=f"`{re.escape(path)}` is not what job and table say"):
+        verify_folder(jobs.task_of(thesis_job()), folder)
 
 
 @pytest.mark.parametrize(
