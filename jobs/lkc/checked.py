@@ -143,12 +143,12 @@ def _readings(
 
 
 def _are_reveals(task: Task, said: Any) -> bool:
-    """Whether a report tells reveals as reports do, each of them one that the mode has."""
-    listed = {(each.name, each.to) for each in task.reveals}
+    """Return whether a report tells reveals as reports do, each of them one that the mode has."""
+    listed = [[each.name, each.to] for each in task.reveals]
     return isinstance(said, list) and all(
         isinstance(each, dict)
         and each.keys() == {"name", "shape", "to", "iteration"}
-        and (each["name"], each["to"]) in listed
+        and [each["name"], each["to"]] in listed
         and isinstance(each["shape"], list)
         and all(type(n) is int for n in (*each["shape"], each["iteration"]))
         for each in said

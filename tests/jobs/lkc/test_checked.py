@@ -131,6 +131,7 @@ OF_JOINT: dict[str, Change] = {
     "reveals": lambda report: report["reveals"].append({"name": "nothing"}),
     "reveals` is": lambda report: report["reveals"][0].update(name="nothing"),
     "reveals` is not": lambda report: report["reveals"][0].update(iteration=True),
+    "reveals` is not what": lambda report: report["reveals"][0].update(name=["class"]),
     "protection": lambda report: report["protection"].append("Nobody learned anything."),
     "revealed_by_design": lambda report: report.update(revealed_by_design=[]),
     "parties": lambda report: report["parties"].pop(),
