@@ -1,4 +1,4 @@
-"""What became of the rows of a table: for its owner's own console and files; never shared, logged or sent."""
+"""Fate of the rows of a table: for its owner's own console and files; never shared, logged or sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from jobs.data.counted import counted
 
 WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
-"""Why a cell drops its row: it is empty or `?`; or (DP jobs) it fits nothing in the column's domain."""
+"""Reasons that a cell drops its row: it is empty or `?`; or (DP jobs) it fits nothing in the column's domain."""
 REASONS: Mapping[str, str] = {
     WITHOUT_VALUE: "no value (an empty cell or `?`)",
     UNUSABLE: "a value that is no number or not in the domain",

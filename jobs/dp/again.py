@@ -1,4 +1,4 @@
-"""What results of both methods of differential privacy have: what was revealed, and whether it was computed anew."""
+"""Commons of results of both methods of differential privacy: reveals, and repetition of an earlier result."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def require_report(
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:
-    """What all parties saw happen, as results have it."""
+    """Return the reveals that all parties saw happen, as results have them."""
     return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
 
 

@@ -55,7 +55,9 @@ def _followed(
 
 @dataclass(frozen=True)
 class _Draws:
-    """What of a mode's noise is drawn inside circuits, beside counts, and whether all are told of split points."""
+    """The part of a mode's noise that is drawn inside circuits, beside counts; and True if all are told of
+    split points.
+    """
 
     choices: bool
     splits: bool

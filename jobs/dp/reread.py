@@ -21,11 +21,8 @@ from jobs.dp.replay import replayed_alone, replayed_run
 from jobs.dp.result import DpResult, result_alone, result_of
 from jobs.errors import PartyError
 from jobs.release.encoded import MALFORMED
-from jobs.release.steps import candidates_told
+from jobs.release.steps import MOST_READINGS, candidates_told
 from jobs.task import Task
-
-_MOST_READINGS = 16
-"""Of one report. Only a taxonomy with nodes that print alike allows more than one reading."""
 
 
 def reread(task: Task, table: NoisyTable, report: Mapping[str, Any]) -> list[DpResult]:
@@ -138,7 +135,7 @@ def readings(schema: Schema, told: Sequence[Any]) -> list[tuple[tuple[Step, ...]
             ((*steps, Step(candidate, applied=True, score=0)), cut.specialized(candidate))
             for steps, cut in found
             for candidate in candidates_told(schema, cut, fields)
-        ][:_MOST_READINGS]
+        ][:MOST_READINGS]
     if not found:
         raise ValueError("a specialization of a node that is not there")
     return found

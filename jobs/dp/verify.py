@@ -128,7 +128,8 @@ def _require_cells_of_cut(task: Task, table: NoisyTable, cuts: Mapping[str, Sequ
 
 
 def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | None) -> Sequence[str]:
-    """What a column may have: the labels of its cut, in order; a set-valued one the combinations that it has.
+    """Return the labels that a column may have: of its cut, in order; a set-valued one the combinations that
+    it has.
 
     cut:  as the report has it; else the labels found must make it up.
     """

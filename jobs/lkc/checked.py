@@ -110,7 +110,9 @@ def _check_labels(release: Release, task: Task) -> None:
 
 
 def _domain_of(task: Task, name: str) -> frozenset[str] | None:
-    """What a class or sensitive column may have in a release; None where the job does not say."""
+    """Return the values that a class or sensitive column may have in a release; None where the job does not
+    say.
+    """
     column = task.job.columns[name]
     if not column.is_listed:
         return None

@@ -20,17 +20,15 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.report import tells_discarded
 from jobs.release.checking import Untold, compare
 from jobs.release.encoded import MALFORMED
-from jobs.release.steps import candidates_told
+from jobs.release.steps import MOST_READINGS, candidates_told
 from jobs.task import Task
 
-_MOST_READINGS = 16
-"""Of one report. Only a taxonomy with nodes that print alike allows more than one reading."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]{0,31}")
 """Of a threshold, or of another reason why values were not specialized."""
 
 
 def known_labels(column: QidColumn) -> Callable[[str], bool]:
-    """What tells whether a label is a node of a taxonomy or the rest of one, or an interval of a grid."""
+    """Return a test of labels: a node of a taxonomy or the rest of one, or an interval of a grid."""
     values = column.values
     if isinstance(values, Taxonomy):
         return column.rest_labels.union(values.printed).__contains__
@@ -71,7 +69,7 @@ def _cuts(schema: Schema, told: Any, release: Release, path: Path) -> list[Cut]:
     try:
         for step in told:
             refined = (cut.specialized(way) for cut in found for way in candidates_told(schema, cut, step))
-            found = list(dict.fromkeys(refined))[:_MOST_READINGS]
+            found = list(dict.fromkeys(refined))[:MOST_READINGS]
     except MALFORMED:
         found = []
     if not found:

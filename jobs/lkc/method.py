@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class MadeAlone(Protocol):
-    """What a method made of one holder's table."""
+    """A table that a method made of one holder's table."""
 
     @property
     def noted(self) -> Noted:
-        """What the holder alone is told."""
+        """Return what the holder alone is told."""
         ...
 
     def counted(self) -> Release:

@@ -77,7 +77,9 @@ def report_of(
 
 
 def told_by_table(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
-    """What of a report follows from the job and the released table alone, so that every reader can compare it."""
+    """Return the part of a report that follows from the job and the released table alone, so that every
+    reader can compare it.
+    """
     return asked_fields(task) | {
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
@@ -138,7 +140,7 @@ def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
 
 
 def protected_fields(task: Task, release: Release) -> dict[str, Any]:
-    """What a report says of every sensitive column: what was protected, and how."""
+    """Return the report's fields of every sensitive column: what was protected, and how."""
     return {
         bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
         | _tested_fields(task.job.columns[bound.column])
@@ -147,13 +149,15 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
 
 
 def _tested_fields(column: Column) -> dict[str, Any]:
-    """Which values of a taxonomy were tested, and whether the table has finer ones; which of them are far apart."""
+    """Return the tested values of a taxonomy, and True if the table has finer ones; and those that are far
+    apart.
+    """
     of_level = {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
     return of_level if column.distance is None else {**of_level, "distance": column.distance}
 
 
 def risk_fields(task: Task, release: Release) -> dict[str, Any]:
-    """How many records are in small groups on all quasi-identifiers."""
+    """Count the records in small groups on all quasi-identifiers."""
     return {"risk": risk_of(task, release)}
 
 
@@ -191,7 +195,8 @@ def tells_discarded(task: Task) -> bool:
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
-    """What the console shows: a single holder's rows that were left out, records below K, settings without effect.
+    """Return the fields for the console: a single holder's rows that were left out, records below K, settings
+    without effect.
 
     Where a joint mode does not tell all whether a candidate is valid, reports know of none that was discarded.
     """
@@ -206,6 +211,6 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
-    """What the console says of a single holder's rows that were left out."""
+    """Say which rows of a single holder were left out."""
     rows = RowsRead(**report["data"]) if "data" in report else None
     return rows.words() if rows is not None and rows.n_dropped else []

@@ -120,7 +120,7 @@ def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
 
 
 def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
-    """What verification says first: how many of what were counted again."""
+    """Begin the words of a verification: how many of what were counted again."""
     meet = counted(n, f"{one} meets", f"{many} meet")
     return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
 

@@ -1,4 +1,4 @@
-"""What the reports of all models have in common: what was asked, who computed, when and by which software."""
+"""Commons of the reports of all models: what was asked, who computed, when and by which software."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})
 
 
 def asked_fields(task: Task) -> dict[str, Any]:
-    """What a report says of what the job asked for."""
+    """Return the report's fields of what the job asked for."""
     job = task.job
     return {
         "format": 1,
@@ -49,7 +49,7 @@ def model_fields(job: Job) -> dict[str, Any]:
 
 
 def clusters_fields(job: Job) -> dict[str, Any]:
-    """Which model tells clusters apart, and where they are published."""
+    """Return the model that tells clusters apart, and the column that publishes them."""
     if job.clusters is None:
         return {}
     model = job.clusters.opened
@@ -63,7 +63,7 @@ def clusters_fields(job: Job) -> dict[str, Any]:
 
 
 def joint_fields(task: Task) -> dict[str, Any]:
-    """What a report says of who computed, and of what they could learn."""
+    """Return the report's fields of who computed, and of what they could learn."""
     job = task.job
     pair = {"deputy": job.deputy_name} if task.paired else {}
     return {
@@ -104,7 +104,7 @@ def versions() -> dict[str, str]:
 
 
 def finished_now() -> dict[str, str]:
-    """When a report is made."""
+    """Return the time at which a report is made."""
     return {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 

@@ -13,6 +13,9 @@ from anonymize.taxonomy import Node
 from anonymize.tds import Step
 from jobs.release.report import printed_candidate
 
+MOST_READINGS = 256
+"""Of one report. Only a taxonomy with nodes that print alike allows more than one reading."""
+
 
 def step_fields(step: Step) -> list[Any]:
     """A step as it is encoded; one that was not made for its score has null in its place."""

@@ -126,7 +126,9 @@ _NAME = re.compile(r"[a-z][a-z_]{0,31}")
 
 
 def _reveals(task: Task, paths: Paths, report: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """What a run with the sweeps of a report and these records reveals; None where it tells no sweeps."""
+    """Return the reveals of a run with the sweeps of a report and these records; None where it tells no
+    sweeps.
+    """
     if not task.job.roster:
         return []
     try:

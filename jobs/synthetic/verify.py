@@ -29,7 +29,7 @@ from jobs.task import Checked, Task
 
 @dataclass(frozen=True)
 class Verified:
-    """What was checked.
+    """Findings of a check.
 
     result:   what was opened.
     n_rows:   of the table.
@@ -94,7 +94,7 @@ def require_verified(
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:
-    """What the run came to; a joint one is followed once more, as it must have revealed what it did."""
+    """Return the result of the run; a joint one is followed once more, as it must have revealed what it did."""
     if not task.job.roster:
         return SyntheticResult(b"", outcome)
     return joint_result(replayed_run(task, edges_of(outcome), counts_of(outcome)))

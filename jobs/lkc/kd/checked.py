@@ -31,7 +31,7 @@ from jobs.task import Task
 
 
 def known_labels(column: QidColumn) -> Callable[[str], bool]:
-    """What tells whether a label is a box of a column."""
+    """Return a test of labels: a box of a column."""
     return box_test(column.values)
 
 

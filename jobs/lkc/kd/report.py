@@ -1,4 +1,4 @@
-"""What the report of a kd table says besides what all LKC reports do: its cuts, and what the table is worth."""
+"""Fields of a kd report beside those of all LKC reports: its cuts, and the worth of the table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
 
 
 def metrics_of(task: Task, release: Release) -> dict[str, Any]:
-    """What every reader can measure in the table: its groups, and what they tell of sensitive columns."""
+    """Measure what every reader can measure in the table: its groups, and what they tell of sensitive
+    columns.
+    """
     tested = told_apart(release, task)
     blocks = blocks_of(task.job)
     columns = form_of(task.job).groups(task.job)
@@ -66,7 +68,9 @@ def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
-    """What the console shows: rows and groups, a single holder's rows that were left out, settings without effect."""
+    """Return the fields for the console: rows and groups, a single holder's rows that were left out, settings
+    without effect.
+    """
     rows, groups = report["rows"], report["metrics"]["groups"]
     size = f"{rows} {noun(rows, 'row', 'rows')}, {groups} {noun(groups, 'group', 'groups')}"
     risk = report.get("risk", {})
