@@ -1,4 +1,5 @@
-"""What of raw clusters a released table keeps ([CLU] 5), guided by them and not. `make bench AREA=lkc`.
+"""Measures the raw clusters that a released table keeps ([CLU] 5), guided by them and not. `make bench
+AREA=lkc`.
 
 Adult and crx without a class, one quasi-identifier of all columns; means over K and several models. F-measure and
 match point of the raw clusters and those of the released rows, both by the same method. Which of its local optima

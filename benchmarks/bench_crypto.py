@@ -1,4 +1,4 @@
-"""What the secure computation engine does in a second: ``make bench AREA=crypto``.
+"""Measures the secure computation engine by the second: ``make bench AREA=crypto``.
 
 Rates of one core are measured in this process, in CPU seconds, and their units say so. Everything between two
 parties runs in two processes over a socket and is wall time, with the CPU seconds of either side beside it;
@@ -363,7 +363,7 @@ def argmax_row(pair: RunPair) -> Row:
 
 
 def other_rows(pair: RunPair) -> list[Row]:
-    """What sealed LKC and joint noise run most."""
+    """Measure the parts that sealed LKC and joint noise run most."""
     rows = []
     for name, circuit, batch, held in (
         ("F(x) of 1,000 shared counts of 20 bits, kept", f_circuit(), 1_000, "x"),

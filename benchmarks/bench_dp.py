@@ -114,7 +114,7 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
-    """What a release is made from, and what it is tested on."""
+    """Return the table that a release is made from, and the table that it is tested on."""
     parts = (load_table(Csv(folder / f"{part}.csv"), open_task(bundle)).table for part in ("train", "test"))
     return next(parts), next(parts)
 
@@ -145,7 +145,7 @@ def accuracy_rows() -> list[Row]:
 
 
 def limits(train: CodedTable, test: CodedTable) -> list[Row]:
-    """What no release falls below, and none reaches."""
+    """Return the figures that no release falls below, and that none reaches."""
     binned = without_privacy(train, test, leaves(train.schema)).accuracy
     return [
         Row("Adult, majority class", majority(train, test), "%", anchor="docs/performance.md: 75.4"),

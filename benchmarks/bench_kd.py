@@ -73,7 +73,7 @@ def worth(outcome: KdOutcome) -> tuple[Metrics, float]:
 
 
 def worth_rows(table: CodedTable) -> list[Row]:
-    """What the issue asks of Adult."""
+    """Measure the loss of Adult that the target is set for."""
     outcome = anonymize_kd(table, required(table))
     found, ncp = worth(outcome)
     return [

@@ -1,4 +1,4 @@
-"""What others make of Adult beside kd, and find in a kd table of it: anonypy's Mondrian, and pyCANON's checks.
+"""Compares kd on Adult with anonypy's Mondrian, and checks a kd table with pyCANON.
 
 Both are run in an environment of their own below `out/`, made when it is not there. Their figures must be ours: k,
 the fewest different values, and t of equal distance, of every sensitive column.
@@ -44,7 +44,7 @@ def environment() -> Path:
 
 
 def asked(**what: Any) -> Any:
-    """What `measure.py` says."""
+    """Return the answer of `measure.py`."""
     command = [str(environment()), str(HERE / "measure.py")]
     done = subprocess.run(command, input=json.dumps(what), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

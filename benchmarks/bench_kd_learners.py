@@ -1,5 +1,5 @@
-"""What learners make of kd tables beside top-down ones of goal general, at the same K and C: trees, random forests,
-boosted trees and logistic regression, on records that had no part in the table.
+"""Compares learners on kd tables with learners on top-down tables of goal general, at the same K and C:
+trees, random forests, boosted trees and logistic regression, on records that had no part in the table.
 
     python -m benchmarks.bench_kd_learners [DATA_SET ...]
 """

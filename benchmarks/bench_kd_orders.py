@@ -1,4 +1,5 @@
-"""Whether an order of kd's public cuts that knows classes makes kd tables good for classification: K = 50, no C.
+"""Tests orders of kd's public cuts that know classes: do they make kd tables good for classification? K = 50,
+no C.
 
 Orders beside today's. *Gain*: every group takes, of its valid cuts, the one with the greatest information gain.
 The sides of a cut that is not taken do not follow from the release, so a joint run would tell more than its table: a
@@ -126,7 +127,7 @@ class Learned(_ByClass):
         np.add.at(self._records, at, front.sizes[split])
 
     def _levels(self, front: Front) -> Ints:
-        """How often every box was halved in every column: shape (n_columns, n_groups)."""
+        """Count how often every box was halved in every column: shape (n_columns, n_groups)."""
         return np.round(np.log2(self._whole[:, None] / front.boxes.widths)).astype(np.int64)
 
 
@@ -162,7 +163,7 @@ class Scouts(Learned):
             super().took(front, np.where(chosen, taken, NONE), records, gains)
 
     def _sides(self, front: Front) -> Iterator[NDArray[np.bool_]]:
-        """Which groups are scouts, and which wait, each with what they know."""
+        """Yield the groups that are scouts, and those that wait, each with what they know."""
         column, at, is_left = self._cut
         left = front.boxes.last[column] <= at
         for known, chosen in zip(self._known, (left == is_left, left != is_left), strict=True):

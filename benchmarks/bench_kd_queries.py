@@ -1,4 +1,5 @@
-"""What released tables answer to counting queries: kd, at public places and at medians, beside top-down.
+"""Compares answers of released tables to counting queries: kd, at public places and at medians, beside
+top-down.
 
 A query counts the records that meet one to four conditions, one of them on a sensitive column: a value that some
 record has; the others on different quasi-identifiers: a run of leaves, of any length, that holds some record's own.

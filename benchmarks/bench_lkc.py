@@ -41,7 +41,7 @@ SINGLE = (
 
 @dataclass(frozen=True)
 class Process:
-    """What one whole process took."""
+    """Measures of one whole process."""
 
     wall_s: float
     peak_mb: float
@@ -61,7 +61,7 @@ def run_process(command: Sequence[str]) -> Process:
 
 
 def start_rows() -> list[Row]:
-    """What a command takes that does next to nothing."""
+    """Measure a command that does next to nothing."""
     job = str(shared_job("adult", *SINGLE[0][1]) / "job.yaml")
     calls: dict[str, tuple[float | None, list[str]]] = {
         "--help": (0.12, ["--help"]),
@@ -170,7 +170,7 @@ COLLUDERS = ((2, 1), (3, 2), (5, 2))
 
 
 def colluders_rows() -> list[Row]:
-    """What remains after colluding parties, tested too; beside each job the one without."""
+    """Measure jobs that also test the remainder after colluding parties; beside each the job without."""
     rows = []
     for parties, most in COLLUDERS:
         folder = shared_job("adult", f"parties={parties}", "disclosure=sealed", "L=4", "K=50", "C=0.2")

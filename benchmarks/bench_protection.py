@@ -1,4 +1,5 @@
-"""What protection costs: the check of extended transfers, and bundles that are read in a process of their own.
+"""Measures the cost of protection: the check of extended transfers, and bundles that are read in a process of
+their own.
 
 python -m benchmarks.bench_protection [OUT.json]
 """
@@ -84,7 +85,7 @@ def check_rows() -> list[Row]:
 
 
 def decoding_rows() -> list[Row]:
-    """What a daemon adds to the start of a job by reading its bundle in another process."""
+    """Measure the time that a daemon adds to the start of a job by reading its bundle in another process."""
     encoded = jobs.bundle_of(joint_job()).encoded
     READER.start()
     open_foreign(encoded)

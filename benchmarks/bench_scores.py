@@ -1,4 +1,4 @@
-"""What every score is worth, held out, on five data sets: error of an entropy tree. `make bench AREA=lkc`.
+"""Measures every score on held-out rows of five data sets: error of an entropy tree. `make bench AREA=lkc`.
 
 Two thirds of the rows are anonymized, the others only generalized by that cut; the tree is learned from the former on
 the quasi-identifiers and the sensitive column. Means over 18 settings (L 2, 4, all; three K; C of the data set and 1)
@@ -39,7 +39,7 @@ HELD_OUT = Fraction(1, 3)
 
 @dataclass(frozen=True)
 class Way:
-    """How candidates are made and compared. child: whether children leave a node one by one."""
+    """A way to make and compare candidates. child: True where children leave a node one by one."""
 
     score: JointScore
     child: bool = False
@@ -95,7 +95,7 @@ class Trees:
     min_leaf: int
 
     def learned(self, features: Features) -> Figures:
-        """How well the rows that are held out are predicted."""
+        """Return the figures of predictions of the rows that are held out."""
         train, test, classes = self.split.train, self.split.test, self.rows.class_codes
         tree = DecisionTreeClassifier(
             criterion="entropy", min_samples_leaf=self.min_leaf, random_state=0

@@ -93,7 +93,7 @@ class Case:
     K: int = K
     C: Fraction = C
     mined: bool = True
-    """Whether maximal frequent sequences are looked for: not where 1 % of the records are one or two."""
+    """True where maximal frequent sequences are looked for: not where 1 % of the records are one or two."""
 
     @cached_property
     def collapsed(self) -> tuple[Paths, Ints]:
@@ -246,7 +246,7 @@ def _run(job: Path, out: Path) -> tuple[float, float, float]:
 
 
 def loss_rows() -> list[Row]:
-    """What is lost at equal protection, by the way of suppressing."""
+    """Measure the loss at equal protection, by the way of suppressing."""
     small = {"L": 2, "K": 3, "C": Fraction(1), "mined": False}
     cases = [
         Case("City-like", city()),
@@ -348,7 +348,7 @@ def by_rows() -> list[Row]:
 
 
 def exclusion_rows() -> list[Row]:
-    """Who is found out by discarding whoever was elsewhere, and what repair takes."""
+    """Measure inference by exclusion, and the cost of repair."""
     cases = [
         Case("City-like", city()),
         Case("City-like, 800 routes", city(routes=800, skew=0.9)),

@@ -47,7 +47,7 @@ TARGETS: Mapping[tuple[str, str], float] = {
 
 
 def job(readings: Readings) -> dict[str, Any]:
-    """What is asked of them."""
+    """Return the job of some readings."""
     return {
         "version": 1,
         "name": "movements",

@@ -1,4 +1,4 @@
-"""What a synthetic table is worth, next to other methods. `make bench AREA=synthetic`.
+"""Compares the worth of a synthetic table with other methods. `make bench AREA=synthetic`.
 
 Learners are trained on synthetic rows and tested on real ones that had no part in them: Adult's own test rows; of
 other tables a third that was held back when choices were made (benchmarks/bench_synthetic_tuning.py). Distances are
@@ -37,7 +37,7 @@ def parts(name: str) -> tuple[Coded, Coded]:
 
 
 def measured(name: str, method: str, epsilon: str, seeds: Sequence[int]) -> list[Worth]:
-    """What is not kept yet is measured now."""
+    """Return the measures of each seed. Measures that are not kept yet are made now."""
     path = KEPT / f"{name}-{method}-{epsilon}.json"
     kept = {int(seed): each for seed, each in json.loads(path.read_text()).items()} if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the class is linked to where it is a column like others, and what that makes of learners.
+"""Measures the links of the class where it is a column like others, and the effect on learners.
 
 Adult, goal general, `edges: auto`, the seeds of `make bench AREA=synthetic`: accuracy of tree and gradient boosting,
 apart by whether the forest has a pair of class and education (or `education-num`, which says the same).

@@ -120,7 +120,7 @@ CASES: Mapping[str, Case] = {
 
 
 def job(case: Case, rows: Coded, epsilon: str) -> dict[str, Any]:
-    """What is asked of them."""
+    """Return the job of a case."""
     schema = rows.schema
     columns: dict[str, Any] = {column.name: _field(column) for column in schema.qid}
     columns[str(schema.class_name)] = {"role": "class", "domain": list(schema.classes)}
@@ -269,7 +269,7 @@ def _children() -> float:
 
 
 def rows_of(case: Case, links: Sequence[str], runs: int) -> list[Row]:
-    """What a case costs over each link; gates and bytes are those of the first."""
+    """Measure the cost of a case over each link; gates and bytes are those of the first."""
     found: list[Row] = []
     with tempfile.TemporaryDirectory(dir=OUT.parent) as folder:
         rows = case.rows()

@@ -27,7 +27,7 @@ MOST_ERRORS = 3.0
 
 
 def rows_of(epsilon: str, seeds: Sequence[int]) -> list[Row]:
-    """How far the means of either kind of joint runs are from those of one holder."""
+    """Return the distance of the means of either kind of joint runs from those of one holder."""
     one, own_error = means(measured(TABLE, ALONE, epsilon, seeds))
     rows = []
     for name in JOINT:

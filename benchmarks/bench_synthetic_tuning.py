@@ -1,4 +1,4 @@
-"""How the choices of `method: synthetic` were made (anonymize/synthetic/requirement.py, Design): on training rows.
+"""Shows the choices of `method: synthetic` (anonymize/synthetic/requirement.py, Design): on training rows.
 
 Of every table a share is for training; that is split again, into rows that synthetic ones are made from and rows that
 learners trained on these are tested on. Adult's test rows are never read here. Every run is seeded.

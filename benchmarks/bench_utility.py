@@ -1,4 +1,4 @@
-"""What the anonymous table is worth: classification error of a decision tree ([T] 3.4, figure 3.5a).
+"""Measures the worth of the anonymous table: classification error of a decision tree ([T] 3.4, figure 3.5a).
 
 `make bench AREA=lkc`.
 

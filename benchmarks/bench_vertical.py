@@ -162,7 +162,7 @@ def utility_rows() -> list[Row]:
 
 
 def insider_rows() -> list[Row]:
-    """What it costs to hold the parties to C, too."""
+    """Measure the cost of holding the parties to C, too."""
     rows = []
     for L, K, C in (("2", "20", "0.5"), ("4", "20", "0.2"), ("4", "50", "0.3")):
         for insider in ("false", "true"):
@@ -174,7 +174,7 @@ def insider_rows() -> list[Row]:
 
 
 def _made(report: dict[str, Any]) -> str:
-    """What a table is like."""
+    """Describe a table."""
     exposed, metrics = report["exposed_to_parties"], report["metrics"]
     return (
         f"{len(report['specializations'])} specializations, {metrics['leaf_partitions']} leaf partitions, "

@@ -1,4 +1,5 @@
-"""What one test against a holder's columns takes in a vertical run, by what is asked and of how many values.
+"""Measures one test against a holder's columns in a vertical run, by what is asked and by the number of
+values.
 
 python -m benchmarks.bench_vertical_checks
 """

@@ -1,4 +1,4 @@
-"""What `withhold` frees: loss, error and rows at 0, 0.5, 2 and 5 % of the rows (semantics §10.9).
+"""Measures the effect of `withhold`: loss, error and rows at 0, 0.5, 2 and 5 % of the rows (semantics §10.9).
 
 `make bench AREA=lkc`.
 

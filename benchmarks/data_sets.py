@@ -156,7 +156,7 @@ _MEASURED: Mapping[str, Any] = {
     "crea": numbers(0, 22, 0.5),
     "sod": numbers(110, 182),
 }
-"""What support2 measured on the first day."""
+"""Measures of support2 on the first day."""
 
 
 def _support2_rows() -> Records:
@@ -196,7 +196,7 @@ _OF_STAY: Mapping[str, Any] = {
     "number_inpatient": numbers(0, 22),
     "number_diagnoses": numbers(1, 17),
 }
-"""What diabetes130 counts of an encounter."""
+"""Counts of an encounter in diabetes130."""
 
 
 def _diabetes() -> Rows:

@@ -1,4 +1,5 @@
-"""What a DP release is worth: an entropy tree learns from its cells and is tested on records it never saw ([T] 6.4).
+"""Measures the worth of a DP release: an entropy tree learns from its cells and is tested on records it never
+saw ([T] 6.4).
 
 The cells weigh what Norm-Sub makes of their noisy counts; test records are generalized to the cut of the release.
 """
@@ -34,7 +35,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Worth:
-    """How well a tree does on records it never saw, in percent.
+    """Figures of a tree on records it never saw, in percent.
 
     accuracy:  share of the records whose class it predicts.
     ranking:   area under the ROC curve, for two classes: 50 is chance, also where one class is rare.
@@ -45,7 +46,7 @@ class Worth:
 
 
 def worth_of(release: Released, test: CodedTable) -> Worth:
-    """What a tree learns from a release."""
+    """Measure a tree that learns from a release."""
     assert release.table is not None
     schema, cells = release.outcome.schema, release.table.cells
     assert schema.class_name is not None
@@ -85,7 +86,7 @@ def majority(train: CodedTable, test: CodedTable) -> float:
 
 
 def without_privacy(train: CodedTable, test: CodedTable, cut: Cut) -> Worth:
-    """What a tree learns from the records themselves, generalized to a cut."""
+    """Measure a tree that learns from the records themselves, generalized to a cut."""
     whole = Released(Outcome(train.schema, cut, ()), None)
     columns = [Features(c, whole, i) for i, c in enumerate(train.schema.qid)]
     x = np.hstack([f.of_records(train) for f in columns])

@@ -1,4 +1,4 @@
-"""Who was where and when: two generators in the likeness of published data sets, and two real sets.
+"""Movements of people: two generators in the likeness of published data sets, and two real sets.
 
 The data sets behind published figures on trajectories are not public. City-like and Metro-like have their shapes and
 sizes: a city of 26 blocks and 24 hours, and a network of 65 stations and 60 minutes. Every generator is a function of

@@ -67,7 +67,7 @@ def jointly(folder: Path, runs: int, out: Path, round_trip_ms: float, mbit_s: fl
 
 
 def costs(report: dict[str, Any]) -> dict[str, float]:
-    """What a report says of traffic and gates, at the first party."""
+    """Return the traffic and gates that a report states of the first party."""
     first = next(iter(report["cost"]["parties"].values()))
     links, phases = first["links"].values(), first["phases"].values()
     return {

@@ -1,4 +1,4 @@
-"""What every score costs: seconds in one hand, gates and seconds under seal.
+"""Measures the cost of every score: seconds in one hand, gates and seconds under seal.
 
 Part of `make bench AREA=lkc` (bench_lkc).
 

@@ -31,7 +31,7 @@ Start = Callable[..., Rounds[Any]]
 
 @dataclass(frozen=True)
 class Measured:
-    """What one process reports: its output, wall and CPU seconds, bytes sent, peak memory."""
+    """Measures of one process: its output, wall and CPU seconds, bytes sent, peak memory."""
 
     output: Any
     wall_s: float

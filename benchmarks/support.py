@@ -1,4 +1,4 @@
-"""What the benchmarks share: repeated timing, the machine's name, a table, a JSON file.
+"""Commons of the benchmarks: repeated timing, the machine's name, a table, a JSON file.
 
 Times on a shared machine say little alone, so rows carry medians over several runs and the load at the time, and
 where a target is stated, the target and the reference measured in the same run stand beside them. What one core

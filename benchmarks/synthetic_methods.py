@@ -172,7 +172,7 @@ def _mst_opened(table: CodedTable, spending: _Spending) -> Opened:
 
 
 def _off(pair: Marginal, table: CodedTable, leaves: Sequence[Measured]) -> float:
-    """How far a pair is from the product of what was measured of its columns."""
+    """Return the distance of a pair from the product of what was measured of its columns."""
     one, other = (_binned(axis, leaves[axis.column]) for axis in pair.axes)
     total = max(1.0, (one.sum() + other.sum()) / 2)
     expected = np.rint(one[:, None, None] * other[None, :, None] / total).astype(np.int64)

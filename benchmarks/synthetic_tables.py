@@ -246,4 +246,6 @@ TRAINING: Mapping[str, Callable[[], Coded]] = {
     "forest": forest,
     "mixture": mixture,
 }
-"""What choices are made on. Of each a share is held back for good: see :mod:`benchmarks.bench_synthetic_tuning`."""
+"""Tables that choices are made on. Of each a share is held back for good: see
+:mod:`benchmarks.bench_synthetic_tuning`.
+"""

@@ -1,4 +1,5 @@
-"""What synthetic rows are worth: learners trained on them and tested on real rows; how far their tables are off.
+"""Measures the worth of synthetic rows: learners trained on them and tested on real rows; the distance of
+their tables.
 
 Accuracy of an entropy tree (leaves of 100 rows, fewer where there are few) and of gradient boosting; the total
 variation distance of all one-way and two-way tables, the class included, in at most 16 public groups a column.

@@ -59,7 +59,7 @@ def recorder(path: Path) -> None:
 
 
 def calls(home: Path) -> list[Call]:
-    """What the recorders noted, in order."""
+    """Return what the recorders noted, in order."""
     noted = (home / "calls").read_text().split("arguments ")[1:]
     found = []
     for arguments, *lines in (text.splitlines() for text in noted):

@@ -65,7 +65,7 @@ def prose_of_python(text: str) -> Iterator[str]:
 
 
 def prose_of(path: Path) -> Iterator[str]:
-    """What of a file is prose: of Markdown all but code, of other files but Python the comments."""
+    """Yield the prose of a file: of Markdown all but code, of other files but Python the comments."""
     text = path.read_text()
     if not MAY_CITE.search(text):
         return

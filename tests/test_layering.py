@@ -78,7 +78,7 @@ def expect_inward(path: Path, layer: str) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "jointcut").glob("*.py")), ids=lambda p: p.name)
 def test_what_starts_the_programs_needs_python_alone(path: Path) -> None:
-    """Whatever else it imported could come from a foreign folder: it runs before the process knows where ours are."""
+    """Any other import could come from a foreign folder: it runs before the process knows where ours are."""
     top = ast.parse(path.read_text()).body
     for node in top:
         if isinstance(node, ast.Import):
@@ -136,7 +136,7 @@ def test_every_folder_of_anonymize_has_its_walls() -> None:
 
 
 def test_no_test_module_imports_from_another() -> None:
-    """What several of them use is in tests/support, and fixtures in a conftest.py."""
+    """Commons of several modules are in tests/support, and fixtures in a conftest.py."""
     from_another = re.compile(r"^\s*(?:from|import) tests\b.*\b(?:test_\w+|conftest)\b", re.MULTILINE)
     modules = sorted((ROOT / "tests").rglob("*.py"))
     assert len(modules) > 100
@@ -156,7 +156,7 @@ def _imports_of_ours() -> dict[str, set[str]]:
 
 
 def _in_a_circle(arrows: Mapping[str, Set[str]]) -> list[str]:
-    """What is left when everything that points to nothing left is taken away, again and again."""
+    """Return the rest when everything that points to nothing left is taken away, again and again."""
     left = dict(arrows)
     while free := [name for name, to in left.items() if not to & set(left)]:
         for name in free:

@@ -61,7 +61,7 @@ def from_a_copy(isolated: Path) -> list[str | Path]:
 
 @pytest.mark.more
 def test_the_wheel_unpacked_at_a_path_with_a_blank_and_an_umlaut(tmp_path: Path) -> None:
-    """What an installer does: the examples are in the package."""
+    """An installer does this: the examples are in the package."""
     folder = tmp_path / "mein Gerät"
     wheel = built("wheel", copy_of_the_sources(folder / "sources"), folder / "dist")
     zipfile.ZipFile(wheel).extractall(folder / "site packages")
@@ -82,7 +82,7 @@ def test_a_c_locale(tmp_path: Path, locale: dict[str, str], request: pytest.Fixt
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
-    """What the launcher starts, of a checkout that nobody may write to."""
+    """Copy what the launcher starts, of a checkout that nobody may write to."""
     folder = tmp_path / "program"
     isolated = copy_of_the_program(folder)
     paths = [folder, *folder.rglob("*")]

@@ -1,4 +1,4 @@
-"""Whatever README.md and the guides show works as it is written."""
+"""Commands and files of README.md and the guides work as they are written."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_the_wards_example(examples: Path) -> None:
 
 
 Stay = frozenset[tuple[str, str]]
-"""When, and in which ward."""
+"""A time and a ward."""
 
 
 def paths(rows: Iterable[dict[str, str]], record: str) -> list[Stay]:

@@ -64,7 +64,7 @@ def _text_of(module: ModuleType) -> str:
 
 
 def has_array(kind: Any) -> bool:
-    """Whether an array may stand somewhere in values of a type."""
+    """Return True if an array may stand somewhere in values of a type."""
     origin = get_origin(kind)
     if any(each in ARRAYS for each in (kind, origin)):
         return True

@@ -51,7 +51,9 @@ print(_examples())
 
 @pytest.mark.more
 def test_an_editable_installation_has_the_examples(tmp_path: Path) -> None:
-    """What `pip install -e` puts into an environment leads to the modules, and these to the examples beside them."""
+    """The paths that `pip install -e` puts into an environment lead to the modules, and these to the examples
+    beside them.
+    """
     source, site = copy_of_the_sources(tmp_path / "the sources"), tmp_path / "site"
     zipfile.ZipFile(built("editable", source, tmp_path / "dist")).extractall(site)
     needed = sysconfig.get_path("purelib")

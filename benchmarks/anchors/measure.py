@@ -1,4 +1,5 @@
-"""What pyCANON and anonypy say of a table, and how long they take; run by :mod:`benchmarks.bench_kd_anchors`.
+"""Measures pyCANON's and anonypy's view of a table, and their time; run by
+:mod:`benchmarks.bench_kd_anchors`.
 
 In an environment of its own (requirements.txt), so it imports nothing of ours. Takes a JSON object on standard input
 and prints one. Of pyCANON its recursive (c, l)-diversity is never asked: it takes the smallest count first.

@@ -284,7 +284,7 @@ def test_children_that_are_not_all_of_their_node_are_refused_by_the_leader() -> 
 
 
 def _number_of_sum_before(transcript: Transcript, step: str) -> int:
-    """Which of the sums of p1 comes last before a step, counted from 1."""
+    """Return the number of the last of p1's sums before a step, counted from 1."""
     number = 0
     for message in transcript.messages:
         if message.step == step:

@@ -1,4 +1,4 @@
-"""What [MSA] claims of its model and its algorithm, and an attack that no rule about groups stops.
+"""Claims of [MSA] about its model and its algorithm, and an attack that no rule about groups stops.
 
 The published algorithm of groups lives here alone; those that check a group are beside the criteria.
 """

@@ -54,5 +54,5 @@ def test_every_subset_parts_the_items_as_its_values_do(
 
 
 def pairs(codes: list) -> frozenset[tuple[int, int]]:
-    """Which items are in one group."""
+    """Return the pairs of items that are in one group."""
     return frozenset((i, j) for i, j in combinations(range(len(codes)), 2) if codes[i] == codes[j])

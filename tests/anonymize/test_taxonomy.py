@@ -202,7 +202,7 @@ def test_a_cut_names_the_lowest_node_with_the_same_leaves() -> None:
 
 
 def test_missing_cells_keep_a_root_apart_from_its_only_group() -> None:
-    """Whatever is missing is not known to be of the group."""
+    """A missing value is not known to be of the group."""
     tree = from_arx_csv("a;g;*\nb;g;*", "q", missing_leaf=True)
     column = QidColumn("q", tree)
     assert [column.label(node) for node in (column.root, *column.children(column.root))] == ["*", "g", "?"]

@@ -108,7 +108,7 @@ class Talking(Scripted):
 
 
 def driven(turn: Turn[Any], answers: list[Any]) -> tuple[list[Any], Any]:
-    """What is asked, answered in order, and what is returned."""
+    """Return the questions, answered in order, and the returned value."""
     asked, answer = [], None
     while True:
         try:

@@ -178,7 +178,9 @@ def _keys_drawn_once() -> ExitStack:
 
 @dataclass
 class Watched:
-    """What the parties of a run are doing: the last round of each, and who raised what the run ended with."""
+    """State of the parties of a run: the last round of each, and the party that raised what the run ended
+    with.
+    """
 
     rounds: dict[str, Round] = field(default_factory=dict)
     raised: list[str] = field(default_factory=list)
@@ -197,7 +199,9 @@ class Watched:
             inbox = yield self.rounds[me]
 
     def complainants(self, culprit: str, step: str) -> set[str]:
-        """Who says that a message of the culprit is wrong: who raised it, or waits for that message."""
+        """Return the parties that say that a message of the culprit is wrong: they raised it, or wait for
+        that message.
+        """
         waiting = {me for me, at in self.rounds.items() if at.step == step and culprit in at.wait_for}
         return set(self.raised) or waiting
 
@@ -213,7 +217,9 @@ def stage(mode: str) -> Stage:
 
 
 def changed(payload: bytes, earlier: Sequence[bytes], rng: random.Random) -> tuple[str, bytes]:
-    """How a message is changed, in a word, and what it is then; ``earlier``: messages of its step before it."""
+    """Change a message; return the change in a word, and the message; ``earlier``: messages of its step
+    before it.
+    """
     how = rng.choice(sorted(_WAYS))
     return how, _WAYS[how](payload, earlier, rng)
 
@@ -268,7 +274,7 @@ class Tampered:
 
 @dataclass
 class Tally:
-    """What came of the runs of one mode, and an example of each finding."""
+    """Outcome of the runs of one mode, and an example of each finding."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     found: dict[str, str] = field(default_factory=dict)
@@ -310,7 +316,9 @@ def _verdict(made: Stage, undisturbed: set[bytes], tampered: Tampered) -> tuple[
 
 
 def is_named(sender: str, culprit: str) -> bool:
-    """Whether a diagnosis (`hospital-a or hospital-b`) has the sender among those who may have been it."""
+    """Return True if a diagnosis (`hospital-a or hospital-b`) has the sender among those who may have been
+    it.
+    """
     return sender in culprit.split(" or ")
 
 

@@ -66,7 +66,7 @@ def test_a_party_that_commits_to_different_tables_is_named(tmp_path: Path, discl
 
 
 def test_two_ends_of_a_link_that_signed_different_records_are_named(tmp_path: Path) -> None:
-    """What is published of neither end is changed on the way: no result, no commitment differs."""
+    """Nothing that either end publishes is changed on the way: no result, no commitment differs."""
     net = sample_network(tmp_path / "net")
 
     def other(envelope: Envelope) -> list[Envelope | str]:
@@ -152,7 +152,7 @@ def test_signatures_that_a_party_makes_up_for_the_coordinator(
 
 
 def test_a_party_that_tells_more_than_costs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What parties tell of their costs stands in the report of all."""
+    """The costs that parties tell stand in the report of all."""
     costs = {"phases": {}, "links": {}, "guarantee": "certified"}
     monkeypatch.setattr(party.delivery, "public_costs", lambda *_: costs)
     problem = failed(sample_network(tmp_path / "net"), tmp_path / "out", {})

@@ -31,7 +31,7 @@ RUNS = 20
 
 @contextmanager
 def columns_that_differ() -> Iterator[None]:
-    """What a receiver sends has other choices in ``EACH`` columns of every transfer; its check is made for that."""
+    """Let a receiver send other choices in ``EACH`` columns of every transfer; its check is made for that."""
     honest = extension.octets_of
 
     def cheating(words: np.ndarray) -> memoryview:

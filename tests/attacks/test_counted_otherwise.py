@@ -22,7 +22,7 @@ K, TARGET, LIAR = 5, 0, "p2"
 
 
 class Probe:
-    """What the liar adds to its counts; ``known``: how many others have the target, once that is learned."""
+    """Counts that the liar adds; ``known``: how many others have the target, once that is learned."""
 
     def __init__(self) -> None:
         self.sweep, self.known = 0, -1

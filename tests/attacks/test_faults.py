@@ -68,12 +68,12 @@ def before_the_mix(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatc
 
 
 def kept(net: Network) -> list[Path]:
-    """What parties keep, hidden folders included."""
+    """Return the files that parties keep, hidden folders included."""
     return [path for party in net.roster for path in net.releases(party)]
 
 
 async def ends(net: Network, out: Path) -> str:
-    """How a job ends: the id of its error, or `ran`. It leaves all of a release or nothing."""
+    """Run a job; return the id of its error, or `ran`. It leaves all of a release or nothing."""
     before = kept(net)
     try:
         async with asyncio.timeout(GUARD_S):

@@ -212,7 +212,7 @@ def swapped(table: bytes, one: int, other: int) -> bytes:
 @pytest.mark.parametrize("how", list(FORGED))
 @pytest.mark.parametrize("method", [{}, {"method": "kd", "goal": "general", "disclosure": "sealed"}])
 def test_signatures_bind_an_lkc_table_to_the_byte(method: dict[str, Any], how: str, tmp_path: Path) -> None:
-    """Whoever keeps the signatures and changes the table, its digests with it."""
+    """A forger keeps the signatures and changes the table, its digests with it."""
     fields = joint_job(**method)
     job, out = write_job(tmp_path, fields), tmp_path / "out"
     tables = [

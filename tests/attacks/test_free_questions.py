@@ -33,9 +33,11 @@ from tests.support.samples import COLUMNS, PARTIES, joint_job
 
 A, B, C = PARTIES
 CANCELLED = ("cancelled", "coordinator")
-"""How a run ended where the coordinator, who heard of it, was quicker than the party that left."""
+"""End of a run where the coordinator, who heard of it, was quicker than the party that left."""
 Leaves = Callable[[Round | Result], bool]
-"""Whether a hostile party has what it wants: asked of each of its rounds before it is sent, and of its result."""
+"""Tells if a hostile party has what it wants: asked of each of its rounds before it is sent, and of its
+result.
+"""
 
 
 def leaving(party: str, leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +69,7 @@ def leave_if(wanted: bool) -> None:
 
 
 async def said_of(net: Network, fields: dict[str, Any], out: Path) -> str:
-    """How a job ends: the id of its error, or `ran`."""
+    """Run a job; return the id of its error, or `ran`."""
     try:
         await conduct(jobs.task_of(fields), net.coordinator, out)
     except PartyError as error:
@@ -76,7 +78,7 @@ async def said_of(net: Network, fields: dict[str, Any], out: Path) -> str:
 
 
 async def is_admitted(net: Network, fields: dict[str, Any]) -> bool | None:
-    """Whether hospital-a admits a job that is never started; None if it refuses to look."""
+    """Return True if hospital-a admits a job that is never started; None if it refuses to look."""
     bundle = jobs.bundle_of(fields)
     calls: list[Any] = []
     stream = await open_control(Network(net.root, bundle, net.addresses), A, calls)

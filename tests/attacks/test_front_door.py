@@ -1,4 +1,6 @@
-"""What strangers, peers without rights and silent coordinators can make a party hold, or keep it from doing."""
+"""Strangers, peers without rights and silent coordinators try to make a party hold things, or keep it from
+working.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def ledgers(net: Network) -> list[list[str]]:
 
 
 def tables(net: Network) -> list[list[str]]:
-    """What every party has of releases, hidden things too."""
+    """Return every party's files of releases, hidden ones too."""
     return [[path for path in listing(net.root / party) if "/releases/" in path] for party in PARTIES]
 
 

@@ -9,7 +9,7 @@ HERE = Path(__file__).resolve().parent
 LINES = (HERE / "README.md").read_text().splitlines()
 ROWS = [line for line in LINES if re.match(r"\| [a-e]\d\d", line)]
 OTHERS = [line for line in LINES if line.startswith("| – |")]
-"""What was tried without a program of its own."""
+"""Attacks that were tried without a program of their own."""
 
 
 def named(row: str) -> list[str]:

@@ -68,7 +68,9 @@ class Watching(Observer):
 
 
 def seen_of(asked: Task, tables: Mapping[str, Rows], own_k: int) -> tuple[Cut, bool]:
-    """How finely the liar saw the others' rows, and whether they ended the run. It may have all counts up to then."""
+    """Return the finest view of the others' rows that the liar had, and True if they ended the run. It may
+    have all counts up to then.
+    """
     loaded = {
         me: Loaded(jobs.coded(asked.bundle, rows), RowsRead(len(rows), len(rows)))
         for me, rows in tables.items()
@@ -106,7 +108,7 @@ def truth() -> Counter[tuple[str, ...]]:
 
 
 def in_full(groups: Counter[tuple[str, ...]]) -> int:
-    """How many rows are known in full detail."""
+    """Count the rows that are known in full detail."""
     named = Counter({("White" if job == "Lawyer" else job, age): n for (job, age), n in groups.items()})
     return (named & truth()).total()
 

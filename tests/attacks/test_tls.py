@@ -1,4 +1,4 @@
-"""Which versions of TLS a daemon takes: 1.3 alone (docs/security.md A3)."""
+"""Versions of TLS that a daemon takes: 1.3 alone (docs/security.md A3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A, B = "hospital-a", "hospital-b"
 
 
 def handshake(net: Network, version: ssl.TLSVersion) -> str | None:
-    """What a peer with an installed certificate comes to, if it speaks one version only."""
+    """Return the outcome of a handshake by a peer with an installed certificate that speaks one version only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = context.maximum_version = version

@@ -1,4 +1,4 @@
-"""What a party sees of a run is alike in two worlds that it must not tell apart.
+"""The view of a party is alike in two worlds that it must not tell apart.
 
 `python -m tests.attacks.worlds` also compares all means.
 """

@@ -198,7 +198,7 @@ async def conducted(task: Task, folder: Path) -> None:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which parties made their columns, to send them."""
+    """Record the parties that made their columns, to send them."""
     made: list[str] = []
     columns = PARTS[COLUMNS]
 

@@ -97,7 +97,7 @@ def _vertical(number: int) -> dict[str, list[dict[str, str]]]:
 
 @dataclass
 class Seen:
-    """What one party saw in runs of either world."""
+    """Views of one party in runs of either world."""
 
     shapes: tuple[set[Any], set[Any]] = field(default_factory=lambda: (set(), set()))
     heads: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
@@ -115,7 +115,9 @@ class Seen:
         self.heads[number].append(np.frombuffer(head, dtype=np.uint8).astype(np.float64))
 
     def tells(self, most_z: float) -> list[str]:
-        """What tells the worlds apart, or should be fresh and is not; nothing where all is well."""
+        """Return the differences that tell the worlds apart, or repetitions of what should be fresh; nothing
+        where all is well.
+        """
         found = [] if self.shapes[0] == self.shapes[1] else ["lengths or order of messages"]
         steps = sorted({step for step, _ in self.repeated})
         found += [f"{len(self.repeated)} blocks seen twice, in {', '.join(steps)}"] if steps else []
@@ -144,7 +146,7 @@ def _blocks(messages: Iterable[Message]) -> list[tuple[str, int]]:
 
 
 def seen(mode: str, looks: str, runs: int) -> Seen:
-    """What a party sees in so many runs of each world, all with different coins."""
+    """Return a party's views of so many runs of each world, all with different coins."""
     worlds, coins, views = [world(mode, looks, number) for number in WORLDS], count(), Seen()
     for _ in range(runs):
         for number in WORLDS:

@@ -45,7 +45,7 @@ def net(tmp_path: Path) -> Network:
 
 
 def without_ledgers(folder: Path) -> list[str]:
-    """What is in a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
+    """List a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
     kept = ("/state", f"/{LEDGER}", f"/{LEDGER}.count", f"/{OPENINGS}")
     return [path for path in listing(folder) if not path.endswith(kept) and f"/{OPENINGS}/" not in path]
 
@@ -186,7 +186,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     caplog: pytest.LogCaptureFixture,
     answer: list[Event],
 ) -> None:
-    """Whoever keeps it knows that all have checked it: the job has succeeded."""
+    """A party that keeps it knows that all have checked it: the job has succeeded."""
     monkeypatch.setattr(coordinator.conduct, "_COMMIT_S", 0.5)
 
     async def scenario() -> None:
@@ -201,7 +201,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
 
 
 def test_parties_that_say_nothing_in_the_end(net: Network, tmp_path: Path) -> None:
-    """Whether they keep the release is not known here: so nothing is called a release."""
+    """The coordinator does not know if they keep the release: so nothing is called a release."""
     config = net.coordinator
     config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"round_s": 5})})
     silent = saying(when(Delivered, lambda e: []))
@@ -337,7 +337,7 @@ def test_a_key_where_none_belongs_or_none_where_one_does(
 def test_hostile_progress_is_no_problem(
     net: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a party says about its turns is shown, not trusted."""
+    """Words of a party about its turns are shown, not trusted."""
     monkeypatch.setattr(party.cli.console._settings, "format", "json")
 
     async def scenario() -> None:

@@ -113,7 +113,7 @@ def test_class_values_that_were_flipped_are_found_by_the_digest(folder: Path) ->
 
 
 def with_digests_of_now(folder: Path) -> None:
-    """What a forger does who knows the format: report and digests are made to fit the changed table."""
+    """Forge as somebody does who knows the format: report and digests are made to fit the changed table."""
     out = folder / "out"
     report = json.loads((out / REPORT).read_text())
     report["files"] = {TABLE: fields_of_file(out / TABLE)}

@@ -56,7 +56,7 @@ def cells(rows: Rows, *names: str) -> Counter[tuple[str, ...]]:
 
 
 def all_alike(rows: Rows, cell: tuple[str, ...]) -> bool:
-    """Whether all records of a cell have one credit, or all one purpose."""
+    """Return True if all records of a cell have one credit, or all one purpose."""
     here = [row for row in rows if tuple(row[name] for name in (*QID, "approved")) == cell]
     return any(len({row[name] for row in here}) == 1 for name in ("credit", "purpose"))
 

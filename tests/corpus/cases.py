@@ -54,7 +54,7 @@ SURGERIES = {"Any": {"Trunk": ["Heart"], "Limb": {"Leg": ["Knee"], "Other": ["Ra
 
 
 def lkc(**asked: Any) -> dict[str, Any]:
-    """What an LKC job asks for."""
+    """Return the settings of an LKC job."""
     return {"lkc": {"L": "2", "K": "2", "C": "0.5", **asked}}
 
 

@@ -1,4 +1,4 @@
-"""What can be observed of a job without knowing how the program is arranged: by its commands alone."""
+"""Observations of a job without knowing how the program is arranged: by its commands alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _files(out: Path) -> dict[str, str]:
 
 
 def _shown(ran: Ran, folder: Path) -> str:
-    """How a command ended and what it printed, without places and times of this run."""
+    """Say how a command ended and what it printed, without places and times of this run."""
     text = f"{ran.code}\n{ran.out}".replace(str(folder), "FOLDER")
     return text + (ran.problem["error"] if ran.code and ran.err.startswith("{") else "")
 

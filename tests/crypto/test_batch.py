@@ -1,4 +1,4 @@
-"""How a batch is cut: chunks cover it, fit the memory, and the look-ahead fits the window."""
+"""Cuts of a batch: chunks cover it, fit the memory, and the look-ahead fits the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engine is in force, and that the reference is the default."""
+"""The engine in force; the reference is the default."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_edges(sets: Sets, size: int) -> None:
 
 
 def tags_of(sets: Sets, seed: object = 0) -> dict[str, Tags]:
-    """What both parties have of the function, with the coins of :func:`run`: nothing is drawn before it."""
+    """Return the tags of both parties, with the coins of :func:`run`: nothing is drawn before it."""
     first, second = sets
     parties = {
         first: oprf_receive(first, second, sets[first], JOB, SeededRng((seed, first))),
@@ -319,7 +319,7 @@ def test_parties_that_name_different_collectors_or_jobs_part_after_the_sizes(col
 
 
 def test_two_parties_of_which_one_still_encrypts_part_after_the_sizes() -> None:
-    """What a version before the tables told differs in its digest."""
+    """A version before the tables has another digest."""
     old = intersect("p1", ["p0", "p1"], "p0", [b"a"], JOB, SeededRng(1))
     new = intersect("p0", ["p0", "p1"], "p0", [b"a"], JOB, SeededRng(0))
 

@@ -303,7 +303,7 @@ def test_each_share_is_uniform_whatever_the_labels(side: int, label: int) -> Non
 @pytest.mark.parametrize("view", ["s", "r"])
 @pytest.mark.parametrize("label", [0, 3])
 def test_messages_are_uniform_whatever_the_labels(view: str, label: int) -> None:
-    """What either party receives: the transfers' matrix, and the masked sums with the corrections."""
+    """Look at the messages of either party: the transfers' matrix, and the masked sums with the corrections."""
     shape, column = HistogramShape(640, 8, 4), np.full(640, label)
     seen = np.zeros(256, np.int64)
     for seed in range(3):

@@ -100,7 +100,7 @@ def test_answers_are_the_entries(is_ideal: bool) -> None:
 
 
 def test_answers_with_ideal_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What uses them is right on its own."""
+    """The users of unit vectors are right on their own."""
     monkeypatch.setattr(lookup, "unit_vectors", ideal.unit_vectors)
     outputs, _ = run(9, CALLS)
     expect(CALLS, outputs)
@@ -136,7 +136,7 @@ def test_large_tables() -> None:
 
 
 def opened(transcript: Transcript) -> list[Words]:
-    """What both parties' messages of every opening open: x − r."""
+    """Return the values that both parties' messages of every opening open: x − r."""
     sent = [[m.payload[16:] for m in transcript.view(name) if m.step == OPEN] for name in ("g", "e")]
     return [
         np.frombuffer(one, "<u4").astype(np.uint64) + np.frombuffer(other, "<u4")
@@ -175,7 +175,9 @@ def test_shares_of_answers_are_uniform() -> None:
 
 
 def test_cost_is_as_documented() -> None:
-    """What is missing is made, and as much again, a quarter of what was, or 64; what is in stock costs one round."""
+    """Missing vectors are made, and as many again, a quarter of the former, or 64; vectors in stock cost one
+    round.
+    """
     bits, calls = 8, [[random_plain(100, 1, 8)], [random_plain(60, 1, 7), random_plain(40, 2, 8)]]
     _, transcript = run(bits, calls)
     made, blocks = 200, 16 * 200 * (bits + 1)

@@ -147,7 +147,7 @@ def sheets(transcript: Transcript, sender: str) -> list[bytes]:
 
 
 def slots(transcript: Transcript, party: str) -> list[int]:
-    """What the leader gives a party."""
+    """Return the slots that the leader gives a party."""
     (told,) = [m for m in transcript.messages if (m.step, m.recipient) == ("mix/slots", party)]
     return np.frombuffer(told.payload, "<u8").tolist()
 
@@ -329,7 +329,7 @@ HARMS = {
 def test_a_harmed_message_names_the_culprit(
     step: str, sender: str, harm: Callable[[bytes], bytes], culprit: str
 ) -> None:
-    """What is compared goes to the leader, slots to a party outside the pair."""
+    """Compared digests go to the leader, slots to a party outside the pair."""
     to = {"mix/agreed": "b", "mix/slots": "a"}.get(step)
     with pytest.raises(RemoteProtocolError) as caught:
         mixed(THREE, tamper=changing(step, sender, harm, to))
@@ -351,7 +351,7 @@ def test_a_leader_that_gives_a_slot_to_two_parties_is_found_out() -> None:
 
 
 def ends(run: Callable[[str], Any], names: Sequence[str], tamper: Tamper) -> tuple[dict[str, Any], list[Any]]:
-    """How every party of a run that goes wrong ends: its error, or what it has. And all messages."""
+    """Return the end of every party of a run that goes wrong: its error, or what it has. And all messages."""
 
     def caught(me: str) -> Any:
         try:
@@ -519,7 +519,7 @@ def test_the_width_is_the_least_that_holds_all_rows(needed: list[int]) -> None:
 
 
 def test_whose_rows_are_longest_does_not_show() -> None:
-    """What is opened is 0 from the width on, and below it uniform whoever it is from: here compared as views."""
+    """Opened bytes are 0 from the width on, and below it uniform whoever sent them: here compared as views."""
     seen = Counter[int]()
     for longest in "abc":
         _, transcript = widths({**dict.fromkeys("abc", 1), longest: 9})

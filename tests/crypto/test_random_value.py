@@ -203,7 +203,7 @@ def test_another_outcome_is_the_peers_fault() -> None:
 
 @pytest.mark.parametrize("harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])
 def test_a_wrong_length_names_the_culprit(harm: Callable[[bytes], bytes]) -> None:
-    """Whatever the steps of the computation are: every message of them."""
+    """Harm every message of the computation, whatever its steps are."""
     _, honest = run([9], 8, 2)
     for number in range(len(honest.messages)):
         seen = iter(range(len(honest.messages)))

@@ -67,7 +67,7 @@ def test_points_are_uniform_whatever_the_identifiers(members: str) -> None:
 
 
 def test_the_collector_cannot_place_its_own_identifiers() -> None:
-    """Where the collector's first identifier lands in the list it gets back is uniform over the runs."""
+    """The place of the collector's first identifier in the list it gets back is uniform over the runs."""
     size, runs = 6, 180
     sets = named(*["abcdef"[:size]] * 3)
     landed = np.zeros(size, np.int64)
@@ -169,7 +169,9 @@ def test_a_hostile_message_names_the_culprit(
 
 
 def numbers(message: Message) -> int:
-    """How many bytes of a message all parties must hold alike: sizes, digest, counts; not points or positions."""
+    """Count the bytes of a message that all parties must hold alike: sizes, digest, counts; not points or
+    positions.
+    """
     if message.step in (SIZE, AGREE, POSITIONS):
         return 16 if message.step == AGREE else 8
     return 8 if message.step == COMMON and len(message.payload) == 8 else 0  # not the three positions

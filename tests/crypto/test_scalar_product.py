@@ -158,7 +158,9 @@ def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int) -> No
 
 
 def randomness_seen(y: Words, seed: object) -> int:
-    """What is left of the masker's ciphertext when its holder takes the plaintext out, fixed coins at the holder."""
+    """Return the rest of the masker's ciphertext when its holder takes the plaintext out, fixed coins at the
+    holder.
+    """
     key, x = short_key(), words([[1, 0, 1]], 3)
     shape = ProductShape(1, 3)
     holder = scalar_product_holder("masker", key, x, shape, SeededRng("holder"))

@@ -128,7 +128,7 @@ def test_masks_depend_on_all_that_a_sum_is_for() -> None:
 
 
 def test_masks_of_a_pair_depend_on_the_roster() -> None:
-    """What two parties have in common changes with who else takes part."""
+    """The common masks of two parties change with the other parties of the run."""
     masks = [agreed(names=names) for names in (("a", "b", "c"), ("a", "b", "d"))]
     for each in masks:
         each._secrets = {"b": each._secrets["b"]}

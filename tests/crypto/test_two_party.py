@@ -514,7 +514,9 @@ Seeds = tuple[list[bytes], list[bytes]]
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Seeds:
-    """What gates were hashed under, and what the garbler's input labels were drawn from, at both sides."""
+    """Record the keys that gates were hashed under, and the seeds of the garbler's input labels, at both
+    sides.
+    """
     monkeypatch.setattr(batches, "BLOCK_GATES", 64)
     keys: list[bytes] = []
     seeds: list[bytes] = []
@@ -809,7 +811,7 @@ def test_a_flipped_bit_elsewhere_is_refused_or_without_effect(step: str) -> None
 
 
 def test_a_flipped_decoding_bit_changes_an_output_of_the_evaluator() -> None:
-    """What semi-honest means: nothing vouches for the bits that the garbler sends for decoding."""
+    """Semi-honest means: nothing vouches for the bits that the garbler sends for decoding."""
     circuit = comparison(8, To.EVALUATOR)
     values, mine, theirs = split(circuit, 1)
     _, e, _ = run(two_party_sessions(), circuit, 1, mine, theirs, tamper=flip("two_party/tables", -1))

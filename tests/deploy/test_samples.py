@@ -153,7 +153,7 @@ def test_the_image_is_made_of_all_that_the_wheel_is_made_of() -> None:
 
 
 def test_base_images_are_named_by_digest() -> None:
-    """Whoever builds the image later, or elsewhere, starts from the same files."""
+    """A later build, or one elsewhere, starts from the same files."""
     text = (DEPLOY / "Dockerfile").read_text()
     named = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.MULTILINE))
     bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What several tests of whole runs look at."""
+"""Fixtures of several tests of whole runs."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Site:
         return invoke("coordinator", "run", job, *options)
 
     def spent(self, party: str) -> tuple[Fraction, list[str]]:
-        """What a party's ledger says: the sum, and the state of every entry."""
+        """Return the sum of a party's ledger, and the state of every entry."""
         budget = self.net.config(party).ledger
         return budget.spent(), [entry.state for entry in budget.entries()]
 

@@ -75,7 +75,7 @@ def net(tmp_path: Path) -> Network:
 
 @pytest.fixture(autouse=True)
 def no_bugs(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Whatever a peer does, nobody takes it for a bug of ours. On loopback the root cause is known at once."""
+    """Nobody takes any act of a peer for a bug of ours. On loopback the root cause is known at once."""
     monkeypatch.setattr(coordinator.conduct, "_GRACE_S", 0.5)
     caplog.set_level(logging.INFO, "party")
     yield
@@ -189,7 +189,9 @@ def test_two_envelopes_swapped(net: Network, tmp_path: Path, step: str, culprit:
 def test_one_envelope_that_never_arrives(
     net: Network, tmp_path: Path, step: str, culprit: str, how: str
 ) -> None:
-    """What follows is out of sequence; if nothing follows, somebody's patience ends. Who waits for whom is told."""
+    """The next message is out of sequence; without one, somebody's patience ends. The error says who waits
+    for whom.
+    """
     problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=3)
     assert problem.error_id in {"peer-timeout", "peer-protocol"}
     assert problem.phase
@@ -245,7 +247,7 @@ def counted(meddle: Callable[[int, Envelope], list[Envelope | str]]) -> Meddle:
 
 @pytest.fixture(scope="module")
 def sent_when_sealed(tmp_path_factory: pytest.TempPathFactory) -> list[Envelope]:
-    """What B sends to A in an undisturbed sealed run."""
+    """Return the envelopes from B to A in an undisturbed sealed run."""
     folder = tmp_path_factory.mktemp("sealed")
     net, watcher = sample_network(folder / "net", disclosure="sealed", score="infogain"), Meddler(honestly)
 

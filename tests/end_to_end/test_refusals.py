@@ -116,7 +116,9 @@ def test_a_coordinator_whose_certificate_a_party_has_wrong(net: Network, tmp_pat
 
 
 def cannot_reach(caller: str, callee: str) -> Problem:
-    """What all others are told, whatever was in the way: no job finds out what listens where."""
+    """Return the problem that all others are told, whatever was in the way: no job finds out what listens
+    where.
+    """
     message = f"{caller} says of {callee}: {caller} cannot reach {callee}"
     return Problem("peer-unreachable", message, caller, "connect", about=callee)
 
@@ -153,7 +155,7 @@ def test_a_party_that_another_reaches_at_the_wrong_address(net: Network, tmp_pat
 def test_a_party_that_another_calls_where_nobody_is(
     net: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who could not reach whom; where is the business of the caller's owner, whose `peers` say it."""
+    """All are told the two parties; the address is the business of the caller's owner, whose `peers` say it."""
     (port,) = free_ports(["nobody"]).values()
     changed(net, A, lambda fields: fields["peers"][B].update(address=f"{HOST}:{port}"))
     problem = refused(net, tmp_path / "outs" / "out")

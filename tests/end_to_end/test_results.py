@@ -50,7 +50,7 @@ def sources(tables: Mapping[str, Path]) -> dict[str, Source]:
 
 
 def decided(out: Path, kinds: Sequence[str] = ("specializations", "discarded")) -> tuple[Any, ...]:
-    """What a run decided and released, without what differs between kinds of runs."""
+    """Return the decisions and the release of a run, without what differs between kinds of runs."""
     report = report_of(out)
     steps = [
         [(step["attribute"], step["value"], step["children"]) for step in report[kind]] for kind in kinds

@@ -1,4 +1,6 @@
-"""What daemons signed of a run of sequences is compared with table and report, however records are written."""
+"""Signatures of daemons on a run of sequences are compared with table and report, however records are
+written.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def run(net: Network, job: Path, out: Path) -> Ran:
 
 
 MARKS = ("canary-id-", "canary-purpose-", ".70073")
-"""What every planted text holds; nobody else may ever see one of them."""
+"""Marks in every planted text; nobody else may ever see one of them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def forms(mark: str) -> tuple[bytes, ...]:
 
 
 def digests(ids: Iterable[str]) -> list[bytes]:
-    """What an id without a key would be guessed from."""
+    """Return digests by which an id without a key would be guessed."""
     kinds = ("md5", "sha1", "sha256", "sha512", "blake2b")
     raw = [hashlib.new(kind, text.encode()).digest()[:16] for text in ids for kind in kinds]
     return [*raw, *(digest.hex().encode() for digest in raw)]

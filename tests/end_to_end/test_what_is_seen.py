@@ -1,4 +1,4 @@
-"""What leaves a party: nothing of its raw values, and exactly the reveals its mode lists."""
+"""Data that leaves a party: nothing of its raw values, and exactly the reveals its mode lists."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_strict_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
 
 
 def test_sealed_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
-    """Whether an interval can be split at all is opened only where it cannot, which these rows never show."""
+    """A run opens that an interval cannot be split, only where it cannot, which these rows never show."""
     of_score = SCORES["added"].reveals["horizontal/sealed"]
     allowed = {(a.name, a.to) for a in (*ALLOWED["horizontal/sealed"], *of_score)}
     revealed = kinds(ledger_of(tmp_path, disclosure="sealed"))

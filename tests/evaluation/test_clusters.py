@@ -53,7 +53,7 @@ MODEL = {"model": "model.json", "publish": "cluster"}
 
 
 def job_in(folder: Path, fields: dict[str, Any], n_rows: int = 300) -> Path:
-    """Where the job's model is not there yet."""
+    """Write a job whose model is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
     jobs.write_csv(folder / "table.csv", sample_rows(n_rows), COLUMNS)
     return job_file(folder, fields)
@@ -121,7 +121,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
 
 
 def test_people_are_counted_where_the_job_counts_them(tmp_path: Path) -> None:
-    """Whoever has many records is one of so many in a cluster, once in each."""
+    """A person with many records in a cluster counts once there."""
     rows = [{**row, "patient": str(i % 30)} for i, row in enumerate(sample_rows(300))]
     job = job_in(tmp_path, single_clusters(clusters=MODEL, model={**PEOPLE, "unit": "person"}))
     jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)

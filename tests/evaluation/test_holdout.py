@@ -175,7 +175,7 @@ def test_figures_are_those_of_the_cut_of_the_training_rows(tmp_path: Path) -> No
 
 
 def test_of_withheld_rows_nothing_is_learned(tmp_path: Path) -> None:
-    """Which those are, told by what the table has of them; rows that are predicted are never withheld."""
+    """Withheld rows are told by what the table has of them; rows that are predicted are never withheld."""
     sample = [{**row, "job": row["job"].replace("Lawyer", "Mover")} for row in sample_rows(300)]
     for i in (3, 50, 100, 200):
         sample[i]["job"] = "Lawyer"

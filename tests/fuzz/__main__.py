@@ -26,7 +26,7 @@ except ImportError:
 _SLOW_S = 10.0
 """Of processor time: others may be using the machine, too."""
 _STRUCTURED = 0.5
-"""How many of the inputs are altered in their structure, where they have one."""
+"""Share of the inputs that are altered in their structure, where they have one."""
 
 
 def _main(parser: str, runs: int, seconds: float) -> None:

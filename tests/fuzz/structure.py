@@ -34,7 +34,7 @@ ODD: tuple[Any, ...] = (
     *("a;b", "../x", "=1+1", "\u00e9", "e\u0301", "hospital-a", "all", "job"),
     *([], {}, [[]], ["a", "a"], {"a": {}}, {"": []}, [1, "a", None]),
 )
-"""What is put in place of another value."""
+"""Values that replace another value."""
 _WORD = 8
 _NO_STRUCTURE = (
     ValueError,
@@ -50,7 +50,7 @@ _NO_STRUCTURE = (
 
 @dataclass(frozen=True)
 class Structure:
-    """How inputs of a parser are opened into a value, and closed again; ``_NO_STRUCTURE`` where they cannot be."""
+    """Opens inputs of a parser into a value, and closes them again; ``_NO_STRUCTURE`` where they cannot be."""
 
     opened: Callable[[bytes], Any]
     closed: Callable[[Any], bytes]

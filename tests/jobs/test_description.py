@@ -32,7 +32,7 @@ A, B, C = PARTIES
 
 
 def text_of(fields: Mapping[str, Any]) -> str:
-    """What is shown, without the hash."""
+    """Return the shown text, without the hash."""
     task = jobs.task_of(fields)
     return "\n".join(description_lines(task)).replace(task.digest.hex(), "")
 

@@ -63,7 +63,7 @@ def test_the_documentation_lists_the_catalogue() -> None:
 
 
 def test_a_busy_party_is_waited_for_and_nothing_else() -> None:
-    """What does not exist is no advice: jobs of others cannot be cancelled, and there is no queue."""
+    """Advice names only what exists: jobs of others cannot be cancelled, and there is no queue."""
     assert CATALOGUE["busy"].remedy == "start the job again when that one has ended"
 
 
@@ -80,7 +80,7 @@ def test_the_documentation_lists_which_errors_are_answers() -> None:
 
 
 def test_every_error_about_a_table_is_an_answer_or_depends_on_no_job() -> None:
-    """What is raised as a DataError anywhere comes from a table."""
+    """Every DataError comes from a table."""
     found = set()
     for top in ("anonymize", "jobs"):
         for path in sorted((ROOT / top).rglob("*.py")):

@@ -102,7 +102,7 @@ def test_domains_left_to_the_data_are_sorted(load: Callable[..., Loaded]) -> Non
 
 
 def test_a_protected_value_that_does_not_occur_may_be_misspelt(load: Callable[..., Loaded]) -> None:
-    """Where the domain comes from the data, nothing else would notice that the value protects nothing."""
+    """Nothing else would notice that the value protects nothing, where the domain comes from the data."""
     surgery = {"role": "sensitive", "values": ["Heart", "Rare"]}
     job = jobs.bundle_of(single_job(columns=columns(surgery=surgery)))
     with pytest.raises(DataError) as caught:

@@ -59,7 +59,7 @@ def script(program: str, *arguments: str | Path, cwd: Path, **environ: str) -> R
 
 
 def test_foreign_modules_do_end_a_process_that_finds_them(hostile: Path) -> None:
-    """What the other tests rely on."""
+    """The other tests rely on this."""
     command = [sys.executable, "-c", "import crypto"]
     done = subprocess.run(command, cwd=hostile, env=bare(), capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (77, b"hostile crypto\n")
@@ -102,7 +102,7 @@ def test_a_package_is_no_program(program: str, tmp_path: Path) -> None:
 
 
 def test_the_programs_run_isolated_and_in_utf_8() -> None:
-    """What the flags of the command mean to Python itself."""
+    """Look at what the flags of the command mean to Python itself."""
     flags = launcher.command("party")[1:-2]
     shown = "import sys; print(sys.flags.ignore_environment, sys.flags.safe_path, sys.flags.utf8_mode)"
     done = subprocess.run(

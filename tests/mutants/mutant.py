@@ -43,7 +43,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Found:
-    """Where a mutant changes the sources: characters ``start`` to ``end`` of the file ``path``."""
+    """The place where a mutant changes the sources: characters ``start`` to ``end`` of the file ``path``."""
 
     path: str
     start: int

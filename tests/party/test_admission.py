@@ -1,4 +1,4 @@
-"""What a party looks at before it admits a job."""
+"""Checks of a party before it admits a job."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def meshes(*names: str) -> dict[str, dict[str, Link]]:
 async def outcome(
     links: Mapping[str, Link], release: bytes, patience_s: float, last_words_s: float
 ) -> Problem | None:
-    """What an agreement ends with; None: the release is kept."""
+    """Return the error that an agreement ends with; None: the release is kept."""
     async with Agreement(links, release, patience_s=patience_s, last_words_s=last_words_s) as agreement:
         try:
             await agreement.reached()

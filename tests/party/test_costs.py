@@ -1,4 +1,4 @@
-"""What of a party's costs may stand in the report, and what it keeps to itself."""
+"""A party's costs: those that may stand in the report, and those that it keeps to itself."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_run_leaves_nothing_behind(net: Network, tmp_path: Path) -> None:
 
 
 def test_a_failed_run_leaves_no_streams_behind(net: Network, tmp_path: Path) -> None:
-    """What a run opened is closed when it fails: else every failure would cost a stream for ever."""
+    """A failed run closes what it opened: else every failure would cost a stream for ever."""
 
     async def fail(i: int) -> None:
         async with Conductor(net.task, net.coordinator, lambda party, turn: None) as conductor:

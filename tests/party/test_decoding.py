@@ -134,7 +134,7 @@ decoding.decode_task = lambda encoded: {hostile}
 with socket.socket(fileno=int(sys.argv[1])) as connection:
     decoding._answer(connection)
 """
-"""What the reader's child does, with a decoder that takes what it can get."""
+"""The reader's child, with a decoder that takes what it can get."""
 
 
 def answered(bound: str, hostile: str) -> tuple[int, bytes]:

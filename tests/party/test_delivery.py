@@ -1,4 +1,4 @@
-"""What a party keeps of a run: what every party has checked, and nothing else."""
+"""Releases that a party keeps: those that every party has checked, and nothing else."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _account(folder: Path) -> dict[str, Any]:
 
 
 class Slow:
-    """What an account is made of takes until it is let go; ``begun``: how often it was asked for."""
+    """An account that takes until it is let go; ``begun``: how often it was asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = 0
@@ -173,7 +173,7 @@ def test_a_daemon_that_is_stopped_writes_its_accounts_first(
 def test_a_daemon_that_is_stopped_does_not_wait_for_ever_for_its_accounts(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it left is lost with the daemon, which `party accounts` says, and the next daemon's too."""
+    """Unfinished accounts are lost with the daemon, which `party accounts` says, and the next daemon's too."""
     slow = Slow(monkeypatch)
     monkeypatch.setattr(daemon, "ACCOUNTS_S", 0.1)
 

@@ -1,4 +1,4 @@
-"""What a coordinator may say, and in which order."""
+"""Requests of a coordinator, and their order."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_only_ends_have_no_way_out_and_from_everywhere_else_a_job_can_break() ->
 
 
 def test_a_state_waits_for_the_coordinator_or_for_nothing() -> None:
-    """Where the table goes on at once, nothing that is said meanwhile has a row."""
+    """In a state where the table goes on at once, no row is for what is said meanwhile."""
     for state in STATES - set(ENDS):
         triggers = {row.trigger for row in TABLE.values() if row.state is state} - {Broke}
         assert triggers

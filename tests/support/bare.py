@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, MutableMapping
 
 BARE = ("PATH", "HOME", "LANG", "TMPDIR")
-"""What a program of ours finds in its environment."""
+"""Variables that a program of ours finds in its environment."""
 
 _PYTEST = ("PYTEST_", "HYPOTHESIS_", "CI", "COLUMNS", "LINES", "TERM")
-"""What the test runner and its own children find besides."""
+"""Prefixes of the variables that the test runner and its own children find besides."""
 
 
 def bare(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -10,7 +10,7 @@ Row = Mapping[str, str]
 
 
 def apart(group: Sequence[object], table: Sequence[object]) -> Fraction:
-    """What the two have not in common, as shares: values are equally far from each other."""
+    """Return the difference of the two, as shares: values are equally far from each other."""
     common = (
         min(Fraction(group.count(v), len(group)), Fraction(table.count(v), len(table))) for v in set(table)
     )
@@ -18,7 +18,8 @@ def apart(group: Sequence[object], table: Sequence[object]) -> Fraction:
 
 
 def moved(group: Sequence[object], table: Sequence[object], row: Sequence[object]) -> Fraction:
-    """How far records go on average that are moved in order from one to the other, as a share of the whole row.
+    """Return the average way of records that are moved in order from one to the other, as a share of the
+    whole row.
 
     Each group record stands for as many as there are in the table, and the other way round.
     """

@@ -23,7 +23,7 @@ from jobs.release.sums import SUMS
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended."""
+    """End of a command."""
 
     code: int
     out: str

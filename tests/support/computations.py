@@ -1,4 +1,4 @@
-"""What the circuits of a run let out, and what they must cost: every two-party computation, watched at both ends."""
+"""Outputs and costs of the circuits of a run: every two-party computation, watched at both ends."""
 
 from __future__ import annotations
 

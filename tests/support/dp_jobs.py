@@ -55,7 +55,7 @@ def dp_joint(partition: str, model: Mapping[str, str] | None = None, **changes: 
 
 
 def dealt(bundle: Bundle, rows: Sequence[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
-    """Who has which rows: dealt out, or in vertical jobs all of them with two strangers each."""
+    """Deal out rows to the parties; in vertical jobs give each all of them with two strangers."""
     roster = bundle.job.roster
     if bundle.job.partition == "horizontal":
         return {name: list(rows[i :: len(roster)]) for i, name in enumerate(roster)}

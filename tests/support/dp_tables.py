@@ -20,7 +20,7 @@ Record = tuple[int, ...]
 """A leaf (or the number of a set) for every column, then the class."""
 
 Counts = tuple[int, ...]
-"""How often each record of the domain occurs."""
+"""Number of each record of the domain."""
 
 
 def numeric(name: str, cells: int) -> QidColumn:

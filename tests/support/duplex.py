@@ -18,7 +18,7 @@ KEY = RunKey(b"j" * 32, b"r" * 16)
 GUARD_S = 30.0
 
 OnWay = Callable[[Envelope], Iterable[Envelope]]
-"""What becomes of an envelope on its way: none, one or several."""
+"""Replaces an envelope on its way: by none, one or several."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""How much of a test each run of the suite does, and how much is left to `make test-all`.
+"""Share of a test that each run of the suite does, and the share that is left to `make test-all`.
 
 Properties draw a number of examples in full, and a share of it in the profile `few`. Of a test that is marked
 `some(n)` n cases run each time.

@@ -1,4 +1,5 @@
-"""What `make test-fast` leaves out: tests, modules and folders that take long, listed in tests/seconds.txt.
+"""Tests, modules and folders that `make test-fast` leaves out, since they take long; listed in
+tests/seconds.txt.
 
 `make test-fast FLAGS=--junitxml=REPORT` measures, and `python -m tests.support.fast REPORT` adds what was slow. Run
 both twice: what a test that is now left out had made for others, one of these makes next.

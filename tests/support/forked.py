@@ -51,7 +51,9 @@ _USUAL = {
     "start_new_session": False,
     "process_group": -1,
 }
-"""What `subprocess.Popen` hands on where only streams, folder, environment and umask were asked for."""
+"""Arguments that `subprocess.Popen` hands on where only streams, folder, environment and umask were asked
+for.
+"""
 
 
 class Forker:
@@ -125,7 +127,7 @@ class Popen(subprocess.Popen[Any]):
 
 
 def _is_ours(asked: Mapping[str, Any]) -> bool:
-    """Whether a command is one of `jointcut.launcher` and asks for nothing unusual."""
+    """Return True if a command is one of `jointcut.launcher` and asks for nothing unusual."""
     words = asked["args"]
     return (
         sys.platform == "linux"

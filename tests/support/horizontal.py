@@ -33,10 +33,10 @@ from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED
 
 Ran: TypeAlias = tuple[dict[str, JointOutcome], Transcript]
-"""What each party has in the end, and all messages."""
+"""Result of each party, and all messages."""
 
 Revealed = list[list[tuple[str, Any, str]]]
-"""What each party of each run revealed: name, value, to."""
+"""Reveals of each party of each run: name, value, to."""
 
 NO_SPLIT, NONE_LEFT = ("split_exists", False, "all"), ("candidate", None, "all")
 
@@ -185,7 +185,7 @@ def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
 
 
 def choices(result: JointOutcome) -> int:
-    """How often a candidate was asked for: once for each that was found, and whenever none was left."""
+    """Count how often a candidate was asked for: once for each that was found, and whenever none was left."""
     names = [reveal.name for reveal in result.ledger.reveals]
     chosen = sum(not step.naming for step in result.outcome.steps)
     ends, asked = names.count("candidate") - chosen, names.count("only_child")
@@ -223,7 +223,9 @@ def expect_sealed_ledger(result: JointOutcome, request: Request, n_blocks: int =
 def most_rounds(
     result: JointOutcome, transcript: Transcript, n: int, computed: Sequence[Computed] = ()
 ) -> int:
-    """What the docstring says; without ``computed``, of a job whose batches are one window of chunks."""
+    """Compare rounds with the docstring; without ``computed``, of a job whose batches are one window of
+    chunks.
+    """
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
@@ -237,7 +239,7 @@ def most_rounds(
 def expect_openings(
     computed: Sequence[Computed], revealed: Sequence[tuple[str, Any, str]], request: Request
 ) -> None:
-    """What leaves the circuits at either end is what the ledger says, in that order, and nothing besides."""
+    """Require that circuits give either end the values of the ledger, in that order, and nothing besides."""
     for role in (Held.GARBLER, Held.EVALUATOR):
         outs = iter([entry.out for entry in computed if entry.role is role and entry.out])
         ahead: dict[tuple[str, To], Any] | None = None  # opened with the verdict before it
@@ -271,7 +273,9 @@ def _next(outs: Iterator[Mapping[tuple[str, To], Any]], ahead: Mapping[tuple[str
 
 
 def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | None, request: Request) -> None:
-    """Where none is valid, index and slot are 0; where no node is left at all, nothing is evaluated."""
+    """Require index and slot 0 where no candidate is valid; where no node is left at all, nothing is
+    evaluated.
+    """
     if best is None:
         assert out is None or out == _opened_candidate(0, 0) | {("slot", To.BOTH): [[0]]}
         return
@@ -281,7 +285,7 @@ def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | Non
 
 
 def option_of(candidate: Candidate, request: Request) -> int:
-    """Which of the options of its node a candidate is, from 1; 0 where children are fixed."""
+    """Return the option of its node that a candidate is, from 1; 0 where children are fixed."""
     column = request.schema.qid[candidate.column]
     if column.is_numeric:
         return candidate.children[0].last - candidate.node.first
@@ -297,7 +301,7 @@ def _opened_candidate(valid: int, index: int) -> dict[tuple[str, To], Any]:
 def expect_bytes_of_the_pair(
     transcript: Transcript, computed: Sequence[Computed], result: JointOutcome
 ) -> None:
-    """What the docstring says, to the byte."""
+    """Compare bytes with the docstring."""
     between = [m for m in transcript.messages if {m.sender, m.recipient} == {"p0", "p1"}]
     circuits = sum(entry.bytes_sent for entry in computed if entry.role is Held.GARBLER)
     opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]

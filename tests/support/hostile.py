@@ -1,4 +1,4 @@
-"""What hostile peers say to daemons in processes of their own, and what the kernel says of those meanwhile."""
+"""Messages of hostile peers to daemons in processes of their own, and the kernel's view of these meanwhile."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def conducting(net: Network, caller: str, callee: str) -> AsyncIterator[An
 
 
 async def answer(net: Network, caller: str, callee: str, bundle: bytes) -> pb.Event:
-    """What a party says first to a submission."""
+    """Return a party's first answer to a submission."""
     async with conducting(net, caller, callee) as call:
         with suppress(grpc.aio.AioRpcError):
             for start in range(0, len(bundle), PIECE):

@@ -106,7 +106,7 @@ def intersect(
 
 
 class Session:
-    """What the twins of share and transfer sessions keep: the peer or the roster."""
+    """State of the twins of share and transfer sessions: the peer or the roster."""
 
     def __init__(self, peer: str, pair: ComputePair | None = None, parties: Sequence[str] = ()) -> None:
         self.me = self.peer = peer

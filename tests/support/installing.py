@@ -26,7 +26,7 @@ def packages() -> list[str]:
 
 
 def copy_of_the_sources(folder: Path) -> Path:
-    """What the wheel is made of, copied: building writes into the sources."""
+    """Copy what the wheel is made of: building writes into the sources."""
     for name in (*packages(), *BESIDE):
         if (ROOT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")

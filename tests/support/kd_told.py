@@ -1,4 +1,4 @@
-"""What a sealed kd run reveals, computed from what it released, and boxes read from printed labels."""
+"""Reveals of a sealed kd run, computed from what it released, and boxes read from printed labels."""
 
 from __future__ import annotations
 

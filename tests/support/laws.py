@@ -12,8 +12,8 @@ Case = tuple[int, int]
 
 
 def cases_of(table: AliasTable, coin_bits: int) -> dict[Case, tuple[int, Fraction]]:
-    """What a table gives, and how often: for each column the last number below its threshold stands for all below it,
-    and the threshold itself for the others.
+    """Return the cases of a table, and how often each comes: for each column the last number below its
+    threshold stands for all below it, and the threshold itself for the others.
     """
     found: dict[Case, tuple[int, Fraction]] = {}
     size = 1 << coin_bits - table.bits
@@ -78,7 +78,7 @@ def coins_for(plan: NoisePlan, drawn: int) -> list[int]:
 
 
 def drawn_by(plan: NoisePlan, coins: list[int]) -> int:
-    """What random bits make, by the definition."""
+    """Draw from random bits by the definition."""
     word = place = 0
     for i, table in enumerate(plan.tables):
         own = coins[i * plan.coin_bits : (i + 1) * plan.coin_bits]

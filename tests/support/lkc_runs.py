@@ -39,12 +39,12 @@ class LkcRun:
         return self.results[self.task.job.roster[0]]
 
     def part(self, name: str, party: str, seed: object = 0) -> bytes:
-        """What a party sends under a name."""
+        """Return the part that a party sends under a name."""
         source, table, result = self.sources[party], self.tables[party], self.results[party]
         return PARTS[name](self.task, party, source, table, result, SeededRng((seed, party)))
 
     def parts(self, name: str) -> dict[str, dict[str, bytes]]:
-        """What all parties send that send something of this name."""
+        """Return the parts of all parties that send something of this name."""
         senders = [party for party in self.task.job.roster if name in self.task.mode.parts(self.task, party)]
         return {name: {party: self.part(name, party) for party in senders}}
 
@@ -74,7 +74,7 @@ def run_lkc(
 def generators(
     task: Task, tables: Mapping[str, Table], besides: Mapping[str, Besides]
 ) -> dict[str, Rounds[Result]]:
-    """What each party runs, by its table and what it has besides."""
+    """Return each party's run, by its table and what it has besides."""
     return {
         me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted(), besides[me])
         for me in besides

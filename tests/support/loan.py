@@ -64,7 +64,7 @@ def loan_tables(folder: Path, tables: Mapping[str, Rows] | None = None) -> dict[
 
 
 def joined(tables: Mapping[str, Rows]) -> Rows:
-    """What a single holder would have: one row for each id that all parties have."""
+    """Return the table of a single holder: one row for each id that all parties have."""
     by_id = [{row["person"].strip(): row for row in rows} for rows in tables.values()]
     common = sorted(set.intersection(*(set(rows) for rows in by_id)))
     return [{key: value for rows in by_id for key, value in rows[person].items()} for person in common]

@@ -1,4 +1,4 @@
-"""What the look-ups of a run took, by its messages: rounds and bytes as their docstrings say."""
+"""Cost of the look-ups of a run, by its messages: rounds and bytes as their docstrings say."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def free_ports(names: Iterable[str]) -> dict[str, int]:
 
 
 def _is_free(port: int) -> bool:
-    """Whether nobody listens; connections of the last minute that are over do not count, as for servers."""
+    """Return True if nobody listens; connections of the last minute that are over do not count, as for
+    servers.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

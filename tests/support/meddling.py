@@ -16,7 +16,7 @@ from party.owner.in_force import Refresh
 
 CUT = "cut"
 Meddle = Callable[[Envelope], "AsyncIterator[Envelope | str]"]
-"""What is sent instead of an envelope: any number of others, or CUT to drop the stream."""
+"""Replaces an envelope: by any number of others, or CUT to drop the stream."""
 
 
 @dataclass

@@ -33,14 +33,14 @@ def walked(records: Sequence[Record]) -> tuple[Paths, Ints]:
 
 
 def as_left(left: Sequence[Path], of: Paths) -> Paths:
-    """What is left of every path of a table."""
+    """Return the rest of every path of a table."""
     starts = np.cumsum([0, *map(len, left)]).astype(np.int64)
     items = np.array([each for one in left for each in sorted(one)], dtype=np.int32)
     return Paths(items, starts, of.cells, of.weights, of.domain)
 
 
 def sequences(items: Path, longest: int) -> list[Itemset]:
-    """Those of 1 to so many items."""
+    """Return the sequences of 1 to so many items."""
     return [q for i in range(1, longest + 1) for q in combinations(sorted(items), i)]
 
 
@@ -57,7 +57,7 @@ def walkers(most: int = 8) -> st.SearchStrategy[list[Record]]:
 
 
 def some_lost(raw: Paths) -> st.SearchStrategy[Paths]:
-    """What could be left of paths, whatever took the rest."""
+    """Draw rests of paths, whatever took the other items."""
     kept = [st.sets(st.sampled_from([-1, *raw.path(r)])) for r in range(raw.n_paths)]
     return st.tuples(*kept).map(
         lambda sets: as_left([frozenset(raw.path(r)) & each for r, each in enumerate(sets)], raw)

@@ -44,7 +44,7 @@ GUARD_S = 30.0
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""Where libyaml is there, it does in a tenth of the time what Python does."""
+"""Writes YAML with libyaml, where it is there, in a tenth of the time of Python."""
 
 MakeDaemon = Callable[[PartyConfig, Dial, Refresh], Daemon]
 
@@ -90,7 +90,7 @@ class Network:
         path.write_text(yaml_of(fields))
 
     def releases(self, party: str) -> list[Path]:
-        """What was delivered to a party; hidden folders are half-written ones."""
+        """Return the releases that were delivered to a party; hidden folders are half-written ones."""
         folder = self.root / party / "state" / "releases"
         return sorted(folder.iterdir()) if folder.exists() else []
 
@@ -205,7 +205,7 @@ class Processes:
         return path.read_text() if path.exists() else ""
 
     def log_of_this_life(self, name: str) -> list[dict[str, Any]]:
-        """What the daemon logged since it was started last."""
+        """Return the log of the daemon since it was started last."""
         return [json.loads(line) for line in self.log(name)[self.lives[name] :].splitlines()]
 
 

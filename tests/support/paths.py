@@ -64,12 +64,12 @@ def paths_from(records: Sequence[Record], domain: int) -> tuple[Paths, list[int]
 
 
 def records_of(paths: Paths, number: Sequence[int]) -> list[Record]:
-    """What is left of every record."""
+    """Return the rest of every record."""
     return [(frozenset(paths.path(n)), int(paths.cells[n])) for n in number]
 
 
 class Definition:
-    """What is kept, read from the definition: L, K, C = p/q and the protected values of one sensitive column."""
+    """Kept sequences by the definition: L, K, C = p/q and the protected values of one sensitive column."""
 
     def __init__(self, L: int, K: int, C: str | Fraction, protected: Sequence[int] = (1,)) -> None:
         self.L, self.K, self.C, self.protected = L, K, Fraction(C), protected

@@ -42,7 +42,7 @@ def seeded(
 
 
 def in_the_order_of(local: Transcript, links: Mapping[str, Mapping[str, RecordingLink]]) -> Transcript:
-    """What went over the links, message by message in the order in which the local run had them."""
+    """Return the messages of the links, in the order in which the local run had them."""
     queues = {(a, b): deque(link.sent) for a, of_party in links.items() for b, link in of_party.items()}
     messages = []
     for message in local.messages:

@@ -47,7 +47,7 @@ class Tree:
 
 @dataclass(eq=False)
 class Rest(Tree):
-    """What is left of a node when children were taken out of it."""
+    """Rest of a node when children were taken out of it."""
 
     of: Tree
 
@@ -220,7 +220,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Ruled:
-    """Who rules out at most ``most`` values finds no share above a bound; diversity ``least``. columns: by name."""
+    """Bound on somebody who rules out at most ``most`` values; diversity ``least``. columns: by name."""
 
     columns: dict[str, Sensitive]
     most: int
@@ -233,7 +233,7 @@ class Ruled:
 
 
 def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
-    """What coalitions of every size leave of a group, where they leave anything."""
+    """Return the remainders of a group after coalitions of every size, where they leave anything."""
     parties = sorted({row.get(problem.party, "") for row in rows})
     gone = chain.from_iterable(combinations(parties, size) for size in range(problem.colluders + 1))
     left = [[row for row in rows if row.get(problem.party, "") not in coalition] for coalition in gone]
@@ -246,7 +246,7 @@ def group_ok(rows: list[Row], entry: Known, problem: Problem) -> bool:
 
 
 def inference_ok(rows: list[Row], entry: Known) -> bool:
-    """What bounds inferences: C, how many values there are, and what is left once some are ruled out."""
+    """Test the bounds on inferences: C, the number of values, and what is left once some are ruled out."""
     if entry.ruled is not None and not entry.ruled.holds(rows):
         return False
     if entry.close is not None and not entry.close.holds(rows):
@@ -386,7 +386,7 @@ def contexts_of(
 
 
 def children_allowed(name: str, children: list[Any], inside: list[Row], problem: Problem) -> bool:
-    """Whether each child is empty or has as many records as the greatest K of the column."""
+    """Return True if each child is empty or has as many records as the greatest K of the column."""
     sizes = [sum(problem.qid[name].holds(c, r[name]) for r in inside) for c in children]
     most = max((entry.K for entry in problem.asked() if name in entry.columns), default=1)
     return not any(0 < size < most for size in sizes)

@@ -24,7 +24,9 @@ def refused(fields: Any) -> Problem:
 
 
 def objected(fields: dict[str, Any], me: str, **asked: Any) -> str:
-    """What a policy of ``me`` that allows a job, but for what is ``asked`` of it, has against it; empty: nothing."""
+    """Return the objections of a policy of ``me`` that allows a job, but for what is ``asked`` of it; empty:
+    nothing.
+    """
     task = jobs.task_of(fields)
     policy = Policy(**{**allowance(task, me, "coordinator"), **asked})
     try:

@@ -1,4 +1,4 @@
-"""What a strict run may open, computed from the released table and the public job alone.
+"""Openings of a strict run, computed from the released table and the public job alone.
 
 A loop of its own over the published values: it knows no record, only cells of the release, and asks no validity.
 Every specialization whose result is published was made; of those that can come next the best one came.
@@ -68,7 +68,9 @@ class Places:
         self._enter([(number, column.root) for number, column in enumerate(schema.qid)])
 
     def named(self, children: Sequence[OnlyChild]) -> list[int]:
-        """What the circuit that tells only children opens: for each child of each node whether it has all records."""
+        """Return the openings of the circuit that tells only children: for each child of each node, 1 if it
+        has all records.
+        """
         for named in (each.named for each in children if each.named is not None):
             self._drop(named)
             self._enter([(named.column, child) for child in named.children])
@@ -78,7 +80,9 @@ class Places:
         self._ways = [way for way in self._ways if (way.column, way.node) != (taken.column, taken.node)]
 
     def opened(self, candidate: Candidate | None) -> dict[str, int]:
-        """What the circuit that finds the best candidate opens; nothing is evaluated where no node is left."""
+        """Return the openings of the circuit that finds the best candidate; nothing is evaluated where no
+        node is left.
+        """
         if candidate is None:
             return {"valid": 0, "index": 0, "slot": 0} if self._ways else {}
         (way,) = [way for way in self._ways if way.admits(candidate)]

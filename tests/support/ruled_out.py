@@ -1,4 +1,6 @@
-"""What ruling values out tells, by its definition, on rows of values; and the algorithms that [MSA] publishes."""
+"""Inference by ruling values out, by its definition, on rows of values; and the algorithms that [MSA]
+publishes.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def attacks(columns: Sequence[Sensitive], most: int) -> Iterator[tuple[tuple[Cel
 
 
 def tells_at_most(rows: Sequence[Row], columns: Sequence[Sensitive], most: int) -> bool:
-    """Whether no attack leaves a share above the bound of what it infers."""
+    """Return True if no attack leaves a share above the bound of what it infers."""
     for out, (i, value) in attacks(columns, most):
         left = [row for row in rows if not any(row[column] == v for column, v in out)]
         bound = columns[i].bound
@@ -49,7 +51,7 @@ def tells_at_most(rows: Sequence[Row], columns: Sequence[Sensitive], most: int) 
 
 
 def is_diverse(rows: Sequence[Row], columns: Sequence[Sensitive], least: int) -> bool:
-    """Whether no attack that rules out at most l − 2 values leaves only what it infers."""
+    """Return True if no attack that rules out at most l − 2 values leaves only what it infers."""
     for out, (i, value) in attacks(columns, least - 2):
         left = [row for row in rows if not any(row[column] == v for column, v in out)]
         if left and all(row[i] == value for row in left):

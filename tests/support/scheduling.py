@@ -1,4 +1,4 @@
-"""Which tests stay in one worker of the test runner, one after the other.
+"""Tests that stay in one worker of the test runner, one after the other.
 
 Marks of pytest-xdist do not do it: it reads groups from the ids of tests, where pytest no longer lets it write them.
 """
@@ -44,7 +44,7 @@ SIMULATED = frozenset(
 
 
 def unit_of(test: str) -> str:
-    """What a test, named by its id, shares a worker with: others of which the same is returned."""
+    """Return the unit of a test, named by its id: tests of one unit share a worker."""
     module = test.partition("::")[0].removeprefix("tests/")
     if module in SIMULATED:
         return "simulated"
@@ -67,5 +67,5 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
-    """Whatever `--dist` says."""
+    """Schedule by units, whatever `--dist` says."""
     return Scheduling(config, log)

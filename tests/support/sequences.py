@@ -33,7 +33,7 @@ def run_sealed_sequences(
     observers: Mapping[str, Observer] | None = None,
     **how: Any,
 ) -> tuple[dict[str, JointSequences], Transcript]:
-    """how: of :func:`crypto.local.run_local`."""
+    """Run sealed parties on paths. how: of :func:`crypto.local.run_local`."""
     names = tuple(f"p{i}" for i in range(len(paths)))
     coding = RowCoding(Vocabulary(paths[0].domain), max_items, bounds.schema.n_cells)
     request = SequencesRequest(bounds, coding, max_candidates, bytes(32))

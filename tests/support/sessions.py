@@ -28,7 +28,9 @@ def two_party_sessions(seed: object = 0) -> tuple[GarblerSession, EvaluatorSessi
 
 
 def transfer_bytes(count: int) -> int:
-    """What a receiver sends for ``count`` transfers: columns of choices and two words of coins, and a check."""
+    """Return the bytes that a receiver sends for ``count`` transfers: columns of choices and two words of
+    coins, and a check.
+    """
     total = 0
     for start in range(0, count, 65_536):
         words = -(-min(count - start, 65_536) // 64) + 2

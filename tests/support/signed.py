@@ -14,7 +14,9 @@ from party.owner.signing import der_of, sign
 
 
 def signatures_of(task: Task, encoded: bytes, tables: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-    """What a report says that all parties signed. encoded: their result. tables: what follows from it."""
+    """Return signatures of all parties as a report has them. encoded: their result. tables: what follows from
+    it.
+    """
     roster, result = task.job.roster, hashlib.sha256(encoded).hexdigest()
     signed = []
     for party in roster:

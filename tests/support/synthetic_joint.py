@@ -111,7 +111,7 @@ def some_pairs(schema: Schema) -> tuple[Marginal, ...]:
 
 
 def one_run(schema: Schema, holder: Holder, n_edges: int, *, again: bool = False) -> Rounds[Openings]:
-    """What a run asks for, over fixed bins: all columns, a choice, the pairs chosen (all columns once more)."""
+    """Ask as a run does, over fixed bins: all columns, a choice, the pairs chosen (all columns once more)."""
     leaves, pairs = leaf_marginals(schema), some_pairs(schema)
     first = yield from holder.measure(leaves, Fraction(7, 10 * len(leaves)))
     expected = [np.full(pair.shape, 5 + i) for i, pair in enumerate(pairs)]
@@ -205,7 +205,7 @@ def _coins(rng: SeededRng, bits: int, n: int) -> Any:
 
 
 class FixedNoise:
-    """What circuits make of the coins of :func:`fix_coins`, as noise of a single holder.
+    """Noise that circuits make of the coins of :func:`fix_coins`, as noise of a single holder.
 
     A joint run draws for all marginals of a call at once: so many as are announced.
     """

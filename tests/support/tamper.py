@@ -52,10 +52,10 @@ def vouched(
 
 
 _TOLD = ("sealed/", "strict/", "kd/", "sequences/", "dp/", "synthetic/")
-"""How the steps begin in which a pair tells others what it found."""
+"""Beginnings of the steps in which a pair tells others what it found."""
 
 AHEAD = ("sealed/candidate", "sealed/valid", "sealed/split")
-"""Those in which the deputy does, and the leader confirms it."""
+"""Steps in which the deputy tells, and the leader confirms it."""
 
 
 def _teller(step: str, leader: str, deputy: str) -> str:

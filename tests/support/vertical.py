@@ -218,7 +218,7 @@ def released_cells(whole: CodedTable, outcome: Outcome) -> dict[tuple[str, ...],
 
 
 def _own_columns(cut: Cut, party: str, result: VerticalOutcome) -> dict[Any, Counter[Any]]:
-    """What the party releases: per cell the multiset of its sensitive columns."""
+    """Return the columns that the party releases: per cell the multiset of its sensitive columns."""
     holding, schema = cut.holdings[party], class_schema(cut.whole.schema)
     public = release_of_counts(schema, result.outcome.cut, result.generalized)
     columns = [[c.labels[code] for code in c.codes] for c in public.columns.values()]
@@ -232,5 +232,5 @@ def _own_columns(cut: Cut, party: str, result: VerticalOutcome) -> dict[Any, Cou
 
 
 def named(results: Mapping[str, VerticalOutcome], name: str) -> int:
-    """How often a value was revealed, at all parties together."""
+    """Count how often a value was revealed, at all parties together."""
     return sum(r.name == name for result in results.values() for r in result.ledger.reveals)

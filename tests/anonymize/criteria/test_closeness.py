@@ -25,7 +25,7 @@ Groups = list[list[int]]
 
 @st.composite
 def cases(draw: st.DrawFn, most_values: int = 5) -> tuple[int, Groups]:
-    """How many values there are, and the groups that make up a table."""
+    """Draw the number of values, and the groups that make up a table."""
     n_values = draw(st.integers(1, most_values))
     group = st.lists(st.integers(0, n_values - 1), max_size=7)
     groups = draw(st.lists(group, min_size=1, max_size=4).filter(any))
@@ -99,7 +99,7 @@ def test_unions_of_close_groups_are_close(case: tuple[int, Groups], most: Fracti
 
 
 def far(first: int, others: Sequence[int], most: Fraction, ordered: bool) -> bool:
-    """Whether one of two groups is too far from what both make up; by value the records of each."""
+    """Return True if one of two groups is too far from what both make up; by value the records of each."""
     halves = np.array([others, [2 * first - n for n in others]])
     totals = halves.sum(axis=0)
     search = Distances(0, int(totals.sum()), tuple(totals.tolist()), most, ordered)

@@ -74,7 +74,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class CloseToTheTable:
-    """What the counts of the table make an :class:`Excess` of."""
+    """Makes an :class:`Excess` from the counts of the table."""
 
     held: Tally
     most: Fraction
@@ -163,7 +163,7 @@ def test_a_criterion_of_side_counts(level: str, seed: int, persons: int, least: 
 
 
 def _persons_of_groups(outcome: Outcome, table: CodedTable, person: Ints, n_columns: int) -> list[int]:
-    """How many persons every group on all of the first columns has, counted from the rows."""
+    """Count the persons of every group on all of the first columns, from the rows."""
     nodes = [outcome.cut.positions(c)[table.qid[c]] for c in range(n_columns)]
     groups: dict[tuple[int, ...], set[int]] = {}
     for *key, who in zip(*nodes, person, strict=True):

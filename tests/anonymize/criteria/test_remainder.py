@@ -1,4 +1,4 @@
-"""What remains of groups after colluding parties: which coalitions must be tested, and that all runs agree.
+"""Tests of remainders after colluding parties: the coalitions that must be tested, and agreement of all runs.
 
 The definition is counted here from rows, for every coalition of at most m parties and every set of columns, by code
 that has nothing of the product's.
@@ -108,7 +108,9 @@ def test_coalitions_of_m_parties_stand_for_all_smaller_ones(
 
 
 def test_sizes_between_are_implied_by_two_parties_outside_alone() -> None:
-    """Why m < n: with all n parties gone nothing is left, which allows everything and says nothing of fewer."""
+    """Show that m < n is needed: with all n parties gone nothing is left, which allows everything and says
+    nothing of fewer.
+    """
     rows = ((3, 0), (1, 1))
     assert remainder_is_allowed(rows, (0, 1), 2, HALF)
     assert not remainder_is_allowed(rows, (0,), 2, HALF)

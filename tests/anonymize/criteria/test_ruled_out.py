@@ -1,4 +1,6 @@
-"""What ruling values out tells: the cases are the definition, the search says the same, and the paper's examples."""
+"""Tests of ruling values out: the cases are the definition, the search says the same, and the paper's
+examples.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +214,7 @@ def test_pairs_that_others_imply_are_not_at_stake() -> None:
 
 
 def test_an_unprotected_value_that_all_have_stands_for_no_other() -> None:
-    """Whoever rules two protected values out has nobody left, though each pair with the third value passes."""
+    """Ruling two protected values out leaves nobody, though each pair with the third value passes."""
     columns = (RuledColumn(0, 1, ()), RuledColumn(1, 2, (0, 1)))
     criterion = Diversity(columns, 3)
     group: list[Row] = [(0, 0), (0, 1)]
@@ -232,7 +234,9 @@ FIG_4 = [("D1", "T1"), ("D2", "T1"), ("D3", "T2"), ("D4", "T2"), ("D5", "T3"), (
 
 
 def diversity(rows: Sequence[tuple[object, ...]], *, at_most: int | None = None) -> int:
-    """How diverse a group is, all its values protected, by the criterion; 9 for more. at_most: of the last column."""
+    """Return the diversity of a group, all its values protected, by the criterion; 9 for more. at_most: of
+    the last column.
+    """
     values = [sorted({str(row[i]) for row in rows}) for i in range(len(rows[0]))]
     columns = [RuledColumn(i, len(own), tuple(range(len(own)))) for i, own in enumerate(values)]
     columns[-1] = dataclasses.replace(columns[-1], at_most=at_most)

@@ -44,7 +44,7 @@ def released(table: CodedTable, seed: object = 0, **settings: Any) -> DpOutcome:
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from(["max", "infogain"]))
 def test_every_cell_of_the_product_is_released(seed: int, h: int, utility: str) -> None:
-    """Whatever the data: also of an empty table (semantics §8.6, point 5)."""
+    """Test any data, also an empty table (semantics §8.6, point 5)."""
     for table in (people(seed), people(seed, 0), people(seed, 3)):
         outcome = released(table, seed, specializations=h, utility=utility)
         cut, schema = outcome.outcome.cut, table.schema
@@ -227,7 +227,7 @@ def test_set_valued_columns_multiply_the_cells_by_their_combinations() -> None:
 
 @pytest.mark.parametrize("h", [1, 2, 3, 5])
 def test_no_record_is_lost_to_a_test(h: int) -> None:
-    """Those of combinations that fail stay together at the combination they had."""
+    """Combinations that fail stay together at the combination they had."""
     outcome = release_alone(hospital(), Dp(Fraction(1, 5), h, max_rows=1000), Quiet())
     assert outcome.table.counts.sum() == 400
     assert (outcome.table.counts >= 0).all()

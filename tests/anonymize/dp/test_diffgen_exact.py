@@ -312,7 +312,7 @@ def test_the_test_of_combinations_costs_what_it_is_charged(monkeypatch: pytest.M
 def combination_tests(
     table: CodedTable, requirement: Dp, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[object, ...]:
-    """What the first test of a run was made from, where the set-valued column is chosen first."""
+    """The first test of a run is made from these counts, where the set-valued column is chosen first."""
     seen: list[tuple[object, ...]] = []
 
     def spy(size: int, occupied: Mapping[int, int], test: object, noise: Noise) -> dict[int, int]:

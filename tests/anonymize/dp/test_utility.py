@@ -28,7 +28,7 @@ def tables(n_parts: int, n_classes: int, most: int) -> list[np.ndarray]:
 
 
 def changes(chosen: Utility, table: np.ndarray) -> list[int]:
-    """What adding one record changes, for every record there can be."""
+    """Return the change by adding one record, for every record there can be."""
     score = chosen.score(table)
     grown = []
     for cell in np.ndindex(table.shape):
@@ -60,7 +60,7 @@ def test_the_gain_changes_by_its_sensitivity_at_most(n_parts: int, n_classes: in
 
 @given(st.data())
 def test_the_gain_of_large_tables(data: st.DataObject) -> None:
-    """Where F's rounding weighs most: up to a million records, with lopsided counts."""
+    """F's rounding weighs most here: up to a million records, with lopsided counts."""
     most = 1_000_000
     sizes = st.integers(0, 250_000) | st.integers(0, 3)
     table = np.array([[data.draw(sizes), data.draw(sizes)] for _ in range(2)])

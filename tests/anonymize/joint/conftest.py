@@ -1,4 +1,4 @@
-"""What several tests of joint runs look at."""
+"""Fixtures of several tests of joint runs."""
 
 from __future__ import annotations
 

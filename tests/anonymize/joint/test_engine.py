@@ -30,7 +30,7 @@ def at_the_pair(protocol: Any) -> list[Any]:
 
 
 def signs(engine: Engine, values: Sequence[int]) -> Rounds[CarriedWords]:
-    """Whether values are not negative, as carried bits; the garbler has them as they are."""
+    """Return carried bits: 1 where a value is not negative; the garbler has the values as they are."""
     shares = np.array(values, dtype=np.int64).astype(np.uint64).reshape(-1, 1)
     if engine.role.value != "garbler":
         shares = np.zeros_like(shares)

@@ -1,4 +1,4 @@
-"""What parties tell each other: it comes back as it was sent; what cannot be is refused."""
+"""Messages between parties come back as they were sent; malformed ones are refused."""
 
 from __future__ import annotations
 

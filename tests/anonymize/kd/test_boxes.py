@@ -26,7 +26,7 @@ def schema_of(*values: object) -> Schema:
 
 
 def cuts(values: object, first: int, last: int) -> list[int]:
-    """Where a run is cut, without what is not there."""
+    """Return the places where a run is cut, without places that are not there."""
     found = PublicSplit(schema_of(values)).candidates(Boxes(np.array([[first]]), np.array([[last]])))
     return [at for at in found.at[0, 0].tolist() if at]
 

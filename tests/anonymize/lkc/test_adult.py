@@ -38,7 +38,7 @@ def alone(L: int, K: int, c: str, goal: str) -> tuple[CodedTable, Outcome]:
 
 
 def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Who of n holds each record: at random, or by education (very uneven)."""
+    """Return the holder, of n, of each record: at random, or by education (very uneven)."""
     if split == "random":
         return np.random.default_rng(1).integers(0, n, table.n_records)
     education = [column.name for column in table.schema.qid].index("education")

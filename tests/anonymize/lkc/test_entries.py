@@ -92,7 +92,7 @@ def test_what_was_discarded_is_invalid_in_the_end(case: Case, data: st.DataObjec
 
 
 def is_allowed(table: CodedTable, cut: Cut, told_apart: Candidate | None, problem: reference.Problem) -> bool:
-    """Whether a table generalized by a cut meets a problem's entries, counted from its rows by nodes.
+    """Return True if a table generalized by a cut meets a problem's entries, counted from its rows by nodes.
 
     told_apart:  a candidate whose children are told apart besides; its node may have left the cut.
     """

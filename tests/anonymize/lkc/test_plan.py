@@ -1,4 +1,4 @@
-"""Which groups a turn has to test: names of sets of records that last, and plans of some groups."""
+"""Groups that a turn has to test: names of sets of records that last, and plans of some groups."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def asks(draw: st.DrawFn) -> Ask:
 
 
 def decided(plan: GroupPlan, measured: dict[Measure, Ints]) -> bool:
-    """What joint runs decide, who test what is at stake."""
+    """Return the decision of joint runs, which test what is at stake."""
     met = [
         criterion.rule.met(InTheClear(), [form.of(measured)[stake] for form in forms])
         for criterion in plan.criteria

@@ -143,7 +143,7 @@ def test_the_greatest_number_of_records() -> None:
 
 
 def test_a_root_that_is_refused_by_one_bit() -> None:
-    """What the bit may mean is said, and what to do first."""
+    """The error says what the bit may mean, and what to do first."""
     finest = Fraction(1, (2**62 - 1) // 46)
     usual, fine = root_refused(asked()), root_refused(asked(finest))
     assert "violates K or C, or all parties together have more than 2147483647 rows:" in str(usual)

@@ -1,4 +1,4 @@
-"""Which rows one holder leaves out: what the rule says of them, and that the rest meets what was asked."""
+"""Rows that one holder leaves out: the rule, and the rest meets what was asked."""
 
 from __future__ import annotations
 

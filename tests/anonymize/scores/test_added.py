@@ -1,4 +1,4 @@
-"""What a specialization adds: against the definition on rows, the vector of the documents, and in every mode."""
+"""Score `added`: against the definition on rows, the vector of the documents, and in every mode."""
 
 from __future__ import annotations
 

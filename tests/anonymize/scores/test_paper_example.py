@@ -35,7 +35,7 @@ CHILD: Sequence[tuple[int, bool]] = [(EDU, True), (SEX, False), (SEX, False), (H
 Sex is refused twice, since missing values are a third leaf there, and so either sex can leave."""
 
 ADDED_FIRST = {False: 22_559_130, True: 24_071_905}
-"""What the first specialization adds: of all grades, of 10th alone."""
+"""Sums that the first specialization adds: of all grades, of 10th alone."""
 
 
 def example(score: str, child: bool, contexts: By = "cells") -> tuple[CodedTable, Request]:

@@ -119,7 +119,7 @@ def test_three_columns_cost_two_rates_a_pair_and_no_less(n_edges: int) -> None:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2, 3])
 def test_four_columns_too(n_edges: int) -> None:
-    """Where some are far behind: chosen ones fall by one, the others rise; and random moves."""
+    """Some columns are far behind: chosen ones fall by one, the others rise; and random moves."""
     rng = np.random.default_rng(n_edges)
     behind = tuple(0 if i < n_edges else 3 for i in (0, 5, 1, 2, 3, 4))
     moved = tuple(s - 1 if s == 0 else s + 1 for s in behind)

@@ -32,7 +32,7 @@ def accuracies(method: str, epsilon: str, seed: int, train: Coded, test: Coded) 
 # ---- a table with a known structure
 
 SEX_AND_AGE = np.array([[0.95, 0.1], [0.05, 0.8]])
-"""How often the class is `yes`, by sex and whether the band of four years of age is an odd one."""
+"""Shares of class `yes`, by sex and by bands of four years of age, even and odd."""
 N_TRAIN, N_TEST = 4000, 2000
 
 

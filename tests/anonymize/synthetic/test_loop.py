@@ -1,4 +1,4 @@
-"""What a run asks, opens and charges."""
+"""Questions, openings and charges of a run."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_every_count_has_noise_of_its_own() -> None:
 @pytest.mark.parametrize("edges", [0, 1, 3, None])
 @pytest.mark.parametrize("record", [(0, 0, 0, 0, 0), (8, 4, 1, 3, 1), (5, 2, 0, 1, 0)])
 def test_neighbours_that_open_the_same_are_asked_the_same(edges: int | None, record: tuple[int, ...]) -> None:
-    """Whatever is asked or decided is a function of the job and of what was opened: bins, N̂, e, penalties, T."""
+    """All questions and decisions are functions of the job and of what was opened: bins, N̂, e, penalties, T."""
     table, asked = people(), requirement(edges, within_classes=4)
     run, _ = scripted(table, asked)
     other = with_one_more(table, record)

@@ -1,4 +1,4 @@
-"""Who is found out by discarding records that were elsewhere: by hand, and against the definition."""
+"""Inference by discarding records that were elsewhere: by hand, and against the definition."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_nothing_is_exposed_where_nothing_was_lost() -> None:
 @settings(max_examples=examples(100))
 @given(st.data())
 def test_exclusion_is_its_definition(data: st.DataObject) -> None:
-    """Whatever is lost of records, and whoever else is in the table."""
+    """Test any loss of records, with anybody else in the table."""
     raw, _ = walked(data.draw(walkers()))
     L, K = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
     C = Fraction(data.draw(st.integers(1, 4)), 4)
@@ -163,7 +163,9 @@ def test_e1_is_repaired_by_a_record_that_falls_silent() -> None:
 
 
 def test_only_as_many_records_fall_silent_as_are_missing() -> None:
-    """Who knows a1 needs three more candidates: the first three of the table that have what closes them out."""
+    """A reader of a1 needs three more candidates: the first three of the table that have what closes them
+    out.
+    """
     raw, number = walked([(path("a1", "c2"), 0), *[(path("b1", "c2"), 0)] * 6])
 
     def without_a1(paths: Paths) -> Paths:
@@ -223,7 +225,7 @@ def test_as_many_sequences_as_the_bound_are_tested() -> None:
 
 
 def test_sequences_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found does not depend on how many are looked at together."""
+    """Findings do not depend on how many are looked at together."""
     raw, words, asked = long_paths(6), Vocabulary(2, 6, timed=True), bounds(3, 3)
     left = without(raw, raw.items == 0)
     whole = exclusion(raw, left, left, words, asked)

@@ -1,4 +1,4 @@
-"""What another program says of released paths: fastmob's linkage risk with so many known readings."""
+"""A second opinion on released paths: fastmob's linkage risk with so many known readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What [T] chapter 4 says that is not so, or leaves open: each finding on the smallest table that shows it.
+"""Errors and gaps of [T] chapter 4: each finding on the smallest table that shows it.
 
 Those about maximal frequent sequences are in test_everywhere.py.
 """

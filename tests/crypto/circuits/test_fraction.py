@@ -16,7 +16,7 @@ from tests.support.circuits import apply, every, some
 
 
 def second_wins(b: Builder, *words: Word, log_depth: bool = False) -> list[Literal]:
-    """Whether the second of two fractions is greater, of numerator, denominator, numerator, denominator."""
+    """Return 1 if the second of two fractions is greater, of numerator, denominator, numerator, denominator."""
     entries = [fr.Entry(TRUE, *pair, [FALSE]) for pair in (words[:2], words[2:])]
     return fr.best_fraction(b, entries, log_depth=log_depth)[1]
 

@@ -211,7 +211,7 @@ def as_integers(blocks: Blocks) -> list[int]:
 
 
 def the_receivers_coins(pair: tuple[bytes, bytes], skip: int, payload: bytes, count: int) -> list[int]:
-    """What stands behind the choices, read off the first column with both of its seeds."""
+    """Return the coins behind the choices, read off the first column with both of its seeds."""
     n_bits = len(payload[:-48]) // 128 * 8
     sent = np.unpackbits(np.frombuffer(payload[: n_bits // 8], np.uint8), bitorder="little").tolist()
     choices = [

@@ -1,4 +1,4 @@
-"""What the owner of a table is told when its file is not read as it was meant; others are told none of it."""
+"""The owner of a table is told when its file is not read as it was meant; others are told none of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROW = "1,Mover,5,Y,Heart\n"
 
 
 def refused(path: Path, bundle: Bundle | None = None, **how: Any) -> DataError:
-    """What a job says of a file; the hint must not be in what others are told."""
+    """Return the error of a file; the hint must not be in what others are told."""
     with pytest.raises(DataError) as caught:
         load_table(Csv(path, **how), open_task(bundle or jobs.bundle_of(single_job())))
     shared = json.dumps(problem_of(caught.value).shared())

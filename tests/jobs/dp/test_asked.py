@@ -104,7 +104,7 @@ def test_a_large_epsilon_must_be_meant() -> None:
 def test_joint_runs_at_the_bounds_of_epsilon(
     tmp_path: Path, partition: str, utility: str, epsilon: Fraction
 ) -> None:
-    """What the job accepts, a run can do, and its δ is the promised one."""
+    """A run can do all that the job accepts, and its δ is the promised one."""
     large = "true" if epsilon > MAX_EPSILON else "false"
     site = dp_site(
         tmp_path,
@@ -238,7 +238,7 @@ def test_the_published_protocols_are_for_two(partition: str) -> None:
 
 
 def test_more_cells_than_the_limit_are_refused_with_the_number() -> None:
-    """Whatever is chosen first, two specializations make 8 cells or more: 2·2·2 with the class."""
+    """Any first choice makes 8 cells or more of two specializations: 2·2·2 with the class."""
     bundle = jobs.bundle_of(dp_joint("horizontal", {"max_cells": "5"}))
     with pytest.raises(PrivacyError) as caught:
         _check_opened(bundle)

@@ -98,7 +98,7 @@ BEFORE = ("dp/stored", "shares/seed", "ot/base/", "paillier/key", "intersection/
 def test_a_charge_is_final_before_the_first_message_made_of_records(
     tmp_path: Path, partition: str, engine: str
 ) -> None:
-    """What anybody sends finds the full ε charged on the sender's disk, for good."""
+    """Every message finds the full ε charged on the sender's disk, for good."""
     site = dp_site(tmp_path, partition, n_rows=24, engine=engine, max_rows="30")
     sent: list[tuple[str, str]] = []
 

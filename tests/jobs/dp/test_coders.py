@@ -36,7 +36,7 @@ def loaded(tmp_path: Path, bundle: Bundle, *rows: dict[str, str], names: Any = H
 
 
 def values(found: Loaded, name: str) -> Counter[int]:
-    """How many records have which leaf of a column."""
+    """Count the records of each leaf of a column."""
     (place,) = [i for i, c in enumerate(found.table.schema.qid) if c.name == name]
     counts: Counter[int] = Counter()
     for code, weight in zip(found.table.qid[place].tolist(), found.table.weights.tolist(), strict=True):
@@ -124,7 +124,7 @@ NO_NUMBER, NO_CLASS = ["", "?", "old", "nan"], ["", "?", "maybe"]
 
 
 def held(tmp_path: Path, *rows: dict[str, str], me: str = "hospital-b", **changes: Any) -> LoadedColumns:
-    """What a party of a vertical job reads."""
+    """Read the columns of a party of a vertical job."""
     bundle = jobs.bundle_of(dp_joint("vertical", **changes))
     path = jobs.write_csv(tmp_path / "table.csv", rows, HEADER)
     found = open_task(bundle).load(Csv(path), me)

@@ -494,7 +494,7 @@ def lkc_run(folder: Path, out: str, *more: str | Path) -> Ran:
 
 
 def test_lkc_releases_of_the_table_are_listed(alone: Path) -> None:
-    """Where there is a ledger, or one is named; a run that ends without a release is not."""
+    """Releases are listed where there is a ledger, or one is named; a run that ends without a release is not."""
     table = str((alone / "table.csv").resolve())
     budget, named = (
         PrivacyLedger(alone / "table.csv.privacy.sqlite", table),

@@ -204,7 +204,7 @@ def test_a_key_called_path_is_named_where_no_union_is(tmp_path: Path) -> None:
 
 
 def test_jobs_are_the_same_whether_their_lines_are_known_or_not(tmp_path: Path) -> None:
-    """What YAML adds to mappings does not come into the bundle."""
+    """Lines that YAML adds to mappings do not come into the bundle."""
     path = tmp_path / "job.yaml"
     path.write_text(yaml.safe_dump(single_job()))
     assert load_task(path).bundle.encoded.startswith(b'{"bundle":1,"job":{"version":"1","name":"sample"')

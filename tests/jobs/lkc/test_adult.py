@@ -91,7 +91,9 @@ def test_two_values_cover_all(tmp_path: Path, rows: list[dict[str, str]]) -> Non
 
 
 def diverse(group: Sequence[Sequence[str]]) -> bool:
-    """Whether nobody who rules out one value is left with one protected one, nor anybody who rules out none."""
+    """Return True if nobody who rules out one value is left with one protected one, nor anybody who rules out
+    none.
+    """
     values = sorted({(i, value) for row in group for i, value in enumerate(row)})
     has = np.array([[row[i] == value for row in group] for i, value in values])
     is_protected = np.array([i < 2 or value != NOTHING for i, value in values])

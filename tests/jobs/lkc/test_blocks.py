@@ -154,7 +154,7 @@ def first_group(**said: Any) -> tuple[Any, Any]:
 
 
 def test_an_attack_does_not_fit_a_release_that_links_nothing() -> None:
-    """What [MSA] publishes of this group links nothing: ruled out heart disease leaves the treatments as they are.
+    """[MSA]'s table of this group links nothing: ruled out heart disease leaves the treatments as they are.
 
     So nothing is wrong with it as readers see it; linked it is, and one holder's job asks for more than it tells.
     """
@@ -378,7 +378,7 @@ def held_apart(*left_out: str, **said: Any) -> Any:
 
 
 def test_vertical_tables_link_where_all_records_of_a_cell_are_alike() -> None:
-    """What a holder sends is a block: its sensitive columns, or else its plain ones; a cell has one class."""
+    """A holder sends a block: its sensitive columns, or else its plain ones; a cell has one class."""
     cells = {
         "alone": [("White", "Y", "Knee", "none", "1", "a")],
         "one surgery": [("Any", "Y", "Knee", "none", "1", "a"), ("Any", "Y", "Knee", "high", "1", "b")],

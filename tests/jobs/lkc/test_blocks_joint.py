@@ -79,7 +79,7 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize("form", ["rows", "anatomy"])
 @pytest.mark.parametrize("method", DECIDED)
 def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, method: str, form: str) -> None:
-    """Where that holder's requirement is of each block by itself, too."""
+    """The requirement of the one holder is of each block by itself, too."""
     said = {
         "link": "none",
         "release": form,

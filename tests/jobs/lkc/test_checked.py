@@ -1,4 +1,4 @@
-"""What `coordinator verify` compares of a report: all that follows from the job and the table."""
+"""`coordinator verify` compares all of a report that follows from the job and the table."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_report_that_says_otherwise_is_refused_by_key(tmp_path: Path, kind: st
 
 
 def leaves_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where the values of a report stand that are no containers."""
+    """Yield the places of the values of a report that are no containers."""
     if isinstance(value, dict | list):
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves_of(each, (*path, key))

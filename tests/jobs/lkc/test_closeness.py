@@ -111,7 +111,9 @@ def test_a_smaller_t_covers_a_greater_one() -> None:
 @pytest.mark.parametrize("method", ["top-down", "kd"])
 @pytest.mark.parametrize("distance", ["equal", "ordered"])
 def test_a_table_from_end_to_end(tmp_path: Path, method: str, distance: str) -> None:
-    """What is printed of the worst group is what a reader of the table finds; of kd its own figure agrees."""
+    """Printed figures of the worst group are those that a reader of the table finds; of kd its own figure
+    agrees.
+    """
     how = {"top-down": {"L": "1"}, "kd": {"L": "all"}}[method]
     charges = {**CHARGES, "distance": distance}
     rows = [

@@ -185,7 +185,7 @@ def test_a_pooled_table_comes_to_what_its_parties_come_to(most: int, goal: str, 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_the_table_meets_the_definition_counted_from_its_rows(most: int, tmp_path: Path) -> None:
-    """Which published row is whose: it is found again by generalizing the input by the published cut."""
+    """Rows are found again by generalizing the input by the published cut."""
     plain = single_job(model=lkc(0, K=4), goal="general")
     fields = pooled(model=lkc(most, K=4), goal="general") if most else plain
     out = run_pooled(tmp_path, fields, pooled_rows())

@@ -168,7 +168,7 @@ def test_from_table_to_table_by_one_holder(tmp_path: Path, how: str, goal: str) 
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("how", [how for how in COMBINED if "withhold" not in how])
 def test_parties_come_to_the_table_of_one_holder(tmp_path: Path, how: str, goal: str, level: str) -> None:
-    """Whose ids are told apart by party."""
+    """Ids are told apart by party."""
     asked, rows = COMBINED[how], rows_of(COMBINED[how])
     task = jobs.task_of(fields_of(joint_job, goal, asked, disclosure=level))
     run = run_lkc(task, tmp_path, rows=rows)

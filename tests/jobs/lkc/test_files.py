@@ -1,4 +1,4 @@
-"""What a coordinator delivers to a party: it is the table that was computed, and a report that follows from it."""
+"""Deliveries of a coordinator to a party: the table that was computed, and a report that follows from it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_other_digests_than_those_of_the_files_are_refused(sums: bytes) -> None:
 
 
 def test_the_table_that_was_computed_is_accepted_in_one_order() -> None:
-    """Which follows from the result, so that signatures bind it."""
+    """The order follows from the result, so that signatures bind it."""
     delivered()
     rows = list(jobs.multiset(run_joint_sample()[2]).elements())
     with pytest.raises(PartyError, match="not the one that was computed"):

@@ -200,7 +200,7 @@ WIDE: Any = {"min": "0", "max": "1000", "cuts": [str(cut) for cut in range(100, 
 def test_the_owner_alone_is_told_of_wide_domains(
     source: Csv, tmp_path: Path, numeric: Any, split: str, says: str
 ) -> None:
-    """Whose middle, where public cuts come first, holds few records."""
+    """The middle of these columns, where public cuts come first, holds few records."""
     wide = columns(age={"role": "qid", "numeric": numeric})
     noted = release(source, tmp_path / "out", columns=wide, split=split)
     assert len(noted.of_table) == bool(says)

@@ -318,7 +318,7 @@ def test_rows_that_are_told_otherwise_are_missed_by_their_owner(tmp_path: Path) 
 
 
 def test_one_of_equal_rows_of_several_parties_is_missed(tmp_path: Path) -> None:
-    """Where the rest are as many as any one party has: no owner may take another's for its own."""
+    """The rest are as many as any one party has: no owner may take another's for its own."""
     task = jobs.task_of(plain_job(columns=columns(note={"role": "plain"})))
 
     def with_another_note(table: bytes) -> bytes:

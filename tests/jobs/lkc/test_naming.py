@@ -1,4 +1,4 @@
-"""What is said of nodes that are called by their only child: in results, and in reports."""
+"""Nodes that are called by their only child, in results and in reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a party hands on besides the result: only what does not follow from it, and in an order that tells nothing."""
+"""Parts that a party hands on besides the result: only what does not follow from it, in an order that tells
+nothing.
+"""
 
 from __future__ import annotations
 

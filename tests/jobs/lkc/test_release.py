@@ -76,7 +76,7 @@ def test_rows_are_in_random_order(counted: LkcRun) -> None:
 
 
 def test_rows_of_all_parties_make_the_table(by_rows: LkcRun) -> None:
-    """Whether the parties have them, or the coordinator alone."""
+    """Test rows at the parties, and at the coordinator alone."""
     release = release_of_result(by_rows.task, by_rows.result, by_rows.parts(ROWS), by_rows.key)
     assert list(release.columns) == list(by_rows.task.job.published)
     patients = release.columns["patient"]

@@ -53,7 +53,7 @@ Row = Mapping[str, str]
 
 
 def holds(column: str, label: str, row: Row) -> bool:
-    """Whether a row's raw value lies below a published label."""
+    """Return True if a row's raw value lies below a published label."""
     if column == "job":
         return row["job"] in JOB_VALUES.get(label, {label})
     low, high = label.strip("[)").split(",")
@@ -61,7 +61,7 @@ def holds(column: str, label: str, row: Row) -> bool:
 
 
 def width(column: str, label: str) -> int:
-    """How many leaves a label covers."""
+    """Count the leaves that a label covers."""
     if column == "job":
         return len(JOB_VALUES.get(label, {label}))
     low, high = label.strip("[)").split(",")

@@ -1,4 +1,4 @@
-"""What an LKC job asks of groups."""
+"""Requirements of an LKC job on groups."""
 
 from __future__ import annotations
 

@@ -481,7 +481,7 @@ def test_an_entry_that_the_whole_table_violates_is_named(tmp_path: Path, entry: 
 
 
 def test_fewer_values_than_asked_cannot_be_met(tmp_path: Path) -> None:
-    """Where the data give the domain, only they tell."""
+    """Only the data tell, where they give the domain."""
     surgery = {"role": "sensitive"}
     job = write_job(tmp_path, listed({"distinct": {"surgery": "4"}}, columns=columns(surgery=surgery)))
     jobs.write_csv(tmp_path / "table.csv", sample_rows(60), COLUMNS)
@@ -515,7 +515,7 @@ def joint_list(*entries: Said, **changes: Any) -> dict[str, Any]:
 
 
 def against(fields: dict[str, Any], **changes: Any) -> list[str]:
-    """What a policy has against a job that otherwise allows it as it is."""
+    """Return the objections of a policy to a job that it otherwise allows as it is."""
     task, me = jobs.task_of(fields), PARTIES[1]
     allowed = {**allowance(task, me, "coordinator"), **changes}
     try:

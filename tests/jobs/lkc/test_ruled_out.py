@@ -210,7 +210,7 @@ def test_a_table_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_a_table_that_tells_too_much_is_found() -> None:
-    """Whoever rules out Knee is left with Rare; nobody without."""
+    """Ruling out Knee leaves Rare; nobody finds it without."""
     table = [("0-9", "a", surgery, "N") for surgery in ("Knee", "Knee", "Rare", "Rare")]
     release = release_of(["age", "job", "surgery", "income"], table)
     told = jobs.task_of(lkc(surgery={}, ruled_out="1"))
@@ -236,7 +236,7 @@ def against(fields: Said, **changes: Any) -> str:
 
 
 def test_diversity_counts_as_two_where_a_joint_job_does_not_link_columns() -> None:
-    """Who rules out a value of another block, and knows which are one person's, is not thought of."""
+    """Attackers who rule out a value of another block, and know which are one person's, are not considered."""
     said: Said = {"columns": columns(surgery=SURGERY, loan={**SURGERY, "values": None})}
     how: Said = {
         "model": {"lkc": {"L": "all", "K": "2", "C": "0.5", "diversity": "3"}},

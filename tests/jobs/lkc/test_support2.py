@@ -47,7 +47,7 @@ def rows() -> list[dict[str, str]]:
 
 
 def fewest_that_cover(group: Sequence[tuple[str, ...]]) -> int:
-    """How many values, at least, every record of a group has one of ([MSA] Definition 6)."""
+    """Return the fewest values of which every record of a group has one ([MSA] Definition 6)."""
     values = sorted({(i, value) for record in group for i, value in enumerate(record)})
     return next(
         size

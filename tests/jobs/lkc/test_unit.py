@@ -165,7 +165,7 @@ def test_people_are_counted_once_in_a_group(rows: list[tuple[int, int]], least: 
 
 
 def test_children_are_held_to_as_many_records() -> None:
-    """What a score asks of the sizes of children is public, and implied: a person has a record."""
+    """A score's demand on the sizes of children is public, and implied: a person has a record."""
     task = jobs.task_of(alone_job())
     entries = requirement(task).entries(task.schema)
     assert criteria_of_size(task.schema, entries) == ((Size(4),), (Size(4),))
@@ -321,7 +321,7 @@ def test_a_group_of_too_few_people_is_found() -> None:
 def test_the_parties_come_to_what_one_holder_of_all_rows_comes_to(
     level: str, goal: str, tmp_path: Path
 ) -> None:
-    """Whose ids are told apart by party: a person at two holders counts twice."""
+    """Ids are told apart by party: a person at two holders counts twice."""
     rows = visits(120, 3)
     asked: dict[str, Any] = {"K": 6, "goal": goal, "score": PUBLISHED_NAMES[goal]}
     joint = run_lkc(jobs.task_of(shared_job(level, **asked)), tmp_path, rows=rows).result

@@ -40,7 +40,9 @@ ALLOWING: dict[str, Any] = {
 
 
 def objections(me: str = ME, coordinator: str = "coordinator", job: Any = None, **changes: Any) -> list[str]:
-    """What a policy that allows the sample job says, with some of its keys changed; a default for None."""
+    """Return the objections of a policy that allows the sample job, with some of its keys changed; a default
+    for None.
+    """
     fields = {key: value for key, value in {**ALLOWING, **changes}.items() if value is not None}
     task = jobs.task_of(job or joint_job())
     try:

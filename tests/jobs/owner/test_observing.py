@@ -1,4 +1,4 @@
-"""What passes on what it is told, passes on everything."""
+"""Observers that pass on what they are told pass on everything."""
 
 from __future__ import annotations
 

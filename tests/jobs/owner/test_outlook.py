@@ -1,4 +1,4 @@
-"""What a ledger says of LKC jobs before they are run."""
+"""Forecasts of a ledger for LKC jobs before they are run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is delivered is compared file by file, whatever the report says of them."""
+"""A delivery is compared file by file, whatever the report says of the files."""
 
 from __future__ import annotations
 

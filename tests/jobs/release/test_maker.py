@@ -1,4 +1,4 @@
-"""What a maker says of a report has one form, and room for nothing else."""
+"""The maker's own words in a report have one form, and room for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all reports have in common, and what a delivered one is compared by."""
+"""Commons of all reports, and comparison of a delivered one."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_a_report_gives_back_what_was_signed() -> None:
 
 
 def test_every_part_of_it_is_part_of_what_was_signed() -> None:
-    """Whatever is changed, some statement is not the one that was signed."""
+    """After any change some statement is not the one that was signed."""
     fields = signature_fields(signed())
     for path in [
         ("run",),

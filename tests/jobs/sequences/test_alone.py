@@ -186,7 +186,7 @@ def test_exclusion_is_refused_reported_or_repaired(tmp_path: Path) -> None:
 
 
 def test_exclusion_that_cannot_be_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks for it gets no table, who asks for a report is told."""
+    """A job that asks for repair gets no table; a job that asks for a report is told."""
     monkeypatch.setattr("anonymize.trajectory.exclusion.MOST_WORDS", 0)
     source = table(tmp_path, *EXCLUDED)
     for asked in ("refuse", "repair"):
@@ -332,7 +332,7 @@ def test_a_table_that_breaks_the_requirement_is_found_by_counting_alone(made: Pa
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
-    """What a user sees: the job, the run, the check, and one clear error that writes nothing."""
+    """Walk as a user: the job, the run, the check, and one clear error that writes nothing."""
     table(tmp_path, *LINES)
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(thesis_job()))
     validated = invoke("coordinator", "validate", tmp_path / "job.yaml")

@@ -1,4 +1,4 @@
-"""What a job of sequences asks: what is refused, with the reason; what policies and approvers are told."""
+"""Requirements of a job of sequences: refusals with the reason; words for policies and approvers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_is_refused(fields: dict[str, Any], words: str) -> None:
 
 
 def test_a_vertical_job_is_refused_by_its_own_name() -> None:
-    """Whatever else a vertical job would lack."""
+    """The refusal names the partition, whatever else a vertical job would lack."""
     parties = {"a": {"address": "a:1", "columns": ["ward", "at"]}, "b": {"address": "b:1", "columns": ["dx"]}}
     for fields in (joint_wards_job(parties=parties), joint_wards_job(), wards_job()):
         with pytest.raises(ConfigError) as caught:

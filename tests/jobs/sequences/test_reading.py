@@ -25,7 +25,7 @@ def read(folder: Path, job: dict[str, Any], *lines: str, header: str = "tag,ward
 
 
 def paths(tracks: Tracks) -> list[tuple[str, ...]]:
-    """What every record has, in the order of ids: place@cell."""
+    """Return the items of every record, in the order of ids: place@cell."""
     found = []
     for r in tracks.path_of.tolist():
         items = tracks.paths.path(r)
@@ -138,7 +138,9 @@ def test_several_places_in_one_cell_or_the_first(tmp_path: Path) -> None:
 
 
 def test_arrivals_alone(tmp_path: Path) -> None:
-    """What is dropped still is the cell before of the next one; who was elsewhere in between arrives anew."""
+    """A dropped reading still is the cell before of the next one; a record that was elsewhere in between
+    arrives anew.
+    """
     lines = [
         "1,ER,1,flu",
         "1,ER,2,flu",

@@ -1,4 +1,4 @@
-"""What a job with `method: synthetic` may ask for, and what is said of it before any data is read."""
+"""Limits of a job with `method: synthetic`, and its forecast before any data is read."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def released(epsilon: Fraction, n: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _ratio(outcome: Any, tables: list[CodedTable]) -> float:
-    """How much likelier these counts are with the record than without, as far as counts go."""
+    """Return how much likelier these counts are with the record than without, as far as counts go."""
     found = 0.0
     for each in measured_tables(outcome):
         without, present = (abs(each.counts - each.marginal.counts(table)) for table in tables)

@@ -183,7 +183,7 @@ def test_a_report_that_says_otherwise_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None:
-    """What was revealed, and δ, too; whether it was given again is told by nothing else, and so named."""
+    """Reveals and δ follow, too; nothing else tells that the result was given again, and so it is named."""
     site, result = made(partition)
     files = delivered(site, result)
 

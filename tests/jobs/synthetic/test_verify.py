@@ -1,4 +1,4 @@
-"""What was changed in a release is found, by what must follow from job and marginals."""
+"""Changes in a release are found, by what must follow from job and marginals."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ def test_what_this_machine_draws_is_held_to_the_domains_too(
 def test_nothing_is_drawn_to_compare_a_table_of_another_size(
     made: Path, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    """Whoever sends a short table with counts of many rows has nobody draw these."""
+    """A short table with counts of many rows makes nobody draw these."""
     outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
     lines = (made / SYNTHETIC_TABLE).read_bytes().splitlines(keepends=True)
     other = lines[:-1] if more < 0 else [*lines, lines[-1]]

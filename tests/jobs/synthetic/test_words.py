@@ -1,4 +1,4 @@
-"""What is said of a joint run's cost before it: at most what it then takes, over the lines that are spoken of."""
+"""Forecasts of a joint run's cost: at most what it then takes, over the lines that are spoken of."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_check_tells_the_owner_of_a_domain_wider_than_the_records(tmp_path: Path
 
 
 def test_check_tells_the_owner_what_the_job_asks_as_its_author_was_told(ready: tuple[Path, Path]) -> None:
-    """Who gets what, before anybody says yes."""
+    """The owner reads who gets what, before anybody says yes."""
     ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--format", "json")
     told = json.loads(ran.out)
     validated = invoke("coordinator", "validate", ready[1], "--format", "json")

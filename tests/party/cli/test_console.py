@@ -1,4 +1,4 @@
-"""What both command lines share: one message per error, the right exit code, and logs without values."""
+"""Commons of both command lines: one message per error, the right exit code, and logs without values."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_results_in_both_forms() -> None:
 
 
 def logged(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, form: str = "text") -> str:
-    """What a daemon's console shows of one line of the log, a note and a result."""
+    """Return what a daemon's console shows of one line of the log, a note and a result."""
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
     monkeypatch.setattr("sys.stderr", stream)

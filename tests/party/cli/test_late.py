@@ -1,4 +1,4 @@
-"""What commands do not need is not imported, and what is said of them before is what they say themselves."""
+"""Modules that commands do not need are not imported; help texts before an import are those after it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ READ = {
     "cryptography",
     "asyncio",
 }
-"""What reads a job, or a configuration."""
+"""Modules that read a job, or a configuration."""
 RUN = {
     *("pandas", "pyarrow", "grpc", "rich", "sklearn", "crypto.paillier"),
     *("jobs.lkc.run", "jobs.lkc.kd.run"),
     *("jobs.dp.alone", "jobs.dp.run", "jobs.sequences.run", "jobs.sequences.verify", "jobs.synthetic.run"),
     *("anonymize.joint.lkc.sealed", "anonymize.joint.kd.sealed", "anonymize.joint.trajectory.sealed"),
 }
-"""What reads tables, runs, verifies or connects."""
+"""Modules that read tables, run, verify or connect."""
 
 
 def imported_by(*arguments: str) -> set[str]:

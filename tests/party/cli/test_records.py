@@ -1,4 +1,4 @@
-"""What an owner can look up: what was charged and released, why a job would be refused, whose files these are."""
+"""Records that an owner can look up: charges and releases, the reason of a refusal, the origin of files."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def complaints(form: str, fields: Any) -> list[str]:
 
 
 def form_of(fields: dict[str, Any]) -> str:
-    """Which of the three formats a file is written in."""
+    """Return the format, of three, that a file is written in."""
     if "partition" in fields:
         return "job"
     return "party" if "data" in fields else "coordinator"

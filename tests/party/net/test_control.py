@@ -1,4 +1,4 @@
-"""What crosses the network: pieces, and payloads that no repr shows."""
+"""Values that cross the network: pieces, and payloads that no repr shows."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def hearing(
 
 
 def broken_by(envelopes: Sequence[Envelope], **how: Any) -> Exception:
-    """What the link is broken by, while somebody waits for step x."""
+    """Return the error that breaks the link, while somebody waits for step x."""
 
     async def scenario() -> None:
         link, _ = hearing(envelopes, **how)
@@ -329,7 +329,7 @@ def test_reading_pauses_while_too_much_lies_unread(monkeypatch: pytest.MonkeyPat
 
 
 def test_reading_pauses_while_too_many_messages_lie_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those without payload, too."""
+    """Messages without payload count, too."""
     monkeypatch.setattr(party.net.link, "_AHEAD_MESSAGES", 3)
 
     async def scenario() -> None:

@@ -44,7 +44,7 @@ def meshes() -> tuple[Mesh, Mesh, MemoryDuplex]:
 
 
 async def greeting(stream: MemoryDuplex) -> Envelope:
-    """What b's server reads before it hands the stream on."""
+    """Return the envelope that b's server reads before it hands the stream on."""
     hello = await stream.read()
     assert hello is not None
     return hello

@@ -1,4 +1,4 @@
-"""Why somebody is not reached: the network, a certificate, or the other side."""
+"""Reasons that somebody is not reached: the network, a certificate, or the other side."""
 
 from __future__ import annotations
 

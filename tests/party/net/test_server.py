@@ -150,7 +150,7 @@ def test_a_stream_must_begin_with_a_hello_of_a_run(net: Network, changes: Any, e
 
 
 def test_a_coordinator_is_no_party(net: Network) -> None:
-    """Whoever may start jobs is still not one of the parties between whom shares travel."""
+    """A coordinator that may start jobs is still not one of the parties between whom shares travel."""
 
     async def scenario() -> Problem:
         async with serving(net, only=[B]), calling(net.coordinator) as calls:
@@ -225,7 +225,7 @@ def test_describe_tells_a_known_peer_name_and_version(net: Network) -> None:
 
 @pytest.mark.parametrize("kind", [grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError])
 def test_a_stream_that_takes_nothing_any_more_is_a_lost_peer(kind: type[Exception]) -> None:
-    """What gRPC raises where a connection breaks depends on when it does."""
+    """The error of gRPC where a connection breaks depends on the moment."""
 
     class Broken:
         async def write(self, message: object) -> None:

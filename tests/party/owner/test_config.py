@@ -205,7 +205,7 @@ def test_a_key_in_place_of_its_path_is_not_repeated(tmp_path: Path, where: str) 
 
 
 def test_a_link_to_the_table_is_no_new_budget(tmp_path: Path) -> None:
-    """What is charged through one path counts for every other that leads to the table; not for another name."""
+    """A charge through one path counts for every other that leads to the table; not for another name."""
     for name in ("table.csv", "other.csv"):
         (tmp_path / name).write_text("patient\n1\n")
     (tmp_path / "link.csv").symlink_to("table.csv")

@@ -261,7 +261,7 @@ def test_our_own_certificate_that_expires_while_we_run_stops_our_jobs(net: Netwo
 
 
 def daemon_of(net: Network) -> tuple[dict[str, Any] | None, str]:
-    """What `party check` says of A's daemon."""
+    """Return what `party check` says of A's daemon."""
     ran = invoke("party", "check", "--config", net.config_path(A), "--format", "json")
     assert ran.code == 0, ran.err
     said = json.loads(ran.out)

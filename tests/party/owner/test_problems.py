@@ -1,4 +1,4 @@
-"""What only the owner may read of a failed job: kept for the owner alone, bounded, and where messages say it is."""
+"""Details of a failed job for the owner alone: kept, bounded, and where messages say they are."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_joint_noise_in_each_partys_view(
 
 
 def test_the_noise_of_all_coins_is_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the guess above computes from half of the coins, from all of them is exactly what was added."""
+    """The guess above, from all of the coins instead of half of them, is exactly the added noise."""
     coins = OwnCoins(monkeypatch)
     plan = laplace_plan(Fraction(1, 2), 500, Fraction(1, 2**64))
 

@@ -217,7 +217,7 @@ def test_too_many_cells() -> None:
 
 
 def test_a_run_keeps_to_its_limit_of_cells() -> None:
-    """What would exceed it is no candidate: public, so it costs and tells nothing."""
+    """A specialization that would exceed the limit is no candidate: public, so it costs and tells nothing."""
     table = people()
     sizes = set()
     for seed in range(6):

@@ -34,7 +34,7 @@ def run_clear(circuit: Circuit, batch: int, inputs: dict[str, np.ndarray]) -> di
 
 @cache
 def law_of_noisy_score(score: int, plan: NoisePlan) -> Law:
-    """What the program's circuit makes of a score, over all coins."""
+    """Return the law of a score after the program's circuit, over all coins."""
     circuit = circuits.noisy_score_circuit(Held.XOR_SHARED, 4, plan, 3)
     cases = outcomes(plan)
     n = len(cases)
@@ -83,7 +83,9 @@ def distance_from_laplace(law: Law, rate: Fraction) -> Fraction:
 
 
 def law_of_choice(scores: Sequence[int], plan: NoisePlan) -> list[Fraction]:
-    """Which of two or three candidates wins, from the exact laws of their noisy scores; ties to the first."""
+    """Return the chances of two or three candidates to win, from the exact laws of their noisy scores; ties
+    to the first.
+    """
     laws = [{v: mpq(p) for v, p in law_of_noisy_score(score, plan).items()} for score in scores]
     wins = [mpq(0)] * len(scores)
     for values in product(*laws):
@@ -141,7 +143,7 @@ def run_both(protocol: object) -> dict[str, object]:
 
 
 def choices(scores: Sequence[int], plan: NoisePlan, groups: int) -> np.ndarray:
-    """Which candidate wins in each of many independent groups, in one run of the program's own steps."""
+    """Return the winner in each of many independent groups, in one run of the program's own steps."""
     k = len(scores)
 
     def protocol(engine: Engine, side: int) -> Rounds[np.ndarray]:

@@ -21,7 +21,7 @@ Asked = list[tuple[str, Fraction, int]]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """What the plans of a run were asked for, by all parties."""
+    """Record the noise that the plans of a run were asked for, by all parties."""
     found: Asked = []
     for kind in ("geometric", "laplace"):
         monkeypatch.setattr(Plans, kind, recording(kind, getattr(Plans, kind), found))
@@ -37,7 +37,7 @@ def recording(kind: str, original: Any, found: Asked) -> Any:
 
 
 def options(results: Any) -> list[int]:
-    """How many candidates every choice was made from, from the public course of the run."""
+    """Count the candidates of every choice, from the public course of the run."""
     schema, steps = results["p0"].released.outcome.schema, results["p0"].released.outcome.steps
     open_nodes = [(i, c.root) for i, c in enumerate(schema.qid)]
     counts = []
@@ -117,7 +117,7 @@ def test_vertical(name: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def spied(module: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fraction, int]]:
-    """What the parties' own discrete Laplace noise was asked for."""
+    """Record what the parties' own discrete Laplace noise was asked for."""
     found: list[tuple[Fraction, int]] = []
 
     def spying(rng: Any) -> Any:

@@ -58,7 +58,7 @@ def coded(
 def test_equals_the_single_holder_and_opens_what_the_release_tells(
     seed: int, asked: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is opened is computed from blocks alone."""
+    """Every opened value is computed from blocks alone."""
     coins = random.Random(seed)  # noqa: S311
     linked, n = coins.choice([NONE, PAIR]), coins.choice([2, 3])
     whole, requirement = coded(rows_of(coins.choice([20, 80, 160]), seed), asked, linked)

@@ -263,7 +263,7 @@ def test_blocks_of_wide_columns_need_not_combine() -> None:
 def test_a_pair_that_finds_everything_valid_is_found_out(
     small: tuple[list[CodedTable], Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is asked of one block all parties judge again, from the counts that were opened of it."""
+    """All parties judge again what is asked of one block, from the counts that were opened of it."""
     run_sealed(*small)
 
     def always(referee: Any, met: Any) -> Rounds[bool]:

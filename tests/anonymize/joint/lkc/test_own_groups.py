@@ -1,4 +1,4 @@
-"""What a party is told of its own records before groups are opened; nothing is opened where it does not consent."""
+"""A party is told of its own records before groups are opened; nothing is opened where it does not consent."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_one_of_the_pair_does_not_open_its_shares(party: str) -> None:
 
 @pytest.mark.parametrize("party", ["p0", "p1", "p2"])
 def test_in_the_clear_the_leader_tells_nothing(party: str) -> None:
-    """What contributors put in comes after they are asked; the leader is asked before it tells."""
+    """Contributors are asked before they put anything in; the leader is asked before it tells."""
     sent = refusing("leader", party, 1)
     assert not [
         m for m in sent if m.step == "horizontal/open"
@@ -173,7 +173,7 @@ def test_two_parties_need_no_message_of_consent() -> None:
 
 
 def test_consents_are_the_same_whatever_the_owner_asks_for() -> None:
-    """Who looks at the messages does not see which policies there are."""
+    """Messages do not show which policies there are."""
     tables, request = small_case()
     _, unasked = run_sealed(tables, request)
     _, asked = run_sealed(tables, request, observers=owners(tables))

@@ -94,7 +94,7 @@ def test_no_vertical_group_has_one_protected_value(case: Case, data: st.DataObje
 def test_a_vertical_run_equals_the_single_holder_block_by_block(
     case: Case, data: st.DataObject, insider: bool
 ) -> None:
-    """What one holder has is looked at together, and nothing across holders."""
+    """Values of one holder are looked at together, and nothing across holders."""
     assume(case.problem.sensitive)
     bundle = jobs.bundle_of(case.fields)
     cut = vertical.cut_at_random(data, jobs.coded(bundle, case.rows))
@@ -107,7 +107,7 @@ def test_a_vertical_run_equals_the_single_holder_block_by_block(
 @pytest.mark.parametrize("insider", [False, True])
 @pytest.mark.parametrize("maximum", vertical.MAXIMA)
 def test_a_holder_of_two_columns_sees_what_they_tell_together(insider: bool, maximum: type[Maximum]) -> None:
-    """Who rules out x in s of a and b is left with x in t, so they stay with c and d, but where nothing is linked."""
+    """Ruling out x in s of a and b leaves x in t, so they stay with c and d, but where nothing is linked."""
     whole, request = tied()
     columns = Columns(("one", "two"), ("three", "three"))
     cut = vertical.cut_by_columns(whole, columns, ["one", "two", "three"], strangers=3)

@@ -1,4 +1,4 @@
-"""What sealed horizontal LKC sends and evaluates."""
+"""Traffic and gates of sealed horizontal LKC."""
 
 from __future__ import annotations
 

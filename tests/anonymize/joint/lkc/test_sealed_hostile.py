@@ -54,7 +54,7 @@ def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) ->
 @pytest.mark.parametrize("step", ["sealed/root", "sealed/candidate", "sealed/valid"])
 @pytest.mark.parametrize("place", [0, -1])
 def test_a_pair_that_tells_two_things_is_found_out(step: str, sender: str, place: int) -> None:
-    """Whatever one of them says to a party that the other one does not say: well-formed or not."""
+    """One of the pair says to a party what the other one does not say: well-formed or not."""
     tables, request = small_case()
     tells = (sender == "p1") == (step in AHEAD)
 
@@ -83,7 +83,7 @@ def _words(payload: bytes) -> Any:
 
 
 def test_false_openings_name_all_who_may_have_caused_them() -> None:
-    """Whether a share was wrong when opened or when it was given, a sum does not tell."""
+    """A sum does not tell if a share was wrong when opened or when it was given."""
     tables, request = small_case()
     two = [tables[0], joined(tables[1:])]
     for parties, step, sender in (

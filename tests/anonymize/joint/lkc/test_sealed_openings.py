@@ -1,4 +1,4 @@
-"""What sealed horizontal LKC opens: what the ledger says, and nothing that depends on more than the table."""
+"""Openings of sealed horizontal LKC: those of the ledger, and nothing that depends on more than the table."""
 
 from __future__ import annotations
 

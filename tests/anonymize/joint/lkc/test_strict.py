@@ -62,7 +62,7 @@ def expect_same(results: Mapping[str, JointOutcome], outcome: Outcome, whole: Co
 
 
 def most_rounds(result: JointOutcome, transcript: Transcript, n: int) -> int:
-    """What the docstring says of jobs whose batches are all under way at once."""
+    """Return the rounds that the docstring promises of jobs whose batches are all under way at once."""
     base, per_applied = (16, 12) if n == 2 else (19, 14)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * len(result.outcome.steps) + (2 if n == 2 else 4) * asked
@@ -181,7 +181,7 @@ def _noted(told: Sequence[Told]) -> list[tuple[str, Any, str]]:
 def expect_openings(
     computed: Sequence[Computed], told: Sequence[tuple[str, Any]], released: Released
 ) -> None:
-    """What circuits give to either end are these values, in this order, and shares."""
+    """Circuits give these values to either end, in this order, and shares."""
     places, expected = Places(released), []
     for name, value in told:
         if name in ("root_check", "same_counts"):

@@ -310,7 +310,9 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_what_leaves_the_circuits(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who wins, to both; verdicts, to the owner, the bits of further holders as shares; whether classes agree."""
+    """Circuits tell the winner to both; verdicts to the owner, the bits of further holders as shares;
+    agreement of classes.
+    """
     columns, (whole, request) = SPLITS[split], loan(seed=2, c="0.5")
     parties = parties_of(columns)
     computed = watched(monkeypatch)
@@ -482,7 +484,7 @@ def test_rows_of_a_cell_come_in_random_order() -> None:
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_rounds_as_documented(split: str, clear: bool) -> None:
-    """Where nothing is tested; where much is: with the ledger above."""
+    """Count rounds where nothing is tested, and where much is: with the ledger above."""
     columns = SPLITS[split]
     parties = parties_of(columns)
     whole, request = loan(c="1")

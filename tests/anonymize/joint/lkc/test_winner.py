@@ -1,4 +1,4 @@
-"""Who wins: the sealed maximum, the open one, and Fractions agree; ties go in candidate order."""
+"""The winner: the sealed maximum, the open one, and Fractions agree; ties go in candidate order."""
 
 from __future__ import annotations
 

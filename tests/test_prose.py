@@ -1,0 +1,44 @@
+"""Words of the project: docstrings begin with a verb or a noun, documents are short of pronouns."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from benchmarks import prose
+
+
+@pytest.mark.parametrize("folder", prose.FOLDERS)
+def test_no_docstring_begins_with_a_question_word(folder: str) -> None:
+    """Write "Return the groups that …" instead of "Which groups …", and "Return True if …" instead of "Whether …"."""
+    assert [f"{path}:{line}: {text}" for path, line, text in prose.questions(folder)] == []
+
+
+def test_figures_of_a_text() -> None:
+    """Code is a name, headings and tables have no sentences, a link counts by its text."""
+    found = prose.of_markdown(
+        "# One heading\n\nIt has `one two` words. Those\nare [two](x.md) sentences!\n\n"
+        "- An item.\n\n| one | that |\n| --- | --- |\n| it | none |\n\n```sh\nno words here\n```\n"
+    )
+    assert found.sentences == ["It has 0 words.", "Those are two sentences!", "An item."]
+    assert found.words[:2] == ["One", "heading"]
+    assert len(found.words) == 2 + 3 + 4 + 2 + 4
+    assert found.pronouns == pytest.approx(1000 * 7 / 15)
+    assert found.lengths[0] == 3
+
+
+def test_docstrings_of_a_module() -> None:
+    """Modules, classes, functions and values have docstrings; no other text is one."""
+    tree = ast.parse(
+        '"""M."""\nX = 1\n"""V."""\n\nclass C:\n    """K."""\n    y: int = 2\n    """W."""\n\n'
+        'def f():\n    """F."""\n    "no"\n'
+    )
+    assert sorted(text for _, text in prose.docstrings(tree)) == ["F.", "K.", "M.", "V.", "W."]
+
+
+def test_sentences_of_a_program() -> None:
+    tree = ast.parse(
+        '"""A docstring of five words here."""\nraise ValueError(f"write {x} or leave it out `y`")\nz = "too short"\n'
+    )
+    assert list(prose.said(tree)) == ["write 0 or leave it out 0"]
