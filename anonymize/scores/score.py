@@ -187,7 +187,7 @@ class Score(Protocol):
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
         """The score of an applied step in its unit, and the exact integer that candidates were compared by.
 
-        class_counts: of the published values of its column, by first leaf (docs/metrics.md).
+        class_counts: of the published values of its column, by first leaf (docs/report.md).
         """
         ...
 

@@ -130,7 +130,7 @@ def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:
 
 
 def _score_fields(score: Score, step: Step, class_counts: Ints) -> dict[str, Any]:
-    """The score in its unit, rounded, and the exact integer that candidates were compared by (docs/metrics.md)."""
+    """The score in its unit, rounded, and the exact integer that candidates were compared by (docs/report.md)."""
     in_its_unit, exact = score.published(step, class_counts)
     return {"score": round(in_its_unit, _DIGITS), "gain": exact}
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md defines every key that a report can have, and no other; and the figures beside K are right."""
+"""docs/report.md defines every key that a report can have, and no other; and the figures beside K are right."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_j
 from tests.support.synthetic_jobs import synthetic_single
 from tests.support.ward_stays import wards_alone
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text()
 NAMED_BY_THE_JOB = (
     "risk.as_it_is.columns",
     "bins", "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
