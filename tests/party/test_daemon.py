@@ -17,6 +17,7 @@ from party.daemon import Daemon
 from party.net import control
 from party.net.client import Calls
 from party.net.control import Piece, Start, Submit
+from party.owner.config import Timeouts
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
 from tests.support.hostile import answer
@@ -44,6 +45,29 @@ def test_a_run_leaves_nothing_behind(net: Network, tmp_path: Path) -> None:
     run(scenario())
 
 
+NOT_OF_STREAMS = ("Daemon._keep_account", "_AioCall._handle_status_once_received")
+"""Tasks that outlive a run. Accounts are made after it, each in its time. gRPC's own task waits for the status of a
+call: gRPC sometimes never ends this task of a cancelled call, though the call has ended (grpc/grpc issue 41875). An
+open stream has other tasks, too: its reader at the client, its handler at the server.
+"""
+
+
+def tasks_of_streams() -> list[str]:
+    """Name the tasks that are under way, but for those that a closed stream may leave."""
+    names = [str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in asyncio.all_tasks()]
+    return sorted(name for name in names if name not in NOT_OF_STREAMS)
+
+
+async def fewest_tasks_of_streams(most: int) -> list[str]:
+    """Return the tasks once no more than so many are left, or when a stream that says nothing would have ended."""
+    patience_s = 1.5 * Timeouts().hello_s
+    for _ in range(int(patience_s / 0.1)):
+        if len(tasks_of_streams()) <= most:
+            break
+        await asyncio.sleep(0.1)
+    return tasks_of_streams()
+
+
 def test_a_failed_run_leaves_no_streams_behind(net: Network, tmp_path: Path) -> None:
     """A failed run closes what it opened: else every failure would cost a stream for ever."""
 
@@ -57,17 +81,14 @@ def test_a_failed_run_leaves_no_streams_behind(net: Network, tmp_path: Path) -> 
 
     async def scenario() -> None:
         async with serving(net):
+            idle = tasks_of_streams()
             await works(net, tmp_path / "before")
-            tasks = len(asyncio.all_tasks())
+            served = await fewest_tasks_of_streams(len(idle))
             for i in range(6):
                 with pytest.raises(JobFailed):
                     await fail(i)
             await works(net, tmp_path / "after")
-            for _ in range(50):
-                await asyncio.sleep(0.1)
-                if len(asyncio.all_tasks()) <= tasks:
-                    break
-            assert len(asyncio.all_tasks()) <= tasks
+            assert await fewest_tasks_of_streams(len(served)) == served
 
     run(scenario())
 
