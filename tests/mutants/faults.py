@@ -1,7 +1,7 @@
 """The faults that the suite must catch.
 
 Faults that look harmless and break differential privacy (docs/semantics.md §8.6, point 6); tests that a party of an
-LKC run must make for itself (docs/security.md, Who can check a requirement); faults of protocols and of verifiers.
+LKC run must make for itself (docs/guarantees.md, Who can check a requirement); faults of protocols and of verifiers.
 """
 
 from __future__ import annotations
