@@ -371,6 +371,39 @@ def test_the_synthetic_example(examples: Path) -> None:
     assert "epsilon 1 charged, by 1 run" in done(budget).out
 
 
+def test_the_value_of_a_table(examples: Path) -> None:
+    """The command of the guide, and the table that the guide shows of it, but for figures."""
+    page = (GUIDE / "evaluate.md").read_text()
+    (words,) = commands_about("examples/transfusion/job.yaml", page)
+    (shown,) = blocks("text", page)
+    assert_printed(shown, done(words).out, read=without_numbers)
+
+
+def test_the_clusters_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of the guide, on a made-up table with a job that has the lines of the guide."""
+    page = (GUIDE / "clusters.md").read_text()
+    fit, evaluate = commands_about("job.yaml", page)
+    (lines,) = blocks("yaml", page)
+    (of_readme,) = blocks("yaml", README)
+    fields = yaml.safe_load(of_readme)
+    del fields["columns"]["died"]
+    model = {**fields["model"]["lkc"], **yaml.safe_load(lines)["model"]["lkc"]}
+    (tmp_path / "job.yaml").write_text(
+        yaml.safe_dump({**fields, "goal": "clusters", "model": {"lkc": model}})
+    )
+    rows = [",".join(fields["columns"])]
+    for i in range(1200):
+        told = {"age": 20 + i % 60, "job": ("Clerk", "Lawyer", "Carpenter", "Mover")[i % 4]}
+        told |= {"city": ("Paris", "Lyon", "Bonn")[i % 3], "diagnosis": "HIV" if i % 9 == 0 else "Flu"}
+        rows.append(",".join(str(told[name]) for name in fields["columns"]))
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+    for words in (fit, ["coordinator", "run", "job.yaml", "--out", "result"], evaluate):
+        ran = invoke(*words)
+        assert ran.code == 0, ran.err
+    assert "adjusted" in ran.out.lower()
+
+
 @each_page
 def test_every_command_shown_exists(page: Path) -> None:
     """Every `party` and `coordinator` command that is shown is one, with these options."""
@@ -381,7 +414,7 @@ def test_every_command_shown_exists(page: Path) -> None:
     ]
     assert shown
     for words in shown:
-        depth = 3 if words[1] == "peers" else 2
+        depth = 3 if words[1] in ("peers", "clusters") else 2
         helped = invoke(*words[:depth], "--help")
         assert helped.code == 0
         for option in (word for word in words if word.startswith("--")):
