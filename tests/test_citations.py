@@ -5,7 +5,8 @@ code, comments of configuration files. What counts as a citation:
 
 - a *source key*: capital letters, perhaps two digits of a year, in brackets, behind a blank or an opening bracket
   and not followed by one, as in "[T] Eq. 3.2" or "([KDD09])"; it is a heading of docs/sources.md;
-- "semantics §3.4" and "house-style §2": numbered headings of those documents, also in lists ("semantics §3.4, §6");
+- "semantics §3.4" and "house-style §2": numbered headings of these documents, also in lists ("semantics §3.4, §6").
+  The pages below docs/semantics are one document;
 - a work *by year*, such as "CCS 2017" or "Ding et al. 2021": a line of docs/sources.md has both words.
 
 Documents that are not part of the repository are not cited at all.
@@ -29,18 +30,23 @@ FOLDERS = (
     *("docs", "deploy", "examples"),
 )
 WRITTEN = {".py", ".md", ".toml", ".yaml", ".yml", ".proto", ".sh"}
-NUMBERED = ("semantics", "house-style")
+NUMBERED = {
+    "semantics": tuple(sorted((ROOT / "docs" / "semantics").glob("*.md"))),
+    "house-style": (ROOT / "docs" / "house-style.md",),
+}
+"""The pages of every document whose headings have numbers."""
 
 KEY = re.compile(r"(?<![^\s(\[/—–-])\[([A-Z]+(?:[0-9]{2})?)\](?![\[(:\w])")
 SECTIONS = re.compile(
-    rf"\b({'|'.join(NUMBERED)})(?:\.md\))?,? (§[0-9.]*[0-9](?:(?:,| and| to|,? or) §[0-9.]*[0-9])*)"
+    rf"\b({'|'.join(NUMBERED)})(?:(?:/[a-z]+)?\.md\)|\))?,? (§[0-9.]*[0-9](?:(?:,| and| to|,? or) §[0-9.]*[0-9])*)"
 )
 YEAR = re.compile(r"\b([A-Z][\w&]*)(?: et al\.)?,? \(?((?:19|20)[0-9]{2})\b(?!-)")
 MAY_CITE = re.compile(r"\[[A-Z]+(?:[0-9]{2})?\]|§|(?:19|20)[0-9]{2}")
 """Without any of these there is nothing to read closely."""
 OUTSIDE = re.compile(
     r"\bDESIGN\b|\b(?:dp|engine)-notes\b|house style, section"
-    r"|\b(?:anchors|decisions|redesign|newcomer|trajectories|synthetic|multi-sensitive|tdr-and-clusters)\.md"
+    r"|\b(?:anchors|decisions|redesign|newcomer|trajectories|multi-sensitive|tdr-and-clusters)\.md"
+    r"|(?<!semantics/)(?<!\]\()\bsynthetic\.md"
     r"|\.\./shared/(?:[\w-]+\.md|papers|prototypes|attacks)"
 )
 
@@ -101,9 +107,12 @@ def name(path: Path) -> str:
 
 @cache
 def headings(document: str) -> frozenset[str]:
-    """Numbers of a document's headings: "3", "3.4"."""
-    text = (ROOT / "docs" / f"{document}.md").read_text()
-    return frozenset(re.findall(r"^#+ ([0-9]+(?:\.[0-9]+)*) ", text, re.MULTILINE))
+    """Return the numbers of a document's headings: "3", "3.4"."""
+    return frozenset(number for page in NUMBERED[document] for number in numbers_of(page))
+
+
+def numbers_of(page: Path) -> list[str]:
+    return re.findall(r"^#+ ([0-9]+(?:\.[0-9]+)*) ", page.read_text(), re.MULTILINE)
 
 
 @cache
@@ -144,10 +153,12 @@ def test_what_a_source_key_is(text: str, keys: list[str]) -> None:
 
 def test_what_a_section_is() -> None:
     text = (
-        "the loop (semantics §3.6, §10.2); house-style §5. [semantics.md](semantics.md) §3 and §4, or [T] §7"
+        "the loop (semantics §3.6, §10.2); house-style §5. [semantics](semantics/topdown.md) §3 and §6, or [T] §7"
+        "; [house-style.md](house-style.md) §4"
     )
     assert sections_in(text) == [
-        ("semantics", "3.6"), ("semantics", "10.2"), ("house-style", "5"), ("semantics", "3"), ("semantics", "4"),
+        ("semantics", "3.6"), ("semantics", "10.2"), ("house-style", "5"), ("semantics", "3"), ("semantics", "6"),
+        ("house-style", "4"),
     ]  # fmt: skip
 
 
@@ -195,13 +206,39 @@ def test_every_work_cited_by_year_is_listed() -> None:
 
 
 def test_numbers_of_headings_are_unique_and_ascend() -> None:
-    for document in NUMBERED:
-        text = (ROOT / "docs" / f"{document}.md").read_text()
-        numbers = [
-            tuple(map(int, n.split(".")))
-            for n in re.findall(r"^#+ ([0-9.]+[0-9]|[0-9]+) ", text, re.MULTILINE)
-        ]
-        assert numbers == sorted(set(numbers))
+    """A number stands once in all pages of a document. It ascends within a page."""
+    for document, pages in NUMBERED.items():
+        found = [number for page in pages for number in numbers_of(page)]
+        assert sorted(found) == sorted(headings(document))
+        for page in pages:
+            numbers = [tuple(map(int, number.split("."))) for number in numbers_of(page)]
+            assert numbers == sorted(numbers)
+
+
+def test_the_index_of_the_definitions_lists_every_number() -> None:
+    """Every page with its numbers: "3, 10.4, 10.6 to 10.10". A whole chapter stands with its number alone."""
+    index = (ROOT / "docs" / "semantics" / "index.md").read_text()
+    rows = re.findall(r"^\| \[[^]]+\]\(([a-z]+\.md)\) \| ([0-9., to]+) \|", index, re.MULTILINE)
+    listed = {page: set(spelled_out(numbers)) for page, numbers in rows}
+    pages = {page.name: numbers_of(page) for page in NUMBERED["semantics"] if page.name != "index.md"}
+    assert listed == {
+        page: {
+            number for number in numbers if number == "10" or number.startswith("10.") or "." not in number
+        }
+        for page, numbers in pages.items()
+    }
+
+
+def spelled_out(numbers: str) -> Iterator[str]:
+    """Yield every number of a list such as "3, 10.6 to 10.8"."""
+    for part in numbers.split(", "):
+        first, _, last = part.partition(" to ")
+        chapter, _, least = first.rpartition(".")
+        yield from (
+            [f"{chapter}.{n}" for n in range(int(least), int(last.rpartition(".")[2]) + 1)]
+            if last
+            else [first]
+        )
 
 
 def test_nothing_outside_the_repository_is_cited() -> None:

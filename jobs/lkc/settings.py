@@ -292,7 +292,7 @@ class LkcSettings(Fields):
         default=None,
         description="The method of generalization. `top-down` (default): one cut of every column for the "
         "whole table, in every partition and disclosure. `kd`: every group of records is cut "
-        "by itself (docs/semantics.md, 11). It keeps far more detail where an attacker knows "
+        "by itself (docs/semantics/kd.md, 11). It keeps far more detail where an attacker knows "
         "all quasi-identifiers. kd is for single and horizontal jobs (`disclosure: sealed`), "
         "one requirement with `L: all`, and goal general.",
     )
@@ -304,7 +304,7 @@ class LkcSettings(Fields):
     )
     score: ScoreName | None = Field(
         default=None,
-        description="method top-down: the score that compares candidates (docs/semantics.md §3.5, §10.6)."
+        description="method top-down: the score that compares candidates (docs/semantics/topdown.md §3.5, §10.6)."
         " goal classification: `added` (default), the information that a specialization adds "
         "to the present table; `infogain`, its information gain by itself, as published, and "
         "the only score with `disclosure: strict`; `tdr`, information gain for each step of "
@@ -321,7 +321,7 @@ class LkcSettings(Fields):
         default=None,
         description="single: the largest share of rows, at most 1/2, that may be left out, so that the "
         "other rows keep more detail. Rows are left out of groups that block a specialization"
-        " (docs/semantics.md, 10.9). Only the number of these rows is published. Default 0. "
+        " (docs/semantics/topdown.md, 10.9). Only the number of these rows is published. Default 0. "
         "Refused in joint jobs, and with `plain` columns.",
     )
     link: Link | None = Field(

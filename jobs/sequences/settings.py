@@ -25,7 +25,7 @@ def _few(value: object) -> object:
     """Say why `all` is not taken; pydantic refuses every other text that is no whole number."""
     if str(value).strip() == "all":
         raise ValueError(
-            "write a whole number above 0: no L protects from who knows all of a record (docs/semantics.md)"
+            "write a whole number above 0: no L protects from who knows all of a record (semantics §12)"
         )
     return value
 

@@ -1,6 +1,6 @@
 """The faults that the suite must catch.
 
-Faults that look harmless and break differential privacy (docs/semantics.md §8.6, point 6); tests that a party of an
+Faults that look harmless and break differential privacy (semantics §8.6, point 6); tests that a party of an
 LKC run must make for itself (docs/guarantees.md, Who can check a requirement); faults of protocols and of verifiers.
 """
 
