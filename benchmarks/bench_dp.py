@@ -1,7 +1,7 @@
 """Differential privacy: what releases are worth, and what they take. `make bench AREA=dp`.
 
 Adult, 30,162 records for training, 15,060 for testing, all 14 columns, an entropy tree on the released cells ([T]
-figure 6.4, docs/performance.md); diabetes130 with a set-valued column; speed of single holders in memory
+figure 6.4, benchmarks/RESULTS.md); diabetes130 with a set-valued column; speed of single holders in memory
 and of parties with their daemons up, over loopback with mutual TLS.
 
     python -m benchmarks.bench_dp [accuracy] [steps] [joint] [diabetes] [speed]
@@ -58,7 +58,7 @@ RUNS = 50
 JOINT_RUNS = 10
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 REFERENCE = {"0.1": 80.7, "0.25": 81.0, "0.5": 82.4, "1": 82.7}
-"""docs/performance.md: a prototype with monotone noisy max, h = 10, 10 runs."""
+"""benchmarks/RESULTS.md: a prototype with monotone noisy max, h = 10, 10 runs."""
 TOLERANCE = {"0.1": 2.0, "0.25": 2.0, "0.5": 1.0, "1": 1.0}
 THESIS = {"0.1": "≈ 78", "0.25": "–", "0.5": "80.5–81.7", "1": "82.2"}
 STEPS = (4, 7, 10, 13, 16)
@@ -148,8 +148,8 @@ def limits(train: CodedTable, test: CodedTable) -> list[Row]:
     """Return the figures that no release falls below, and that none reaches."""
     binned = without_privacy(train, test, leaves(train.schema)).accuracy
     return [
-        Row("Adult, majority class", majority(train, test), "%", anchor="docs/performance.md: 75.4"),
-        Row("Adult, binned data, no privacy, tree", binned, "%", anchor="docs/performance.md: 84.7"),
+        Row("Adult, majority class", majority(train, test), "%", anchor="benchmarks/RESULTS.md: 75.4"),
+        Row("Adult, binned data, no privacy, tree", binned, "%", anchor="benchmarks/RESULTS.md: 84.7"),
     ]
 
 

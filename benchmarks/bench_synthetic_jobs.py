@@ -5,7 +5,7 @@ limit what they send each other (`line`: 20 ms a round trip, 100 Mbit/s each way
 coordinator's first call to the last delivery, after a first run of the same daemons that does not count; of vertical
 jobs the parties' alignment (PSI) is taken off and stands beside it. CPU seconds are those of all daemons from their
 start to their end. Beside the figures stand the estimates
-made before there was a program (docs/performance.md), and what `coordinator validate` says before a run.
+made before there was a program (benchmarks/RESULTS.md), and what `coordinator validate` says before a run.
 
 Horizontal: Adult's 30,162 training records, and 1 M records which are these again and again, dealt out among three
 parties at random; 30,000 records of 50 columns. Vertical: Adult's 45,222 records, half of the columns at each of two.

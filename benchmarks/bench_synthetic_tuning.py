@@ -5,7 +5,7 @@ learners trained on these are tested on. Adult's test rows are never read here. 
 
     python -m benchmarks.bench_synthetic_tuning QUESTION [TABLE ...] [seeds=5] [epsilons=1/10,1/4,1/2,1]
 
-QUESTION is one of :data:`QUESTIONS`. What each settled: docs/performance.md.
+QUESTION is one of :data:`QUESTIONS`. What each settled: benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Filter:
 def filter_for(rate: Fraction, size: int, least: int = 1) -> Filter:
     """The lowest threshold, but at least ``least``, at which one of ``size`` empty cells is expected to pass.
 
-    Public: it depends on no count. What more empty cells would cost: docs/performance.md.
+    Public: it depends on no count. What more empty cells would cost: benchmarks/RESULTS.md.
     """
     bits = size.bit_length() + _GUARD_BITS
 

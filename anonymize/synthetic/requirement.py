@@ -22,7 +22,7 @@ many digits apart. Of more, one just below an edge could be read as the edge, wh
 
 @dataclass(frozen=True)
 class Design:
-    """Choices that hold for all tables, made once, on training data alone (docs/performance.md).
+    """Choices that hold for all tables, made once, on training data alone (benchmarks/RESULTS.md).
 
     leaves:   share of ε for the columns by leaf.
     choice:   ... for the choice of pairs, if any are measured.

@@ -59,7 +59,7 @@ class Expected:
     """Work and traffic of a joint run at most, and about how long they take as a rule, in seconds.
 
     here_s, line_s:  on one machine, and over lines of so many Mbit/s and ms a round trip; reading, alignment, drawing
-                     and checking are not in it. Within a factor of 2 on the machine of docs/performance.md
+                     and checking are not in it. Within a factor of 2 on the machine of benchmarks/RESULTS.md
                      (benchmarks/bench_synthetic_jobs.py).
     """
 

@@ -45,7 +45,7 @@ def of_grid(numeric: Mapping[str, Any], *, protected: bool) -> dict[str, Any]:
 
 
 def job(rows: Sequence[Mapping[str, str]], diversity: int, *, protected: bool) -> dict[str, Any]:
-    """The job of docs/performance.md; protected: also that a person has no gain, or no loss."""
+    """The job of benchmarks/RESULTS.md; protected: also that a person has no gain, or no loss."""
     hierarchies = shared("data/adult/hierarchies")
     numeric = {"age": ("17", "91"), "hours-per-week": ("1", "100")}
     columns: dict[str, Any] = {}
