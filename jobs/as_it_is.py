@@ -89,9 +89,9 @@ def check(columns: Columns) -> None:
         word = names_a_person(name)
         if word is not None and not columns[name].publish_as_is:
             raise ValueError(
-                f"columns.{name}: `role: {columns[name].role}` publishes the column as it is, and {word!r} in its "
-                "name tells of a single person. Say `role: id`, or leave the column out; write `publish_as_is: true` "
-                "at the column if it is meant"
+                f"columns.{name}: `role: {columns[name].role}` publishes the column unchanged, and {word!r} in the "
+                "name suggests values of a single person. Say `role: id`, or leave the column out; write "
+                "`publish_as_is: true` at the column if you mean to publish the column"
             )
 
 
@@ -105,7 +105,7 @@ def note(columns: Columns) -> str | None:
     plain = named(columns, "plain")
     if not plain:
         return None
-    return f"published as {noun(len(plain), 'it is', 'they are')}, protected by nothing: {', '.join(plain)}"
+    return f"published unchanged, without protection: {', '.join(plain)}"
 
 
 def measure(columns: Columns, release: Release) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
     """Say of each column how many values it has, and how many rows are alone with theirs."""
     by_column = found["columns"]
     said = [
-        f"{name} is published as it is, protected by nothing: "
+        f"{name} is published unchanged, without protection: "
         f"{counted(of['values'], 'different value', 'different values')}; "
         f"{counted(of['alone'], 'row is', 'rows are')} alone with {noun(of['alone'], 'its value', 'theirs')}."
         + (
@@ -194,7 +194,7 @@ def require_meant(columns: Columns, release: Release) -> None:
         if 2 * alone > release.n_rows:
             raise DataError(
                 "data-published-as-is",
-                f"column {name} is `{columns[name].role}`, and most rows would be alone with their value: whoever "
+                f"column {name} is `{columns[name].role}`, and most rows would be alone with a value: a reader who "
                 "knows the value of a person finds the row",
                 column=name,
                 private=f"{alone:,} of {counted(release.n_rows, 'row', 'rows')}",
@@ -218,5 +218,5 @@ def told_by_source(source: Source, names: Sequence[str]) -> list[str]:
         different = counted(sum(n > 0 for n in by_value.values()), "different value", "different values")
         are = counted(alone, "row of ours is", "rows of ours are")
         with_theirs = f"{are} alone with {noun(alone, 'its value', 'theirs')}"
-        said.append(f"{name}: as it is, protected by nothing; {different}; {with_theirs}")
+        said.append(f"{name}: unchanged, without protection; {different}; {with_theirs}")
     return said

@@ -60,19 +60,20 @@ CATALOGUE: Mapping[str, Kind] = {
     "file-missing": Kind(
         Exit.USAGE,
         "a named file does not exist or cannot be read",
-        "check the path; that of a table stands in the configuration of the table's owner",
+        "check the path; the path of a table stands in the configuration of the table's owner",
         "check the path",
     ),
-    "yaml-invalid": Kind(Exit.USAGE, "a file is not valid YAML", "mend the line named"),
+    "yaml-invalid": Kind(Exit.USAGE, "a file is not valid YAML", "correct the line named"),
     "unknown-key": Kind(
-        Exit.USAGE, "a job or configuration has a key that does not exist", "remove or correct it"
+        Exit.USAGE, "a job or configuration has a key that does not exist", "remove or correct the key"
     ),
-    "job-invalid": Kind(Exit.USAGE, "a job contradicts itself or lacks something", "mend the key named"),
+    "job-invalid": Kind(Exit.USAGE, "a job contradicts itself or lacks something", "correct the key named"),
     "exclusion-unmet": Kind(
         Exit.FAILED,
-        "sequences: who discards records that are elsewhere is left with too few, or that is untested (`exclusion`)",
-        "say `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K; where it cannot be "
-        "tested, `places: first`",
+        "sequences: a reader who discards records seen elsewhere at a known time is left with fewer than K or "
+        "above C, or the run cannot test this (`exclusion`)",
+        "say `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K; if the run cannot "
+        "test `exclusion`, say `places: first`",
     ),
     "exclusion-untested": Kind(
         Exit.FAILED,
@@ -81,16 +82,19 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "sequences-vertical": Kind(
         Exit.USAGE,
-        "a vertical job asks for sequences: parties would recognize people by their own half of a path",
+        "a vertical job asks for sequences: each party would recognize people by its half of a path",
         "make the table at one holder, or ask for a DP job",
     ),
     "job-too-few-parties": Kind(
         Exit.USAGE,
-        "`disclosure: leader` with fewer than three parties: the sum minus one's own counts is the other's",
+        "`disclosure: leader` with fewer than three parties: the sum minus a party's own counts is the peer's "
+        "counts",
         "use `disclosure: sealed`, or three parties",
     ),
-    "config-invalid": Kind(Exit.USAGE, "a configuration file is not as documented", "mend the key named"),
-    "taxonomy-invalid": Kind(Exit.USAGE, "a taxonomy is malformed", "mend the taxonomy of the column named"),
+    "config-invalid": Kind(Exit.USAGE, "a configuration file is not as documented", "correct the key named"),
+    "taxonomy-invalid": Kind(
+        Exit.USAGE, "a taxonomy is malformed", "correct the taxonomy of the column named"
+    ),
     "taxonomy-two-parents": Kind(Exit.USAGE, "a taxonomy lists a value twice", "keep one line per value"),
     "grid-invalid": Kind(
         Exit.USAGE,
@@ -99,16 +103,16 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "domain-too-large": Kind(
         Exit.USAGE,
-        "class and sensitive domains multiply to too many cells, or a grid has too many for a sealed run",
+        "class and sensitive domains multiply to too many cells, or a grid has too many cells for a sealed run",
         "publish fewer or coarser columns, or a coarser grid",
     ),
     "output-exists": Kind(
-        Exit.USAGE, "the output folder exists", "name a new folder; nothing is overwritten"
+        Exit.USAGE, "the output folder exists", "name a new folder; no file is overwritten"
     ),
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
     "extra-missing": Kind(
         Exit.USAGE,
-        "a command needs a package that is not installed with the rest",
+        "a command needs a package that the plain installation leaves out",
         "pip install 'jointcut[evaluate]'",
     ),
     # data
@@ -116,40 +120,44 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.DATA,
         "the table cannot be read or is malformed",
         "the table's owner finds file and cause with `party problems`",
-        "mend the file named, or its permissions",
+        "correct the file named, or its permissions",
     ),
-    "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
+    "data-missing-column": Kind(
+        Exit.DATA, "the table lacks a column of the job", "add the column or change the job"
+    ),
     "data-empty": Kind(
         Exit.DATA, "the table has no usable row", "check the file and the missing-value rules"
     ),
     "data-unknown-value": Kind(
         Exit.DATA,
-        "a value is no leaf of its taxonomy or not in its domain",
-        "extend the taxonomy or mend the value",
+        "a value is not a leaf of the column's taxonomy, or not in the column's domain",
+        "extend the taxonomy or correct the value",
     ),
     "data-published-as-is": Kind(
         Exit.DATA,
-        "most rows of a `plain` column have a value of their own, and the column is published as it is",
-        "say `role: id` or leave the column out; or `publish_as_is: true` at the column if it is meant",
+        "most rows of a `plain` column have a value that no second row has, and the column is published unchanged",
+        "say `role: id` or leave the column out; or `publish_as_is: true` at the column if you mean to publish the "
+        "column",
     ),
     "data-two-spellings": Kind(
         Exit.DATA,
-        "a column has two spellings of one value: they differ in case, blanks, invisible characters or letters that "
-        "look alike",
-        "write one spelling in all rows, or `spellings: distinct` at the column if they mean different things",
+        "a column has two spellings of the same value: the spellings differ in case, blanks, invisible characters "
+        "or letters that look alike",
+        "write the same spelling in all rows, or `spellings: distinct` at the column if the spellings mean "
+        "different things",
     ),
     "data-outside-domain": Kind(
         Exit.DATA,
-        "a value is outside its public domain, or not a number",
-        "widen min and max (of a clock from and to), or mend the value",
+        "a value is outside the column's public domain, or not a number",
+        "widen min and max (of a clock from and to), or correct the value",
     ),
     "data-missing-value": Kind(
         Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
     ),
     "data-missing-id": Kind(
         Exit.DATA,
-        "a row has no id, and rows of one id belong together",
-        "give every row the id of its person, or leave it out of the table",
+        "a row has no id, and rows with the same id belong together",
+        "give every row the id of its person, or leave the row out of the table",
     ),
     "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
     "data-record-varies": Kind(
@@ -170,29 +178,29 @@ CATALOGUE: Mapping[str, Kind] = {
     "class-mismatch": Kind(
         Exit.DATA,
         "vertical: the parties have different class values for a common id",
-        "in LKC jobs, `shared_by` lets one party give it; or find the records and correct them (below)",
+        "in LKC jobs, `shared_by` lets a party give the class; or find the records and correct them (below)",
     ),
     "too-many-rows": Kind(
         Exit.DATA,
-        "the table has 2^31 rows or more; dp: or more than its owner's own bound, or a single holder's `max_rows`",
-        "split the job; in DP jobs the owner raises `policy.max_rows`, and jobs follow with theirs",
+        "the table has 2^31 rows or more; dp: or more than the owner's bound, or a single holder's `max_rows`",
+        "split the job; in DP jobs the owner raises `policy.max_rows`, and the job's author `max_rows`",
     ),
     "row-too-long": Kind(
         Exit.DATA,
-        "horizontal: rows with `plain` columns, which go through the mix at one width, are too long",
+        "horizontal: rows with `plain` columns, which the mix brings to the same width, are too long",
         "shorten the texts, or leave out the column",
     ),
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
-        "the fully generalized table violates what is asked (horizontal, sealed: or is too large for exact tests)",
+        "the fully generalized table violates the requirement (horizontal, sealed: or is too large for exact tests)",
         "lower K, `ruled_out`, `distinct`, `diversity` or `colluders`, raise C or `t`, set `at_most`, protect fewer "
         "values, or bring more records",
     ),
     "too-many-sequences": Kind(
         Exit.FAILED,
-        "sequences: more sequences of one size are to be counted than `max_candidates`, or (joint) 32 sweeps "
-        "were no end",
+        "sequences: a run would count more sequences of the same size than `max_candidates`, or (joint) would need "
+        "more than 32 sweeps",
         "take a coarser time, fewer locations or a smaller L, or raise `max_candidates`",
     ),
     "confidence-too-fine": Kind(
@@ -205,73 +213,83 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "budget-exceeded": Kind(
         Exit.BUDGET,
-        "dp: the job asks for more than is left of a data set's privacy budget",
-        "lower epsilon; the data's owner sees what is spent: `party budget`",
-        "ask for a lower epsilon, or raise `epsilon_budget`; what is spent: `party budget`",
+        "dp: the job asks for more epsilon than the data set's privacy budget has left",
+        "lower epsilon; the data's owner sees the epsilon spent so far: `party budget`",
+        "ask for a lower epsilon, or raise `epsilon_budget`; the epsilon spent so far: `party budget`",
     ),
     "budget-overdrawn": Kind(
         Exit.BUDGET,
-        "dp: a run tried to spend more than its own epsilon and was stopped",
-        "report it with the log",
+        "dp: a run tried to spend more than the job's epsilon and was stopped",
+        "report the error with the log",
     ),
     "budget-ledger": Kind(
         Exit.BUDGET,
-        "the privacy ledger cannot be read or written, or is not in the state it should be in",
+        "the privacy ledger cannot be read or written, or its contents are invalid",
         "the data's owner finds the cause with `party problems`",
-        "free space at the path named, mend its permissions, or restore the ledger from a backup",
+        "free space at the path named, correct its permissions, or restore the ledger from a backup",
     ),
     "verification-failed": Kind(
-        Exit.FAILED, "a table is not what its job requires", "do not use the table; report it if we made it"
+        Exit.FAILED,
+        "a table does not meet the requirement of its job",
+        "do not use the table; report the error if Jointcut made the table",
     ),
     "cluster-too-small": Kind(
         Exit.FAILED,
-        "a cluster of a model to be fitted has too few records: the model would tell their averages",
+        "a cluster of a model to be fitted has too few records: the model would tell the averages of few records",
         "fit fewer clusters, look at fewer columns, or lower --min-cluster",
     ),
     # other parties
     "peer-unreachable": Kind(
         Exit.UNREACHABLE,
-        "a party cannot be reached by the one that is named before it",
-        "check that it runs, and its address at the party that cannot reach it",
+        "a party cannot be reached by the party that is named before it",
+        "check that the party runs, and its address at the party that cannot reach it",
     ),
     "address-missing": Kind(
-        Exit.USAGE, "nobody says where a party is reached", "give it an `address` in `peers`, or in the job"
+        Exit.USAGE,
+        "nobody says where a party is reached",
+        "give the party an `address` in `peers`, or in the job",
     ),
     "config-changed": Kind(
         Exit.FAILED,
-        "a party's configuration changed and its daemon cannot take it over",
-        "at that party: party check; mend the file, or restart the daemon",
+        "a party's configuration changed and the daemon cannot take the change over",
+        "at that party: party check; correct the file, or restart the daemon",
     ),
     "peer-lost": Kind(
-        Exit.UNREACHABLE, "a party went away during the job", "look at its log; start the job again"
+        Exit.UNREACHABLE, "a party went away during the job", "look at the party's log; start the job again"
     ),
     "peer-timeout": Kind(
-        Exit.UNREACHABLE, "a party did not answer in time", "look at its log; raise the timeout"
+        Exit.UNREACHABLE, "a party did not answer in time", "look at the party's log; raise the timeout"
     ),
     "peer-protocol": Kind(
-        Exit.FAILED, "a party sent what the protocol does not prescribe", "compare versions"
+        Exit.FAILED,
+        "a party sent a message that the protocol does not allow",
+        "compare the versions of Jointcut at the parties",
     ),
     "job-hash-mismatch": Kind(
-        Exit.FAILED, "a message belongs to another job", "start all parties on one bundle"
+        Exit.FAILED, "a message belongs to a different job", "start all parties on one bundle"
     ),
     "result-mismatch": Kind(
-        Exit.FAILED, "parties ended with different results", "do not use the table; report it"
+        Exit.FAILED, "parties ended with different results", "do not use the table; report the error"
     ),
     "busy": Kind(
-        Exit.FAILED, "the party is running another job", "start the job again when that one has ended"
+        Exit.FAILED,
+        "the party is running a different job",
+        "start the job again when the running job has ended",
     ),
-    "cancelled": Kind(Exit.FAILED, "the job was cancelled", "start it again"),
+    "cancelled": Kind(Exit.FAILED, "the job was cancelled", "start the job again"),
     "policy-refused": Kind(
         Exit.REFUSED,
         "a party's policy does not allow the job",
-        "change the job, or ask the party's owner to allow it",
-        "change the key of `policy` that the message names, if the job is to be allowed",
+        "change the job, or ask the party's owner to allow the job",
+        "to allow the job, change the key of `policy` in the message",
     ),
     "identity-unknown": Kind(
         Exit.IDENTITY, "a certificate belongs to no known peer", "at the party named: party peers add"
     ),
     "identity-mismatch": Kind(
-        Exit.IDENTITY, "a certificate is not the one of the name it comes with", "check peers"
+        Exit.IDENTITY,
+        "a certificate does not belong to the name that came with it",
+        "compare names and certificates of the peers",
     ),
     "tls-failed": Kind(
         Exit.IDENTITY,
@@ -282,17 +300,18 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.FAILED,
         "a file could not be written or read",
         "the owner of the machine named finds the path with `party problems`; then start again",
-        "free space at the path named, or mend its permissions, then start again",
+        "free space at the path named, or correct its permissions, then start again",
     ),
     "output-lost": Kind(
         Exit.UNSAID,
-        "all was done, but standard output did not take what was to be said of it",
-        "look at the files that were made; do not start again what made them",
+        "the work was done, but standard output did not take the lines about the result",
+        "look at the files of the result; do not start the command again",
     ),
     BUG: Kind(
         Exit.BUG,
-        "something we did not foresee",
-        "report the place in our code; read a traceback before you send it, because it may quote values",
+        "an error that we did not foresee",
+        "report the place in our code; read a traceback before you send the report, because a traceback may quote "
+        "values",
     ),
 }
 

@@ -19,9 +19,9 @@ OF_MODELS: Mapping[str, AbstractSet[str]] = {
 }
 """The keys of each model, by the key under `model`; the first model that has a key gives the advice."""
 DROPPED: Mapping[str, str] = {
-    "accept_exact_quasi_identifiers": "leave it out, since `quasi: exact` says the same",
-    "relinkable": "leave it out; of one holder's table `diversity` and `ruled_out` hold even for whoever links the "
-    "blocks again, and in a joint job block by block",
+    "accept_exact_quasi_identifiers": "leave the key out, since `quasi: exact` says the same",
+    "relinkable": "leave the key out; for the table of a single holder, `diversity` and `ruled_out` hold even for "
+    "a reader who links the blocks again; in a joint job they hold block by block",
 }
 """Keys of version 0.1 that LKC jobs do not have any more, with what to do."""
 _SEVERAL = "requirements"
@@ -37,17 +37,17 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
     given = [name for name in OF_MODELS if isinstance(model, Mapping) and name in model]
     of_job = given[0] if given else None
     if above in ([], ["model"], ["model", "lkc"]) and key in DROPPED:
-        return DROPPED[key] if of_job in (None, "lkc") else "leave it out"
+        return DROPPED[key] if of_job in (None, "lkc") else "leave the key out"
     if _is_list(job) and key in Requirement.model_fields and above in ([], ["model"], ["model", "lkc"]):
-        return f"each entry of `{_SEVERAL}` has its own; write it there, or leave `{_SEVERAL}` out"
+        return f"write the key in each entry of `{_SEVERAL}`, or leave `{_SEVERAL}` out"
     if above and above[0] == "model" and key in Job.model_fields:
-        return "write it at the top of the file, beside `model`"
+        return "write the key at the top of the file, beside `model`"
     if above in ([], ["model"]):
         return _below_model(key, of_job)
     if above[:-1] == ["model"]:
         return _for_others([name for name, keys in OF_MODELS.items() if key in keys and name != above[-1]])
     if above[:3] == ["model", "lkc", _SEVERAL] and key in LkcSettings.model_fields:
-        return f"write it beside `{_SEVERAL}`, since it is for the whole job"
+        return f"write the key beside `{_SEVERAL}`, since the key is for the whole job"
     return ""
 
 
@@ -60,13 +60,13 @@ def _below_model(key: str, of_job: str | None) -> str:
         return _for_others(having)
     name = of_job or having[0]
     said = f"{key}: [...]" if key == _SEVERAL else f"{key}: ..."
-    return f"write it under `model.{name}`, as `model: {{{name}: {{{said}}}}}`"
+    return f"write the key under `model.{name}`, as `model: {{{name}: {{{said}}}}}`"
 
 
 def _for_others(having: Sequence[str]) -> str:
     if not having:
         return ""
-    return f"leave it out, since it is for jobs with {' or '.join(f'`model.{name}`' for name in having)}"
+    return f"leave the key out, since the key is for jobs with {' or '.join(f'`model.{name}`' for name in having)}"
 
 
 def _is_list(job: Any) -> bool:

@@ -84,7 +84,9 @@ class Vertical:
 
         insider, words = bool(job.model.lkc and job.lkc.insider), "vertical jobs need `insider: true`"
         return (
-            Setting("match_ids", PERMITTED, True, "ids may not be matched with those of other parties"),
+            Setting(
+                "match_ids", PERMITTED, True, "the policy does not allow to match ids with other parties"
+            ),
             Setting("require_insider", REQUIRED, insider, words, stated=False),
             Setting("min_common", ANY, 1),
             Setting("max_peer_ids", ANY, _ANY_SIZE),
@@ -124,18 +126,19 @@ def _check_single(job: Job) -> None:
 
 def _check_joint(job: Job) -> None:
     if job.data is not None:
-        raise ValueError("a joint job has no `data`: each party's table stands in its own configuration")
+        raise ValueError("a joint job has no `data`: the configuration of each party names its table")
     if len(job.roster) < 2:
         raise ValueError("a joint job needs `parties`, two or more")
     for key in ("leader", "deputy"):
         named = getattr(job, key)
         if named is not None and named not in job.roster:
-            raise ValueError(f"`{key}` must be one of the parties")
+            raise ValueError(f"`{key}` must be a party of the job")
     if job.deputy is not None and job.deputy == job.leader_name:
         raise ValueError("leader and deputy must be different parties")
     if job.names("party"):
         raise ValueError(
-            f"columns.{job.names('party')[0]}: `role: party` is for one holder's table of several parties' records"
+            f"columns.{job.names('party')[0]}: `role: party` is for a single table with the records of several "
+            "parties"
         )
     check_domains(job)
 
@@ -143,11 +146,11 @@ def _check_joint(job: Job) -> None:
 def _check_vertical(job: Job) -> None:
     """Ids to match by, and exactly one party for every column."""
     if not job.names("id"):
-        raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
+        raise ValueError("a vertical job needs a column with `role: id`, to match records")
     owners: dict[str, list[str]] = {name: [] for name in job.columns}
     for party, entry in (job.parties or {}).items():
         if entry.columns is None:
-            raise ValueError(f"parties.{party}: a vertical job says which `columns` a party contributes")
+            raise ValueError(f"parties.{party}: in a vertical job, write the party's `columns`")
         for name in entry.columns:
             if name not in job.columns:
                 raise ValueError(f"parties.{party}.columns: the job has no column {name!r}")
@@ -157,19 +160,19 @@ def _check_vertical(job: Job) -> None:
             _check_common(job, name, claimed)
         elif len(claimed) != 1:
             who = f"contributed by {' and by '.join(claimed) or 'nobody'}"
-            raise ValueError(f"columns.{name}: {who}; name one party for it, once")
+            raise ValueError(f"columns.{name}: {who}; name the column once, at one party")
 
 
 def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
     """Id and class need not be listed; where they are, the list must say who has them."""
     giver = job.columns[name].shared_by
     if giver is not None and giver not in job.roster:
-        raise ValueError(f"columns.{name}.shared_by: {giver!r} is not one of the parties")
+        raise ValueError(f"columns.{name}.shared_by: {giver!r} is not a party of the job")
     holders = job.roster if giver is None else (giver,)
     if claimed and set(claimed) != set(holders):
         raise ValueError(
-            f"columns.{name}: listed by {' and '.join(claimed)}, but {' and '.join(holders)} must have it; "
-            "list it nowhere, or a class that one party gives to the others under `shared_by`"
+            f"columns.{name}: listed by {' and '.join(claimed)}, but {' and '.join(holders)} must have the column; "
+            "list the column at no party; if one party gives the class to the rest, write `shared_by`"
         )
 
 

@@ -109,10 +109,10 @@ class Categorical:
         private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
         near = next((listed for listed in self.index if are_alike(listed, value)), None)
         if value.strip() in self.index:
-            private += "; it would fit without the blanks around it"
+            private += "; without surrounding blanks the value would fit"
         elif near is not None:
-            private += f"; it is another spelling of {shown(near)}"
-        message = f"column {name} has a value that its taxonomy or domain does not list"
+            private += f"; the value is a different spelling of {shown(near)}"
+        message = f"column {name} has a value that the column's taxonomy or domain does not list"
         return DataError("data-unknown-value", message, column=name, private=private)
 
 
@@ -255,14 +255,14 @@ class Numeric:
             return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{self.about(value)}"
         kind = "date" if isinstance(self.grid, DateGrid) else "number"
-        message = f"column {name} has a value that is outside its domain or not a {kind}"
+        message = f"column {name} has a value outside the column's domain, or not a {kind}"
         return DataError("data-outside-domain", message, column=name, private=private)
 
     def about(self, value: str) -> str:
         """Return a hint for a value outside the domain, or nothing."""
         if not isinstance(self.grid, DateGrid) or not np.isnan(self.grid.number(value.strip())):
             return about_value(value, is_number=not isinstance(self.grid, DateGrid))
-        return about_value(value, is_number=False) or f"; it is no date written as {self.grid.form}"
+        return about_value(value, is_number=False) or f"; the value is not a date written as {self.grid.form}"
 
 
 def numbers_in(grid: Grid, text: pa.Array) -> NDArray[np.float64]:

@@ -166,7 +166,7 @@ class _Column:
         )
         return DataError(
             "data-two-spellings",
-            f"column {self._name} has two spellings of one value",
+            f"column {self._name} has two spellings of the same value",
             column=self._name,
             private=f"{self._source.identity}: {where}",
         )

@@ -21,15 +21,15 @@ from jobs.data.counted import counted
 _AS_CSV = 'save it as "CSV UTF-8"'
 _UTF_16 = f"is UTF-16 text: {_AS_CSV}"
 _KINDS: Sequence[tuple[bytes, str]] = (
-    (b"PK\x03\x04", f"is an Excel workbook (or another ZIP archive): {_AS_CSV}"),
+    (b"PK\x03\x04", f"is an Excel workbook (or a different ZIP archive): {_AS_CSV}"),
     (b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
     (b"ARROW1", "is an Arrow (Feather) file: save it as Parquet or CSV"),
     (b"FEA1", "is a Feather file: save it as Parquet or CSV"),
     (
         b"PAR1",
-        "is a Parquet file: say `parquet`, not `csv`; where no kind is said, its name must end in .parquet",
+        "is a Parquet file: say `parquet`, not `csv`; or end the file's name in .parquet",
     ),
-    (b"\x1f\x8b", "is compressed by gzip: its name must end in .gz"),
+    (b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
     (b"\xff\xfe", _UTF_16),
     (b"\xfe\xff", _UTF_16),
 )
@@ -120,7 +120,7 @@ def _has_the_zeros_of_utf_16(head: bytes) -> bool:
 
 def _zeros(head: bytes) -> str:
     line = head[: head.index(0)].count(b"\n") + 1
-    return f"has a zero byte (NUL) on line {line}: it is damaged, or no text; {_AS_CSV}"
+    return f"has a zero byte (NUL) on line {line}: the file is damaged, or no text; {_AS_CSV}"
 
 
 def _not_text(path: Path) -> str:
@@ -129,7 +129,7 @@ def _not_text(path: Path) -> str:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                return f"is not UTF-8 text (line {number}; it may be Latin-1 or Windows-1252): {_AS_CSV}"
+                return f"is not UTF-8 text (line {number}; perhaps Latin-1 or Windows-1252): {_AS_CSV}"
     return ""
 
 
@@ -144,8 +144,8 @@ def lone_quote(path: Path, delimiter: str) -> str:
     if line is None:
         return ""
     return (
-        f'has a quote (") that no other closes, in the row that begins on line {line}; write a quote inside a quoted '
-        'value twice ("")'
+        f'has a quote (") without a closing quote, in the row that begins on line {line}; write a quote inside a '
+        'quoted value twice ("")'
     )
 
 
@@ -196,7 +196,7 @@ def _other_separator(header: str, delimiter: str) -> str:
     shown = "tab" if found == "\t" else repr(found)
     written = '"\\t"' if found == "\t" else f'"{found}"'
     return (
-        f"; the file looks {shown}-separated: set `delimiter: {written}` beside its path, or --delimiter where the "
+        f"; the file looks {shown}-separated: set `delimiter: {written}` beside the path, or --delimiter if the "
         "command names the file"
     )
 
@@ -210,9 +210,9 @@ def about_value(value: str, *, is_number: bool) -> str:
     """A hint for a value that a column does not take, or nothing."""
     text = value.strip()
     if "\n" in text or "\r" in text:
-        return '; it goes over several lines: is a quote (") there alone, or one on a line before?'
+        return '; the value goes over several lines: is a quote (") unclosed here or on an earlier line?'
     if text.casefold() in _MISSING_WORDS:
-        return "; if it means that the value is missing, leave the cell empty or write ?"
+        return "; if the value is missing, leave the cell empty or write ?"
     if not is_number:
         return ""
     if _DECIMAL_COMMA.fullmatch(text):

@@ -61,7 +61,7 @@ def require_report(
     if compared.other is not None:
         raise PartyError(
             "verification-failed",
-            f"{REPORT}: `{printable(compared.other)}` is not what follows from job and {tables[0]}",
+            f"{REPORT}: `{printable(compared.other)}` does not follow from job and {tables[0]}",
         )
     return compared.untold
 

@@ -37,7 +37,7 @@ def check(job: Job) -> None:
         raise ValueError("a DP job needs a column with `role: class`, and goal classification")
     budget.check(job)
     if COUNT in job.published:
-        raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
+        raise ValueError(f"columns.{COUNT}: the release has a column {COUNT}; rename the job's column")
     _check_people(job)
     _CHECKS[job.partition](job)
 
@@ -105,8 +105,9 @@ def _check_vertical(job: Job) -> None:
     for name, column in job.columns.items():
         if column.missing == "drop":
             raise ValueError(
-                f"columns.{name}.missing: in vertical DP jobs `drop` would tell the peer whose value is missing; "
-                "leave it out: missing categories become a leaf `?`, missing numbers count in the lowest cell"
+                f"columns.{name}.missing: in vertical DP jobs `drop` would tell the peer about missing values of "
+                "people; leave `missing` out: missing categories become a leaf `?`, missing numbers count in the "
+                "lowest cell"
             )
     _check_gain(job)
 
@@ -164,13 +165,13 @@ def _check_items(name: str, values: Taxonomy, sets: SetOf | None) -> None:
     if len(set(values.printed)) < len(values.printed):
         raise SchemaError(
             "taxonomy-invalid",
-            f"set-valued column {name}: two nodes of its taxonomy print alike",
+            f"set-valued column {name}: two nodes of the taxonomy print alike",
             column=name,
         )
     if any(sets.separator in label for label in values.printed):
         raise SchemaError(
             "taxonomy-invalid",
-            f"set-valued column {name}: a node's label has the separator in it",
+            f"set-valued column {name}: a node's label contains the separator",
             column=name,
         )
 
@@ -195,8 +196,8 @@ def noise_of_counts(task: Task) -> list[str]:
     n_noises = 2 if joint and "each" in _noises(task) else 1
     deviation = math.sqrt(2 * n_noises * math.exp(-rate)) / -math.expm1(-rate)
     return [
-        f"each count of a cell has noise with a standard deviation of about {deviation:.3g} (at most), whatever it "
-        "counts; a sum of n counts has the square root of n times as much"
+        f"each count of a cell has noise with a standard deviation of about {deviation:.3g} (at most), for any "
+        "count; a sum of n counts has the square root of n times as much"
     ]
 
 

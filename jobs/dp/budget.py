@@ -46,8 +46,8 @@ def check(job: Job) -> None:
     for sensitive in job.names("sensitive"):
         if job.columns[sensitive].has_hierarchy:
             raise ValueError(
-                f"columns.{sensitive}: a DP job generalizes a sensitive column below one root, so it has a `domain`; "
-                "`taxonomy` and `numeric` of sensitive columns are for LKC jobs (`role: qid` generalizes by them)"
+                f"columns.{sensitive}: a DP job generalizes a sensitive column below a single root: write "
+                "`domain`; `taxonomy` and `numeric` of sensitive columns are for LKC jobs (or say `role: qid`)"
             )
     check_domains(job)
     for name in job.names("class"):
@@ -61,7 +61,8 @@ def check(job: Job) -> None:
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
     if job.roster and settings(job).max_outside is not None:
         raise ValueError(
-            "model.dp.max_outside is for jobs of a single holder: elsewhere a refusal would tell others of values"
+            "model.dp.max_outside is for jobs of a single holder: in a joint job a refusal would tell peers about "
+            "values"
         )
     _check_keys(job)
     _check_people(job)
@@ -83,11 +84,12 @@ def _check_people(job: Job) -> None:
         return
     if job.partition == "vertical":
         raise ValueError(
-            "model.dp.max_records_per_person: a vertical job has one record of each id, so epsilon is per person"
+            "model.dp.max_records_per_person: a vertical job has a single record of each id, so epsilon is per "
+            "person"
         )
     if not job.names("id"):
         raise ValueError(
-            "model.dp.max_records_per_person needs a column with `role: id`, which says whose record a row is"
+            "model.dp.max_records_per_person needs a column with `role: id`, the person of each row"
         )
 
 
@@ -101,7 +103,7 @@ def check_others(task: Task) -> None:
             and as_read(other) not in map(as_read, values.leaves)
         ):
             raise SchemaError(
-                "job-invalid", f"columns.{name}: `other` must be a value of its taxonomy", column=name
+                "job-invalid", f"columns.{name}: `other` must be a value of the taxonomy", column=name
             )
 
 
@@ -152,7 +154,7 @@ def require_fitting(task: Task, rows: RowsRead, source: Source) -> None:
             f"of {noun(len(names), 'column', 'columns')} {', '.join(names)} more than {share} of the cells fit "
             "nowhere in the domain: nothing was charged",
             column=names[0],
-            remedy="mend the values or the domain, or say `max_outside` under `model.dp` (1 refuses none)",
+            remedy="correct the values or the domain, or say `max_outside` under `model.dp` (1 refuses no table)",
             private="; ".join(outside_words(task, rows, source)),
         )
 
@@ -185,7 +187,7 @@ def check_bound(table: Table, bound: int) -> None:
     if table.rows.usable > bound:
         raise DataError(
             "too-many-rows",
-            "the table has more rows than its owner's own bound for DP jobs",
+            "the table has more rows than the owner's bound for DP jobs",
             remedy="the table's owner raises `policy.max_rows`; jobs then need a `max_rows` as large",
             private=f"{counted(table.rows.usable, 'row', 'rows')}, and `policy.max_rows` is {bound:,}",
         )

@@ -23,6 +23,6 @@ def nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Node
     if not all(found.values()):
         raise PartyError(
             "verification-failed",
-            f"column {column.name} has a value that is not a node of its taxonomy or grid",
+            f"column {column.name} has a value that is not a node of the taxonomy or grid",
         )
     return found

@@ -37,4 +37,6 @@ def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | No
     charge.check()
     if charge.kept is None:
         return ""
-    return "its result is kept: if all parties keep it, it is given again and costs nothing"
+    return (
+        "the result is kept: if all parties keep the result, a repeated run gives it again and costs nothing"
+    )

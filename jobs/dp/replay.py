@@ -84,7 +84,7 @@ class _Script:
 
     def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
         if not self._left or Place(self._left[-1].column, self._left[-1].node) not in places:
-            raise ValueError("a specialization that the job does not allow, or too few")
+            raise ValueError("a forbidden specialization, or too few")
         return at_once(self._left.pop())
 
     def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:

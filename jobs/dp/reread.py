@@ -39,7 +39,7 @@ def reread(task: Task, table: NoisyTable, report: Mapping[str, Any]) -> list[DpR
     if not results:
         raise PartyError(
             "verification-failed",
-            f"no run of the job makes such `specializations`, `cells`, `threshold` and {COUNTS}",
+            f"no run of the job makes these `specializations`, `cells`, `threshold` and {COUNTS}",
         )
     return results
 
@@ -120,7 +120,7 @@ def _numbers(domain: CellDomain, table: NoisyTable) -> Iterator[int]:
         alike = product(*(of[code] for of, code in zip(places, row, strict=True)))
         number = next((later for later in map(domain.number, alike) if later > number), -1)
         if number < 0:
-            raise ValueError("not the cells of the cut, in their order")
+            raise ValueError("not the cells of the cut, in order")
         yield number
 
 
@@ -137,5 +137,5 @@ def readings(schema: Schema, told: Sequence[Any]) -> list[tuple[tuple[Step, ...]
             for candidate in candidates_told(schema, cut, fields)
         ][:MOST_READINGS]
     if not found:
-        raise ValueError("a specialization of a node that is not there")
+        raise ValueError("a specialization of a missing node")
     return found

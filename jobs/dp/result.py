@@ -101,10 +101,10 @@ def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -
     steps, cut = replayed(task.schema, header["steps"])
     domain = cut_domain(task.schema, cut)
     if len(counts) != domain.size:
-        raise ValueError("not the counts of its specializations")
+        raise ValueError("not the counts of the specializations")
     result = result_of(replayed_run(task, steps, domain.table(counts)))
     if result.encoded != encoded:
-        raise ValueError("not what this run must have told")
+        raise ValueError("differs from the reveals of the run")
     return result
 
 

@@ -132,21 +132,21 @@ def check_epsilon(epsilon: Fraction, m: int, *, accepted: bool) -> None:
     """
     if epsilon < LEAST_EPSILON:
         raise ValueError(
-            f"an epsilon of {float(epsilon):g} releases nothing but noise: every count would be off by "
-            f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
+            f"an epsilon of {float(epsilon):g} releases nothing but noise: every count would be off by thousands; "
+            f"raise epsilon to at least {float(LEAST_EPSILON):g}"
         )
     if epsilon / m < LEAST_EPSILON:
         raise ValueError(
-            f"an epsilon of {float(epsilon):g} for {m} records of a person releases nothing but noise; "
-            f"raise it to at least {float(LEAST_EPSILON * m):g}, or lower max_records_per_person"
+            f"an epsilon of {float(epsilon):g} for {m} records of a person releases nothing but noise; raise "
+            f"epsilon to at least {float(LEAST_EPSILON * m):g}, or lower max_records_per_person"
         )
     if epsilon > GREATEST_EPSILON:
         raise ValueError(
-            f"an epsilon of {float(epsilon):g} protects nothing: counts would be all but exact; lower it to "
-            f"at most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
+            f"an epsilon of {float(epsilon):g} protects nothing: counts would be almost exact; lower epsilon to at "
+            f"most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
         )
     if epsilon > MAX_EPSILON and not accepted:
         raise ValueError(
-            f"an epsilon of {float(epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "
-            "say `accept_large_epsilon: true` if it is meant"
+            f"an epsilon of {float(epsilon):g} protects very little; lower epsilon to at most {MAX_EPSILON}, or "
+            "say `accept_large_epsilon: true` to consent"
         )

@@ -55,23 +55,21 @@ def verify_counts(task: Task, out: Path) -> Checked:
     verified = require_verified_counts(task, content, found)
     table = verified.table
     if found is not None and content != counts_csv(table, task.job.published):
-        raise PartyError(
-            "verification-failed", f"{path} has counts, but not the bytes that are written of them"
-        )
+        raise PartyError("verification-failed", f"{path} has counts, but not in the prescribed bytes")
     complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
     lines = [
-        f"{path}: {table.cells.n_rows} cells, {complete}, as {task.job.name} requires; counts are noisy, so "
-        f"whether one was changed can be told by its digest {'and what parties signed ' * joint}only"
+        f"{path}: {table.cells.n_rows} cells, {complete}, as {task.job.name} requires; counts are noisy, so only "
+        f"the digest {'and the signatures of the parties ' * joint}can show a changed count"
     ]
     if found is not None:
         lines.append(
-            f"{report}: says what follows from job and counts, and its account adds up to epsilon, but for what does "
-            f"not follow from these and was not compared: {', '.join(verified.untold)}"
+            f"{report}: agrees with job and counts, and the account adds up to epsilon. Not compared, because job "
+            f"and counts do not determine them: {', '.join(verified.untold)}"
         )
     records = out / TABLE
     if out.is_dir() and records.is_file():
         if not are_rows_of(records.read_bytes(), table, task.job.published):
-            raise PartyError("verification-failed", f"{records} is not made of these counts")
+            raise PartyError("verification-failed", f"{records} does not follow from the counts")
         lines.append(f"{records}: made of these counts")
     fields = {"cells": table.cells.n_rows, "verified": True, "job_sha256": task.digest.hex()}
     left = [f"report.{name}" for name in verified.untold]
@@ -108,7 +106,7 @@ def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, A
     if report.get("cells_listed") != cells.n_rows:
         raise _wrong(f"{REPORT}: `cells_listed` is not the number of rows of {COUNTS}")
     if "threshold" not in report:
-        raise _wrong(f"{REPORT}: `threshold` is missing; it is null where all cells are listed")
+        raise _wrong(f"{REPORT}: `threshold` is missing; write null if all cells are listed")
     if threshold is None:
         return NoisyTable(cells, counts, cells.n_rows)
     if task.job.roster or type(threshold) is not int:
@@ -158,7 +156,7 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
     for name, column in cells.columns.items():
         often = Counter(labels[name])
         if not often.keys() >= set(column.labels):
-            raise _wrong(f"column {name} has a value that is not in its cut")
+            raise _wrong(f"column {name} has a value outside its cut")
         times.append([often[label] for label in column.labels])
     rows = Counter(zip(*(c.codes.tolist() for c in cells.columns.values()), strict=True))
     for row, n in rows.items():
@@ -168,7 +166,7 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
         if complete and n < most:
             raise _wrong("a cell is missing")
     if complete and cells.n_rows != prod(map(len, labels.values())):
-        raise _wrong("there is not one row for every cell of the product of the cuts")
+        raise _wrong("the table does not have exactly one row for every cell of the product of the cuts")
 
 
 def _is_texts(labels: object) -> bool:

@@ -24,7 +24,8 @@ def of_single_holder(task: Task, result: Guaranteed) -> Sentences:
     """A single holder's release."""
     words = (
         f"Toward everybody but the holder: pure ε-differential privacy, ε = {_epsilon(task)}, for adding or "
-        f"removing {unit_words(task.job)}, whatever else is known. The noise is exact: no float, no truncation."
+        f"removing {unit_words(task.job)}, for any background knowledge. The noise is exact: no float, no "
+        "truncation."
     )
     return {"guarantees": [words], "not_covered": _not_covered(task.job)}
 
@@ -36,7 +37,7 @@ def of_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
 
 def of_published_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
     """Horizontal, by the published protocols: shares over the integers, which no ring hides perfectly."""
-    shares = "Between the two, shares of scores hide them up to a statistical distance of 2^−40 in all."
+    shares = "Between the pair, shares of scores are hidden up to a total statistical distance of 2^−40."
     return _joint_words(task, result, [*_toward_parties(task.job), shares], [])
 
 
@@ -61,7 +62,7 @@ def _toward_the_public(task: Task, delta: str) -> list[str]:
     return [
         f"Toward the public: {bound}, for adding or removing {unit_words(task.job)}.",
         "δ is computed, not assumed: noise inside circuits has finitely many binary digits, made of finitely many "
-        "coins; δ covers the distance of all draws of the run from ideal noise.",
+        "coins. δ covers the distance of all draws of the run from ideal noise.",
     ]
 
 
@@ -69,9 +70,10 @@ def _toward_parties(job: Job) -> list[str]:
     pair = f"{job.leader_name} and {job.deputy_name}"
     whom = "record" if settings(job).max_records_per_person is None else "person"
     return [
-        f"Toward each party: the same for every {whom} of the others, also after it subtracts its own records and "
-        "its own noise; computational, for parties that follow the protocol (semi-honest).",
-        f"This holds as long as {pair}, who evaluate circuits for all, do not put their shares together.",
+        f"Toward each party: the same guarantee for every {whom} of the remaining parties, even after the party "
+        "subtracts its own records and noise. The guarantee is computational, for parties that follow the protocol "
+        "(semi-honest).",
+        f"This holds as long as {pair}, which evaluate circuits for all parties, do not put their shares together.",
     ]
 
 
@@ -81,8 +83,8 @@ def _toward_the_other(task: Task, delta: str) -> str:
     doubled = delta_text(delta_of(Fraction(delta), epsilon))
     extra = "" if doubled == "0" else f" and δ = {doubled}"
     return (
-        "Toward each party, which knows the ids and the number of common records: for replacing one record by "
-        f"another, twice that, ε = {_number(2 * epsilon)}{extra}; computational, for parties that follow the "
+        "Toward each party, which knows the ids and the number of common records: for replacing a record, twice "
+        f"the ε, ε = {_number(2 * epsilon)}{extra}. The guarantee is computational, for parties that follow the "
         "protocol (semi-honest)."
     )
 
@@ -105,20 +107,21 @@ def _of_the_unit(most: int | None) -> list[str]:
         return ["The unit is the record: a person with m records gets mε."]
     return [
         f"Each holder keeps at most {counted(most, 'record', 'records')} of a person, chosen at random "
-        "(`max_records_per_person`), and draws its noise for so many. The unit is the person at one holder: who has "
-        "records at h holders gets hε, as who has h ids. What a ledger adds up is per person only over such jobs."
+        "(`max_records_per_person`), and draws noise for this number. The unit is the person at a single holder: a "
+        "person with records at h holders gets hε, and so does a person with h ids. The sum in a ledger is per "
+        "person only over jobs with this limit."
     ]
 
 
 def _of_the_alignment(job: Job) -> list[str]:
     classes = [
-        f"Both parties hold the class ({name}) of every common record; it is not hidden between them."
+        f"Both parties hold the class ({name}) of every common record: the class is not hidden between the parties."
         for name in job.names("class")
     ]
     return [
-        "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
-        "common, and so how many records there are; and in one bit whether they have the same class for all of "
-        "these. A job that ends there costs no ε.",
+        "The alignment told the parties, not the public: how many ids each party has; which of its own ids are "
+        "common, and so the number of records; and in one bit whether the parties have the same class for all "
+        "common ids. A job that ends there costs no ε.",
         *classes,
     ]
 
@@ -126,7 +129,7 @@ def _of_the_alignment(job: Job) -> list[str]:
 def sensitive_words(job: Job) -> list[str]:
     """Say what became of columns with a role that differential privacy does not know."""
     return [
-        f"{name}: generalized like any other column, its values below one root; no confidence bound applies"
+        f"{name}: generalized like every column, with its values below one root; no confidence bound applies"
         for name in job.names("sensitive")
     ]
 

@@ -46,7 +46,7 @@ class ModelColumn(Fields):
     name: str = Field(description="A quasi-identifier of the job.")
     values: str = Field(
         pattern=f"^[0-9a-f]{{{_DIGEST_CHARS}}}$",
-        description="Digest of its leaves, or of the edges of its grid: a model fits no other column.",
+        description="Digest of its leaves, or of the edges of its grid: a model fits only this column.",
     )
 
 
@@ -56,7 +56,8 @@ class ClusterModel(Fields):
     version: Literal["1"] = Field(description="Version of the format.")
     method: Literal["kmeans", "bisecting"] = Field(description="How the centroids were found.")
     columns: tuple[ModelColumn, ...] = Field(
-        min_length=1, description="In order; each has one coordinate for a number, else one for each leaf."
+        min_length=1,
+        description="In order; a number has one coordinate, any other column one coordinate for each leaf.",
     )
     centroids: tuple[Centroid, ...] = Field(
         min_length=2,
@@ -77,7 +78,7 @@ class ClusterModel(Fields):
             if len(sizes) > 1:
                 raise ValueError("centroids of different length")
             if len({str(each) for each in centroids}) < len(centroids):
-                raise ValueError("two centroids are equal, so that one of their clusters has no record")
+                raise ValueError("two centroids are equal, so a cluster has no record")
         return fields
 
     @property
@@ -142,7 +143,7 @@ def read_model(text: str, where: str) -> ClusterModel:
         raise ConfigError("job-invalid", f"{where}: is nested too deeply")
     model = parse_model(ClusterModel, fields, where, "job-invalid")
     if model.model_dump(mode="json") != fields:
-        raise ConfigError("job-invalid", f"{where}: centroids: write numbers, not their text")
+        raise ConfigError("job-invalid", f"{where}: centroids: write numbers, not texts")
     return model
 
 
@@ -175,9 +176,9 @@ def _misfits(model: ClusterModel, schema: Sequence[QidColumn]) -> Iterator[str]:
         if column.name not in known:
             yield f"the job has no quasi-identifier {column.name!r}"
         elif column.values != digest_of(known[column.name]):
-            yield f"column {column.name} has another taxonomy or grid than the model"
+            yield f"column {column.name} has a different taxonomy or grid than the model"
     if len(set(model.names)) < len(model.columns):
         yield "a column is named twice"
     wanted = sum(n_features(known[name]) for name in model.names if name in known)
     if len(model.centroids[0]) != wanted:
-        yield f"its centroids have {len(model.centroids[0])} coordinates, and the columns {wanted}"
+        yield f"the model's centroids have {len(model.centroids[0])} coordinates, but the columns {wanted}"

@@ -455,8 +455,8 @@ class Column(Fields):
             two = None if self.may_differ else alike(getattr(self, key) or ())
             if two is not None and as_read(two[0]) != as_read(two[1]):
                 raise ValueError(
-                    f"`{key}` lists {two[0]!r} and {two[1]!r}, two spellings of one value: keep one of them, or "
-                    "write `spellings: distinct` if they mean different things"
+                    f"`{key}` lists {two[0]!r} and {two[1]!r}, two spellings of the same value: keep a single "
+                    "spelling, or write `spellings: distinct` if the spellings mean different things"
                 )
 
     def _check_time(self) -> None:

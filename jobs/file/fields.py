@@ -54,7 +54,7 @@ class Fields(BaseModel):
 def _rational(value: object) -> Fraction:
     text = str(value).strip()
     if len(text) > _MAX_NUMBER_CHARS or not (_NUMBER.fullmatch(text) or _FRACTION.fullmatch(text)):
-        raise ValueError("write a number such as 0.2 or a fraction such as 1/5")
+        raise ValueError("write a number, e.g. 0.2, or a fraction, e.g. 1/5")
     try:
         return Fraction(text)
     except ZeroDivisionError as error:
@@ -66,7 +66,7 @@ def _confidence(value: object) -> Fraction:
     if not 0 < c <= 1:
         raise ValueError("write a number above 0 and at most 1")
     if c.denominator >= _MAX_TERM:
-        raise ValueError("that has too many digits for exact arithmetic; write it with fewer")
+        raise ValueError("the number has too many digits for exact arithmetic; write fewer digits")
     return c
 
 
@@ -104,7 +104,7 @@ def _decimal(value: object) -> Decimal:
     if DATE.fullmatch(text):
         raise ValueError(NO_DATE)
     if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
-        raise ValueError("write a number such as 17 or 0.5")
+        raise ValueError("write a number, e.g. 17 or 0.5")
     return Decimal(text)
 
 
@@ -131,9 +131,9 @@ def _stamp(value: object) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError("write a local time such as 2026-01-31T14:05") from error
+        raise ValueError("write a local time, e.g. 2026-01-31T14:05") from error
     if moment.tzinfo is not None:
-        raise ValueError("write a local time without a zone, such as 2026-01-31T14:05")
+        raise ValueError("write a local time without a zone, e.g. 2026-01-31T14:05")
     return moment.replace(microsecond=0).isoformat(timespec="seconds" if moment.second else "minutes")
 
 
@@ -145,7 +145,7 @@ def _day(value: object) -> str:
     try:
         return date.fromisoformat(str(value).strip()).isoformat()
     except ValueError as error:
-        raise ValueError("write a day such as 2024-01-31") from error
+        raise ValueError("write a day, e.g. 2024-01-31") from error
 
 
 def _date_step(value: object) -> str:
@@ -191,7 +191,7 @@ def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
 def _path(value: object) -> Path:
     text = str(value)
     if "\n" in text or "-----BEGIN" in text:  # a key, perhaps, which an error must not repeat
-        raise ValueError("write the path of a file, not what is in it")
+        raise ValueError("write the path of a file, not the content")
     return Path(text)
 
 

@@ -282,7 +282,7 @@ def check_columns(job: Job) -> None:
     two = alike(job.columns)
     if two is not None:
         raise ValueError(
-            f"columns: {two[0]!r} and {two[1]!r} are two spellings of one name: rename one of them"
+            f"columns: {two[0]!r} and {two[1]!r} are two spellings of the same name: rename a column"
         )
     _check_texts(job)
     as_it_is.check(job.columns)

@@ -136,10 +136,10 @@ def _check_rests(column: QidColumn) -> None:
     for label in sorted(column.rest_labels.intersection(column.values.printed)):
         raise SchemaError(
             "taxonomy-invalid",
-            f"column {column.name}: its taxonomy has {label!r}, as which `refine: child` publishes what is left of a "
-            "value when others below it were taken out",
+            f"column {column.name}: the taxonomy has {label!r}, but `refine: child` publishes this label for the "
+            "rest of a value",
             column=column.name,
-            remedy="rename it, or say `refine: children`",
+            remedy="rename the value, or say `refine: children`",
         )
 
 
@@ -150,7 +150,7 @@ def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> N
         if times > 1:
             raise SchemaError(
                 "taxonomy-two-parents",
-                f"column {name} lists {value!r} in two Unicode forms (NFC and NFD), which count as one value",
+                f"column {name} lists {value!r} in two Unicode forms (NFC and NFD), which count as the same value",
                 column=name,
                 remedy="keep one of them",
             )
@@ -163,7 +163,8 @@ def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> N
     if two is not None:
         raise SchemaError(
             "taxonomy-two-parents",
-            f"column {name} lists {two[0]!r} and {two[1]!r}, two spellings of one value",
+            f"column {name} lists {two[0]!r} and {two[1]!r}, two spellings of the same value",
             column=name,
-            remedy="keep one of them, or write `spellings: distinct` at the column if they mean different things",
+            remedy="keep a single spelling, or write `spellings: distinct` at the column if the spellings mean "
+            "different things",
         )

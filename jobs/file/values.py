@@ -118,10 +118,10 @@ def _require_reached(name: str, column: Column, taxonomy: Taxonomy) -> None:
     if column.level > deepest:
         raise SchemaError(
             "taxonomy-invalid",
-            f"column {name}: `level: {column.level}` is below all leaves of its taxonomy, the deepest of which are "
+            f"column {name}: `level: {column.level}` is below all leaves of the taxonomy; the deepest leaves are "
             f"{deepest} below the root",
             column=name,
-            remedy="take a smaller `level`; without one the leaves are tested",
+            remedy="take a smaller `level`; without `level`, the leaves are tested",
         )
 
 
@@ -135,9 +135,9 @@ def _require_different(name: str, tested: Sequence[str]) -> None:
         if times > 1:
             raise SchemaError(
                 "taxonomy-invalid",
-                f"column {name}: at this `level` two groups of its taxonomy bear the label {label!r}",
+                f"column {name}: at this `level` two groups of the taxonomy have the label {label!r}",
                 column=name,
-                remedy="rename one of them, or choose another `level`",
+                remedy="rename one of the groups, or choose a different `level`",
             )
 
 
@@ -152,10 +152,10 @@ def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, .
         if as_read(value) not in spelled:
             raise SchemaError(
                 "job-invalid",
-                f"columns.{name}.values names {value!r}, which is no test value of the column: these are "
+                f"columns.{name}.values names {value!r}, which is not a category of the column; the categories are "
                 f"{some_of(tested)}",
                 column=name,
-                remedy="name values as they are tested: nodes at `level`, cells of the grid as [lo,hi), or '?'",
+                remedy="name the categories: nodes at `level`, cells of the grid as [lo,hi), or '?'",
             )
     return tuple(spelled[as_read(value)] for value in column.values)
 
@@ -189,7 +189,8 @@ def require_one_spelling(job: Job, columns: Mapping[str, Iterable[str]]) -> None
         if two is not None:
             raise PartyError(
                 "verification-failed",
-                f"column {name} has two spellings of one value, {two[0]!r} and {two[1]!r}: readers take them for one",
+                f"column {name} has two spellings of the same value, {two[0]!r} and {two[1]!r}: readers take both "
+                "for the same value",
             )
 
 
@@ -215,7 +216,7 @@ def _sensitive_column(task: Task, name: str, found: Domains) -> SensitiveColumn:
     for value in sorted(set(values.protected) - set(values.tested)):  # only where the data gave the domain
         raise DataError(
             "data-unknown-value",
-            f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
+            f"column {name}: the protected value {value!r} is in no row, so the protection would have no effect",
             column=name,
             remedy="correct `values` or the data; or list all values of the column in `domain`",
         )

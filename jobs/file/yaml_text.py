@@ -45,13 +45,13 @@ class _Builder:
         found = self._node(next(self._events), 0)
         next(self._events)  # the end of the document
         if not isinstance(after := next(self._events), yaml.StreamEndEvent):
-            raise _wrong("a second document begins; write one", after)
+            raise _wrong("a second document begins; write a single document", after)
         return found
 
     def _node(self, event: yaml.Event, depth: int) -> Any:
         self._n_nodes += 1
         if self._n_nodes > MAX_NODES:
-            raise _wrong(f"more than {MAX_NODES} values; put large taxonomies into files of their own", event)
+            raise _wrong(f"more than {MAX_NODES} values; put large taxonomies into separate files", event)
         if depth > MAX_DEPTH:
             raise _wrong("nested too deeply", event)
         match event:
@@ -62,7 +62,7 @@ class _Builder:
             case yaml.MappingStartEvent():
                 return self._mapping(depth + 1)
             case _:
-                raise _wrong("an alias (*name) is not taken; write out what it stands for", event)
+                raise _wrong("an alias (*name) is not allowed; write out the value", event)
 
     def _items(self, depth: int) -> Iterator[Any]:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
@@ -141,11 +141,11 @@ def _not_text(content: bytes, at: int) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16 text"
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        return "is an Excel workbook or another archive"
+        return "is an Excel workbook or a different archive"
     line = content.count(b"\n", 0, at) + 1
     if content[at] == 0:
-        return f"has a zero byte (NUL) on line {line}: it may be UTF-16 text"
-    return f"is not UTF-8 text (line {line}; it may be Latin-1 or Windows-1252)"
+        return f"has a zero byte (NUL) on line {line}: perhaps UTF-16 text"
+    return f"is not UTF-8 text (line {line}; perhaps Latin-1 or Windows-1252)"
 
 
 def parse_yaml(text: str, where: str) -> Any:

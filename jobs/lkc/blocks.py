@@ -112,8 +112,8 @@ def check(job: Job) -> None:
     _check_columns(job)
     if job.partition == "vertical":
         raise ValueError(
-            "`link` is not for vertical jobs: each holder's sensitive columns are a block there, "
-            "shuffled inside every cell, and no requirement looks at those of several holders together"
+            "`link` is not for vertical jobs: there, the sensitive columns of each holder are a block, shuffled "
+            "inside every cell, and no requirement looks at columns of several holders together"
         )
     if counted_apart(job):
         _check_joint(job)
@@ -123,20 +123,20 @@ def _check_joint(job: Job) -> None:
     if job.disclosure != DEFAULT_LEVEL:
         raise ValueError(
             f"`link` in joint jobs needs `disclosure: {DEFAULT_LEVEL}`, which counts block by block; with "
-            f"`disclosure: {job.disclosure}` parties count the values of each record together, so that all of them "
-            f"would be told what the table does not link: say `disclosure: {DEFAULT_LEVEL}`, or leave `link` out"
+            f"`disclosure: {job.disclosure}` parties count the values of each record together, so every party "
+            f"would learn the links that the table hides: say `disclosure: {DEFAULT_LEVEL}`, or leave `link` out"
         )
     for name in job.names("plain"):
         raise ValueError(
-            f"columns.{name}: a joint job with `link` has no plain columns: these are read with the rows that they "
-            "are mixed in, whose values are linked; leave out the column, or `link`"
+            f"columns.{name}: a joint job with `link` has no plain columns: plain columns are mixed with whole "
+            "rows, and so with linked values; leave out the column, or `link`"
         )
 
 
 def _check_columns(job: Job) -> None:
     names = job.names("sensitive")
     if job.lkc.link is not None and not names:
-        raise ValueError("`link` is for sensitive columns, and the job has none")
+        raise ValueError("`link` is for sensitive columns, and the job has no sensitive columns")
     seen: list[str] = []
     for name in (
         (name for block in job.lkc.link if isinstance(job.lkc.link, tuple) for name in block)
@@ -144,9 +144,9 @@ def _check_columns(job: Job) -> None:
         else ()
     ):
         if name not in names:
-            raise ValueError(f"`link` names {name!r}, which is no column of `role: sensitive`")
+            raise ValueError(f"`link` names {name!r}, which is not a column with `role: sensitive`")
         if name in seen:
-            raise ValueError(f"`link` names {name!r} twice: a column is in one block")
+            raise ValueError(f"`link` names {name!r} twice: write the column in a single block")
         seen.append(name)
 
 

@@ -56,8 +56,8 @@ def verify_table(task: Task, out: Path) -> Checked:
         for file, table in tables.items():
             require_canonical(file.read_bytes(), table, "verification-failed", str(file))
         lines.append(
-            f"{out / REPORT}: what it says of job, requirement and values is what job and table say, but for what "
-            f"does not follow from these and was not compared: {', '.join(untold)}"
+            f"{out / REPORT}: job, requirement and values in the report agree with job and table. Not compared, "
+            f"because job and table do not determine them: {', '.join(untold)}"
         )
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.lkc.unit == PERSON else []
@@ -128,7 +128,7 @@ def _readings(
 ) -> Iterator[dict[str, Any]]:
     """Yield what a report must say by each reading of what it says was done. Raises PartyError."""
     if report.get("rows") != release.n_records:
-        raise PartyError("verification-failed", f"{path} speaks of another number of rows")
+        raise PartyError("verification-failed", f"{path} and the table have different numbers of rows")
     left_out = _left_out(task, release, report, path)
     risk = {} if "risk" in left_out else risk_fields(task, release)
     told = {
@@ -171,13 +171,10 @@ def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Pat
     if not 0 <= n_left_out <= sum(option.most_left_out(used or 0) for option in options):
         raise PartyError(
             "verification-failed",
-            f"{path}: `data.used` is not what the rows of the table, and what the job may "
-            "leave out of those that were read, add up to",
+            f"{path}: `data.used` is not the number of rows of the table plus the rows that the job may leave out",
         )
     if not _adds_up(task, data):
-        raise PartyError(
-            "verification-failed", f"{path}: `data.read` is not what was used and what was dropped"
-        )
+        raise PartyError("verification-failed", f"{path}: `data.read` is not the sum of `used` and `dropped`")
     told = {"data": {"read": Untold(), "dropped": Untold(), "used": used}}
     for option in options:
         told |= option.fields(task, n_left_out, release)

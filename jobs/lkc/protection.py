@@ -29,9 +29,9 @@ def of_sealed_groups(task: Task, result: Any) -> Sentences:
     """Horizontal, sealed, method kd."""
     told = [
         _shared_words(task.job),
-        "All that the parties learned of each other's records on the way follows from the table and the job: how "
-        "every group was cut is read off the boxes of the table. Beside it each learned, before the run, whether "
-        "other parties' tables had changed since an earlier run of this job.",
+        "Everything that the parties learned about each other's records on the way follows from the table and the "
+        "job: the boxes of the table show how every group was cut. Before the run, each party also learned whether "
+        "the tables of the remaining parties had changed since an earlier run of this job.",
         *_apart_words(task.job),
     ]
     return {"protection": _of_sums(task.job, told)}
@@ -42,11 +42,12 @@ def _apart_words(job: Job) -> list[str]:
     if not counted_apart(job):
         return []
     return [
-        "All counts that the parties were told are those of one block of columns: which values of different blocks "
-        "are one record's none of them was told of other parties' records. But each can take its own rows out of the "
-        "counts, and so can several together: where all that is left of a group have the same, the counts tell "
-        f"{of_a_part(job)} beside the rest. `risk.linked` is of readers, who take nothing out, and so of fewer "
-        "records; how many of its own the others together can link each party's own account says."
+        "Every count that the parties were told is a count of one block of columns. No party was told which values "
+        "of different blocks belong to the same record of a different party. But each party can subtract its own "
+        "rows from the counts, and so can several parties together. If all records left of a group have the same "
+        f"values, the counts link {of_a_part(job)} with the rest of the record. `risk.linked` is for readers, who "
+        "subtract nothing, and counts fewer records. Each party's account tells it how many of its records the "
+        "remaining parties together can link."
     ]
 
 
@@ -60,9 +61,10 @@ def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
     return [
         f"No party sent {'' if job.names('plain') else 'a row or '}an uncombined count to another party.",
         _origin(job),
-        "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+        "We assume that the parties follow the protocol (semi-honest) and that the certificates are right.",
         *on_the_way,
-        f"Toward a party, K counts others: it can subtract its own rows from the table. {_colluders(job)}",
+        "Toward a party, K counts the records of the remaining parties, too: a party can subtract its own rows "
+        f"from the table. {_colluders(job)}",
     ]
 
 
@@ -73,36 +75,36 @@ def _origin(job: Job) -> str:
         ("every party", "") if job.deliver == "all" else ("the coordinator", "sealed to its key and ")
     )
     return (
-        f"Because of plain columns {to} received the generalized rows themselves. Each party sent them to "
-        f"{job.deputy_name}, masked, in slots that {job.leader_name} drew, and only the sum of what all sent shows "
-        f"them, {sealed}sorted: no row carries its origin, as long as these two do not collude. "
-        f"{job.leader_name} learned how many rows each party has; all learned how long the longest row is, up to the "
-        "next power of two."
+        f"Because of plain columns {to} received the generalized rows themselves. Each party sent its rows to "
+        f"{job.deputy_name}, masked, in slots that {job.leader_name} drew. Only the sum over all parties shows the "
+        f"rows, {sealed}sorted: no row carries its origin, as long as {job.leader_name} and {job.deputy_name} do "
+        f"not collude. {job.leader_name} learned how many rows each party has. All parties learned the length of "
+        "the longest row, rounded up to the next power of two."
     )
 
 
 def _shared_words(job: Job) -> str:
     return (
-        f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
-        "pair), and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This "
-        "holds as long as these two do not put their shares together."
+        f"Every count was split into two shares, at {job.leader_name} and at {job.deputy_name} (the compute pair), "
+        "and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This holds as "
+        "long as the pair do not put their shares together."
     )
 
 
 def _strict_words(job: Job) -> list[str]:
     return [
         _shared_words(job),
-        "All that the parties learned on the way follows from the table and the job: which specializations were "
-        "considered and not made stayed inside the circuits, and why.",
+        "Everything that the parties learned on the way follows from the table and the job. The circuits hide "
+        "which specializations were considered and not made, and why.",
     ]
 
 
 def _sealed_words(job: Job) -> list[str]:
     return [
         _shared_words(job),
-        "Of the records, finer than the table are only the order and the split points of discarded candidates "
-        f"(`discarded`), {_learned_for_score(job, 'all')}and that, of those values of the cut which were never "
-        f"taken, {_no_candidate(job)}.",
+        "The parties learned a few facts that are finer than the table: the order and the split points of "
+        f"discarded candidates (`discarded`), {_learned_for_score(job, 'all')}and the following about values of "
+        f"the cut that were never specialized: {_no_candidate(job)}.",
     ]
 
 
@@ -122,21 +124,25 @@ def _learned_for_score(job: Job, to: Audience) -> str:
 def _leader_words(job: Job) -> list[str]:
     words = [
         f"The leader, {job.leader_name}, learned {_learned_for_score(job, 'leader')}the global counts of every "
-        "candidate, also of discarded ones: finer than the table. `disclosure: sealed` avoids that."
+        "candidate, also of discarded candidates: finer than the table. `disclosure: sealed` avoids this."
     ]
     if of_all := _learned_for_score(job, "all").removesuffix(", "):
         words.append(f"All parties learned {of_all}.")
     if job.lkc.secure_sum == "ring":
-        words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
+        words.append(
+            "Sums went around a ring: the two neighbours of a party together learn the party's counts."
+        )
     return words
 
 
 def _colluders(job: Job) -> str:
     n, asking = len(job.roster), [entry for entry in entries_of(job) if entry.colluders]
     if n == 2:
-        known = "With two parties, what remains is the other's generalized table."
+        known = "With two parties, each party learns the generalized table of its peer by subtracting."
     else:
-        known = f"Any {n - 1} parties together know what the remaining one contributed, in generalized form."
+        known = (
+            f"Any {n - 1} parties together know the contribution of the remaining party, in generalized form."
+        )
     if not asking:
         return known
     of_each = " ".join(
@@ -144,8 +150,8 @@ def _colluders(job: Job) -> str:
         for most in sorted({entry.colluders for entry in asking})
     )
     return (
-        f"{known} {of_each}, as far as each party counted its own rows rightly. This does not bound more colluders, "
-        "nor the compute pair if the two put their shares together."
+        f"{known} {of_each}, provided that each party counted its own rows rightly. This does not bound more "
+        "colluders, nor the compute pair if the pair put their shares together."
     )
 
 
@@ -157,8 +163,8 @@ def _remaining(entries: Sequence[Entry]) -> str:
     of_whom = "" if all(entry.of_all for entry in entries) else f" of {'; '.join(e.who for e in entries)}"
     colluders = entries[0].by_key["colluders"]
     return (
-        f"`colluders: {colluders.most}`: what remains of any group{of_whom} after {colluders.subtracting} is empty "
-        f"or meets {what}, too"
+        f"`colluders: {colluders.most}`: the rest of any group{of_whom} after {colluders.subtracting} is empty or "
+        f"meets {what}, too"
     )
 
 
@@ -169,33 +175,33 @@ def of_sealed_scores(task: Task, result: Any) -> Sentences:
 
 def of_told_scores(task: Task, result: Any) -> Sentences:
     """Vertical, as published."""
-    told = "As published, every party told all others its best score in every iteration."
+    told = "As published, every party told all parties its best score in every iteration."
     return {"protection": _of_scores(task.job, told)}
 
 
 def _of_scores(job: Job, on_the_way: str) -> list[str]:
     """Say what was protected, from whom, under which assumptions; ``on_the_way``: what became known."""
     return [
-        "Records were matched by keyed ids: every party learned which of its own ids all parties have, and how many "
-        "ids each has, but no other id.",
-        "Every party knows, for each matched person, the generalized record and the class: the table's own values, "
-        "but with the person attached. Raw values of other parties' columns were told to nobody.",
-        "L and K do not bound what a party infers about a person it has matched: its cell (all generalized "
-        "quasi-identifiers and the class) may be small or hold one sensitive value only; `exposed_to_parties` counts "
-        f"the records in such cells. {_insider(job)}",
-        "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
-        f"nobody can link them to a person{_nor_to_others(job)}, unless all records of the cell have the same "
-        "values.",
+        "Records were matched by keyed ids: every party learned which of its own ids all parties have, and how "
+        "many ids each party has, but no further id.",
+        "Every party knows the generalized record and the class of each matched person. The table has the same "
+        "values, but without the person. No party was told raw values of another party's columns.",
+        "L and K do not bound a party's inferences about a person it has matched. The person's cell (all "
+        "generalized quasi-identifiers and the class) may be small or hold one sensitive value only; "
+        f"`exposed_to_parties` counts the records in such cells. {_insider(job)}",
+        "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each "
+        f"cell: nobody can link the values to a person{_nor_to_others(job)}, unless all records of the cell have "
+        "the same values.",
         *_together(job),
         _class(job),
         _discarded(job),
-        "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+        "We assume that the parties follow the protocol (semi-honest) and that the certificates are right.",
         on_the_way,
     ]
 
 
 def _nor_to_others(job: Job) -> str:
-    return ", or one holder's to another's (`risk.linked`)" if unlinked(job) else ""
+    return ", or values of different holders (`risk.linked`)" if unlinked(job) else ""
 
 
 def _inferences(job: Job) -> list[Inference]:
@@ -212,8 +218,9 @@ def _together(job: Job) -> list[str]:
     if len(blocks) < 2 or not any(entry.looks_together for entry in entries):
         return []
     return [
-        "`ruled_out`, and `diversity` above 2, look at the sensitive columns of each holder by themselves "
-        f"({in_words(blocks)}): who has values of one holder that give away another's may infer more."
+        "`ruled_out`, and `diversity` above 2, look at the sensitive columns of each holder separately "
+        f"({in_words(blocks)}). A reader may infer more if a value in one holder's columns reveals a value in "
+        "another holder's columns."
     ]
 
 
@@ -221,21 +228,21 @@ def _discarded(job: Job) -> str:
     """Say what is known of a candidate that failed, and to whom."""
     reasons = [each.failed for each in _inferences(job)]
     if not reasons:
-        return "A candidate that was discarded is known to its owner alone: some finer group would be smaller than K."
+        return "Only the owner of a discarded candidate knows it: some finer group would be smaller than K."
     return (
-        "A candidate that was discarded is known to its owner, and so is why it failed: some finer group would be "
-        f"smaller than K, or in one {' or '.join(reasons)}. The holder of a sensitive column saw which value of "
-        "whose column was tested against it, and when. Nobody else was told."
+        "Only the owner of a discarded candidate knows it and why it failed: some finer group would be smaller "
+        f"than K, or in some finer group {' or '.join(reasons)}. The holder of a sensitive column saw which value "
+        "of a candidate's column was tested against the sensitive column, and when. Nobody else was told."
     )
 
 
 def _insider(job: Job) -> str:
     asked = _inferences(job)
     if job.lkc.insider:
-        held = " and ".join(each.held for each in asked) or "nothing is asked of sensitive values"
+        held = " and ".join(each.held for each in asked) or "no requirement bounds sensitive values"
         return f"`insider: true`: in every cell {held}."
     if not asked:
-        return "No requirement bounds what groups tell about sensitive columns."
+        return "No requirement bounds inferences about sensitive columns."
     return f"`insider: true` would hold every cell to {' and '.join(each.name for each in asked)}."
 
 
@@ -243,14 +250,15 @@ def _class(job: Job) -> str:
     for name in job.names("class"):
         giver = job.columns[name].shared_by
         if giver is not None:
-            return f"{giver} gave the class ({name}) of every matched person to the other parties."
-        return f"All parties hold the class ({name}); that they agree was found out without sending it."
+            return f"{giver} gave the class ({name}) of every matched person to the remaining parties."
+        return f"All parties hold the class ({name}). The protocol compared the classes without sending them."
     return "The job has no class."
 
 
 def _sealed_scores(job: Job) -> str:
     pair = f"{job.leader_name} and {job.deputy_name}"
     words = (
-        f"Scores were compared inside a garbled circuit of {pair}: only whose candidate is the best came out."
+        f"Scores were compared inside a garbled circuit of {pair}: only the owner of the best candidate became "
+        "known."
     )
-    return words if len(job.roster) == 2 else f"{words} This holds as long as these two do not collude."
+    return words if len(job.roster) == 2 else f"{words} This holds as long as the pair do not collude."

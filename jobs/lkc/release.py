@@ -59,23 +59,25 @@ def _mixed_rows(
     assert key is not None  # drawn for every run whose release goes to the coordinator alone
     sent, width = parts[ROWS][deputy], mixed.width + SEAL_BYTES
     if len(sent) != n_rows * width:
-        raise PartyError("peer-protocol", "other boxes than there are records", party=deputy)
+        raise PartyError("peer-protocol", "the numbers of boxes and records differ", party=deputy)
     boxes = np.frombuffer(sent, dtype=np.uint8).reshape(n_rows, width)
     if hashlib.sha256(slips_of(boxes).tobytes()).hexdigest() != mixed.slips:
         raise PartyError(
-            "result-mismatch", "other boxes than those in which the parties found theirs", party=deputy
+            "result-mismatch",
+            "the boxes differ from the boxes in which the parties found their records",
+            party=deputy,
         )
     try:
         return key.opened(boxes, " or ".join(task.job.roster), ROWS)
     except RemoteProtocolError as error:
-        raise PartyError("peer-protocol", f"the rows that were mixed: {error.reason}") from error
+        raise PartyError("peer-protocol", f"the mixed rows: {error.reason}") from error
 
 
 def table_of_rows(task: Task, result: Made, rows: Rows) -> Release:
     """The table that mixed rows are, in their order. Raises PartyError unless they add up to the counts."""
     release, counted = row_coding(task, result).decoded(rows), result.counted
     if not same_rows(release, counted, list(counted.columns)):
-        raise PartyError("result-mismatch", "the rows that were mixed do not add up to the counts computed")
+        raise PartyError("result-mismatch", "the mixed rows do not add up to the computed counts")
     return release
 
 
@@ -90,7 +92,7 @@ def _columns_of(party: str, content: bytes, task: Task, n_rows: int) -> dict[str
         if job.columns[name].role == "sensitive"
     )
     if release.n_rows != n_rows or not known:
-        raise PartyError("peer-protocol", "columns that do not fit the table", party=party)
+        raise PartyError("peer-protocol", "the columns do not fit the table", party=party)
     return dict(release.columns)
 
 
@@ -99,4 +101,6 @@ def _sent(party: str, content: bytes, names: list[str]) -> Release:
     try:
         return read_csv(content, names)
     except PartyError as error:
-        raise PartyError("peer-protocol", "its part of the table cannot be read", party=party) from error
+        raise PartyError(
+            "peer-protocol", "a party's part of the table cannot be read", party=party
+        ) from error

@@ -70,8 +70,8 @@ def _check_subsets(entry: Entry) -> None:
     n, known = len(entry.columns), entry.known
     if comb(n, known) > MOST_SUBSETS:
         raise ValueError(
-            f"{entry.where}: {known} of {n} quasi-identifiers are {comb(n, known):,} sets of columns, each to be "
-            f"looked at; {MOST_SUBSETS:,} may be: say `L: all` (one set), a smaller L, or fewer quasi-identifiers"
+            f"{entry.where}: {known} of {n} quasi-identifiers are {comb(n, known):,} sets of columns to be tested, "
+            f"more than {MOST_SUBSETS:,}: say `L: all` (one set), a smaller L, or fewer quasi-identifiers"
         )
 
 
@@ -93,12 +93,12 @@ def check_partition(job: Job) -> None:
         raise ValueError("`secure_sum` is for `disclosure: leader`")
     if job.clusters is not None and job.partition == "vertical":
         raise ValueError(
-            "goal clusters is for single and horizontal jobs: in a vertical one nobody has all columns of a model"
+            "goal clusters is for single and horizontal jobs: in a vertical job nobody has all columns of a model"
         )
     if job.clusters is not None and job.roster and not job.published_clusters:
         raise ValueError(
-            "model.lkc.clusters.publish: name a column for the clusters; the parties see their counts in every group "
-            "of the table, so they are part of it"
+            "model.lkc.clusters.publish: name a column for the clusters; the parties see the counts of clusters in "
+            "every group of the table, so the clusters are part of the table"
         )
 
 
@@ -112,7 +112,9 @@ def _check_bounded(job: Job, lkc: LkcModel) -> None:
     """A job of one requirement says a C of every sensitive column."""
     for name in job.names("sensitive"):
         if not _is_bounded(job, lkc, name):
-            raise ValueError(f"sensitive column {name} needs a C, its own or in `model.lkc` (1: no bound)")
+            raise ValueError(
+                f"sensitive column {name} needs a C, at the column or in `model.lkc` (1: no bound)"
+            )
 
 
 def _is_bounded(job: Job, lkc: LkcModel, name: str) -> bool:
@@ -125,11 +127,11 @@ def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
     """Every column that is named is a quasi-identifier, named once."""
     for i, name in enumerate(columns):
         if name not in job.columns:
-            raise ValueError(f"{where}.columns names {name!r}, which is no column of the job")
+            raise ValueError(f"{where}.columns names {name!r}, but the job has no such column")
         if job.columns[name].role != "qid":
             role = job.columns[name].role
             raise ValueError(
-                f"{where}.columns names {name!r}, which has `role: {role}`: say those of `role: qid`"
+                f"{where}.columns names {name!r} with `role: {role}`: name columns with `role: qid`"
             )
         if name in columns[:i]:
             raise ValueError(f"{where}.columns names {name!r} twice")
@@ -140,7 +142,9 @@ def _check_sensitive(job: Job, entry: Entry) -> None:
     for demand in entry.demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
-                raise ValueError(f"{entry.where}.{demand.name} names {name!r}, which is no sensitive column")
+                raise ValueError(
+                    f"{entry.where}.{demand.name} names {name!r}, which is not a sensitive column"
+                )
 
 
 def check_opened(task: Task) -> None:
@@ -165,8 +169,8 @@ def _check_attainable(entry: Entry, name: str, values: Values) -> None:
     if bound * n < 1 and set(values.tested) <= set(values.protected):
         raise SchemaError(
             "job-invalid",
-            f"{entry.where}: C={bound} of {name} cannot be met: all its {n} values are protected, and one of them "
-            f"has 1/{n} of any group or more; raise C, or protect fewer values",
+            f"{entry.where}: C={bound} of {name} cannot be met: all {n} values are protected, and in any group "
+            f"some value has a share of 1/{n} or more; raise C, or protect fewer values",
             column=name,
         )
 
@@ -176,7 +180,7 @@ def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
     for name in job.names("qid"):
         if not any(name in entry.columns for entry in entries):
             raise ValueError(
-                f"columns.{name}: no requirement names it; say `role: plain` if nobody can know it"
+                f"columns.{name}: no requirement names the column; say `role: plain` if nobody can know its values"
             )
     for name in job.names("sensitive"):
         said = [entry.said.C for entry in entries]
@@ -193,7 +197,9 @@ def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
     close = [entry.by_key["t"] for entry in entries if "t" in entry.by_key]
     for name in job.names("sensitive"):
         if job.columns[name].distance is not None and not any(t.speaks_of(name) for t in close):
-            raise ValueError(f"columns.{name}.distance is for `t`: no requirement has one below 1 for it")
+            raise ValueError(
+                f"columns.{name}.distance is for `t`: no requirement has a `t` below 1 for {name}"
+            )
 
 
 def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
@@ -204,12 +210,12 @@ def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
         limit = job.columns[name].at_most
         if limit is not None and not most:
             raise ValueError(
-                f"columns.{name}.at_most is for `ruled_out` and `diversity`: no requirement has one"
+                f"columns.{name}.at_most is for `ruled_out` and `diversity`: no requirement has either key"
             )
         if limit is not None and limit >= most:
             raise ValueError(
                 f"columns.{name}.at_most: {limit} limits nothing: `ruled_out` and `diversity` of this job look at "
-                f"{counted(most, 'value', 'values')} together at most; leave it out"
+                f"{counted(most, 'value', 'values')} together at most; leave `at_most` out"
             )
 
 
@@ -219,8 +225,9 @@ def _check_blocks(job: Job, entries: Sequence[Entry]) -> None:
     if blocks.counted_apart(job) and together and not is_one_of_all(entries):
         raise ValueError(
             "`link` in joint jobs with `ruled_out`, or `diversity` above 2, needs one requirement with `L: all`, "
-            "and no `columns`: blocks are shuffled among records that print alike in all quasi-identifiers, and with "
-            "a smaller L these may be so few that the release links them; say `L: all`, or leave `link` out"
+            "and no `columns`: blocks are shuffled among records that print alike in all quasi-identifiers, and "
+            "with a smaller L the records of such a group may be so few that the release links the blocks; say `L: "
+            "all`, or leave `link` out"
         )
 
 
@@ -230,9 +237,9 @@ def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
     for name in job.names("sensitive"):
         if _strictest(whole, name) != _strictest(entries, name):
             raise ValueError(
-                f"`insider: true` needs a requirement of all quasi-identifiers with the smallest C and the largest "
-                f"`distinct` and `diversity` of {name} (and the smallest C of those with `ruled_out`): parties know "
-                "all of them"
+                "`insider: true` needs a requirement of all quasi-identifiers with the smallest C and the largest "
+                f"`distinct` and `diversity` of {name} (and, among requirements with `ruled_out`, the smallest C): "
+                "parties know all quasi-identifiers of a person"
             )
 
 
@@ -260,25 +267,28 @@ def check_score(job: Job) -> None:
     if job.lkc.score not in names:
         goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.lkc.score in known)
         raise ValueError(
-            f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or none"
+            f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or leave `score` "
+            "out"
         )
     if job.disclosure == "strict" and job.lkc.score not in STRICT:
         raise ValueError(
-            f"{score} needs candidates that all parties know, with their split points, before one is taken; "
-            f"`disclosure: strict` tells none: say `score: {next(name for name in names if name in STRICT)}`, or "
+            f"{score} compares candidates, with their split points, that all parties know beforehand; `disclosure: "
+            f"strict` hides candidates: say `score: {next(name for name in names if name in STRICT)}`, or "
             f"`disclosure: {DEFAULT_LEVEL}`"
         )
     if job.lkc.contexts is not None and job.lkc.score not in WITH_CONTEXTS:
-        raise ValueError(f"`contexts` is for `score: {' or '.join(WITH_CONTEXTS)}`; {score} has none")
+        raise ValueError(
+            f"`contexts` is for `score: {' or '.join(WITH_CONTEXTS)}`; leave `contexts` out with {score}"
+        )
     if job.lkc.contexts == "cells" and job.partition == "vertical":
         raise ValueError(
-            "`contexts: cells` tells sensitive values apart, which in a vertical job their holder alone knows; say "
-            "`contexts: partitions`"
+            "`contexts: cells` tells sensitive values apart, but in a vertical job only their holder knows the "
+            "values; say `contexts: partitions`"
         )
     if job.lkc.contexts == "cells" and blocks.is_parted(job):
         raise ValueError(
-            "`contexts: cells` counts classes beside sensitive values, which a release without these links does not "
-            "tell; say `contexts: partitions`"
+            "`contexts: cells` needs class and sensitive values of a record together, but this release does not "
+            "link them; say `contexts: partitions`"
         )
 
 

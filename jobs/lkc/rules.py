@@ -87,7 +87,7 @@ _PARTIAL = Setting(
     "partial_requirements",
     PERMITTED,
     True,
-    "no requirement is of all quasi-identifiers, and partial requirements are not allowed",
+    "no requirement covers all quasi-identifiers, and partial requirements are not allowed",
 )
 
 

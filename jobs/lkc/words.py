@@ -52,8 +52,8 @@ def _about_the_union(entries: Sequence[Entry]) -> str | None:
     if any(entry.of_all for entry in entries):
         return None
     return (
-        "no requirement is of all quasi-identifiers: nothing bounds what somebody finds out who knows columns of "
-        "different requirements"
+        "no requirement covers all quasi-identifiers: nothing bounds the inferences of a reader who knows columns "
+        "of different requirements"
     )
 
 
@@ -64,7 +64,7 @@ def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str 
         return None
     what = ", ".join(left)
     lacking = "a C or t below 1, `distinct` or `diversity`"
-    return f"no requirement bounds what groups tell about {what}: none has {lacking} for it"
+    return f"no requirement bounds inferences about {what}: every requirement lacks {lacking} for {what}"
 
 
 _MOST_COVERED = 5
@@ -75,11 +75,11 @@ def _about_covered(entries: Sequence[Entry]) -> list[str]:
     found = covering(entries)
     if len(found) > _MOST_COVERED:
         return [
-            f"{len(found)} of {len(entries)} requirements are met wherever others are, which the report names "
-            "(`covered_by`): they are not tested by themselves"
+            f"{len(found)} of {len(entries)} requirements follow from stricter requirements (`covered_by` in the "
+            "report), and are not tested separately"
         ]
     return [
-        f"{entries[place].words} is met wherever {entries[by].words} is: it is not tested by itself"
+        f"{entries[place].words} follows from {entries[by].words}, and is not tested separately"
         for place, by in found.items()
     ]
 
@@ -88,7 +88,7 @@ def _about_children(task: Task) -> list[str]:
     """Values with too many others below them for these to leave one by one."""
     return [
         f"columns.{column.name}: more than {MOST_TAKEN_OUT} values stand right below {column.label(node)!r}, so "
-        "these are not taken out one by one: all of them are published or none"
+        "the values are not taken out one by one: either all are published, or no value is"
         for column in qid_of(task.job, task.taxonomies)
         if column.by_child and isinstance(column.values, Taxonomy)
         for node in column.values.nodes
@@ -100,7 +100,7 @@ def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
     blocks = unlinked(job)
     notes = [] if not blocks else [_not_linked(job, blocks), *_about_small_cells(job, entries)]
     if job.lkc.link is not None and not blocks:
-        return ["`link` has no effect: all sensitive columns are in one block"]
+        return ["`link` has no effect: all sensitive columns are in the same block"]
     return notes
 
 
@@ -108,12 +108,12 @@ def _not_linked(job: Job, blocks: Blocks) -> str:
     if job.partition == "vertical":
         return (
             f"columns of different holders are not linked ({in_words(blocks)}): the table does not tell which of "
-            f"their values are one record's, among records that print alike in {_of_a_cell(job)} and differ in each "
-            "holder's columns"
+            f"their values belong to the same record, among records that print alike in {_of_a_cell(job)} and "
+            "differ in each holder's columns"
         )
     return (
-        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks are one "
-        "record's, nor which class they go with, among records that print alike in all quasi-identifiers and differ "
+        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks belong to "
+        "the same record, nor to which class, among records that print alike in all quasi-identifiers and differ "
         "in each block"
     )
 
@@ -124,12 +124,12 @@ def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
         return []
     if job.lkc.link is not None:
         return [
-            "`link`: with L below the number of quasi-identifiers few records may print alike in all of them, down "
-            "to one, and then the release links their values (`risk.linked`)"
+            "`link`: with L below the number of quasi-identifiers, few records may print alike in all "
+            "quasi-identifiers, down to a single record; then the release links their values (`risk.linked`)"
         ]
     return [
-        f"K does not bound how few records print alike in {_of_a_cell(job)}, down to one, and then the table links "
-        "values of different holders (`risk.linked`), at which no requirement looks together"
+        f"K does not bound how few records print alike in {_of_a_cell(job)}, down to a single record; then the "
+        "table links values of different holders (`risk.linked`), and no requirement looks at these values together"
     ]
 
 
@@ -149,8 +149,8 @@ def _about_the_form(job: Job) -> list[str]:
 def _about_clusters(task: Task) -> list[str]:
     """K does not bound who computes a cluster."""
     return [
-        f"the column {name} follows from raw quasi-identifiers by a public model: whoever knows those of a person "
-        "knows which part of its group the person is in, and K does not bound how small that is"
+        f"the column {name} follows from raw quasi-identifiers by a public model: a reader who knows a person's "
+        "quasi-identifiers knows the person's part of its group, and K does not bound the size of the part"
         for name in task.job.published_clusters
     ]
 
@@ -160,13 +160,14 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
     of_how_many = f"of {counted(linked, 'record', 'records')} ({linked / n_records:.1%})"
     if task.job.partition == "vertical":
         return (
-            f"Columns of different holders: {of_how_many} the table tells some holder's values beside the rest, "
-            f"since nobody who prints alike in {_of_a_cell(task.job)} has others: shuffling hides nothing there."
+            f"Columns of different holders: {of_how_many} the table links the values of some holder with the rest. "
+            f"Everybody who prints alike in {_of_a_cell(task.job)} has the same values: shuffling hides nothing "
+            "there."
         )
     said = "`release: anatomy`" if task.job.lkc.link is None else "`link`"
     return (
-        f"{said}: {of_how_many} the release tells {of_a_part(task.job)} beside the rest, since nobody in the group "
-        "has others: shuffling hides nothing there."
+        f"{said}: {of_how_many} the release links {of_a_part(task.job)} with the rest. All records of the group "
+        "have the same values: shuffling hides nothing there."
     )
 
 
@@ -195,7 +196,7 @@ def _held(entry: Entry, *, insider: bool) -> str:
     by_insiders = [demand.held_by_insiders for demand in entry.demands if demand.held_by_insiders]
     if not insider or not by_insiders:
         return held
-    return f"{held}; every group on all of them and the class has {_joined(by_insiders)}"
+    return f"{held}; every group on all quasi-identifiers and the class has {_joined(by_insiders)}"
 
 
 def _joined(clauses: Sequence[str]) -> str:

@@ -136,7 +136,8 @@ class Answers:
             raise PolicyError(
                 "policy-refused",
                 f"no further {kind} of this data set is answered (`policy.max_{_PLURALS[kind]}`)",
-                private=f"{n} of {limit} are counted: `party budget` lists them, `max_{_PLURALS[kind]}` limits them",
+                private=f"{n} of {limit} are counted: `party budget` lists them, `max_{_PLURALS[kind]}` is the "
+                "limit",
             )
 
     def words(self) -> str:
@@ -266,7 +267,7 @@ class _Aligned(PassedOn):
         if beyond := [f"{party}: {counted(n, 'id', 'ids')}" for party, n in others.items() if n > most]:
             raise PolicyError(
                 "policy-refused",
-                "another party enters more ids than our policy allows (`policy.max_peer_ids`)",
+                "a party enters more ids than our policy allows (`policy.max_peer_ids`)",
                 private=f"{', '.join(beyond)}; `policy.max_peer_ids` allows {most:,}, and we enter {own:,}",
             )
         super().announced(own, others)

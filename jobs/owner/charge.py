@@ -198,7 +198,7 @@ class _Opening(PassedOn):
         told = yield Round(_OPENING, dict.fromkeys(self._peers, _AGREED), self._peers)
         for peer in sorted(self._peers):
             if told[peer] != _AGREED:
-                raise RemoteProtocolError(peer, _OPENING, "is not what every party says here")
+                raise RemoteProtocolError(peer, _OPENING, "differs between the parties")
 
 
 def _counted(task: Task) -> tuple[str, str]:
@@ -217,7 +217,8 @@ def check_releases(entries: Sequence[Entry], limit: int | None) -> None:
     if limit is not None and before >= limit:
         raise PolicyError(
             "policy-refused",
-            "no further LKC release of this data set is allowed: they do not compose (`policy.max_lkc_releases`)",
+            "no further LKC release of this data set is allowed: LKC releases do not compose "
+            "(`policy.max_lkc_releases`)",
             private=f"{before} of {limit} are charged",
         )
 

@@ -79,7 +79,7 @@ class Published:
         except (ValueError, LookupError, TypeError, zlib.error) as error:
             raise BudgetError(
                 "budget-ledger",
-                "an entry of the privacy ledger does not say what its run published",
+                "an entry of the privacy ledger lacks the published groups of its run",
                 remedy="restore the ledger from a copy",
             ) from error
 
@@ -145,9 +145,9 @@ def _untested(earlier: Sequence[Published], now: Published) -> str:
             return "the groups of an earlier release are not noted, as for sequences and for vertical jobs"
         other = [name for name in shared if each.domains[name] != now.domains[name]]
         if other:
-            return f"column {other[0]} has another domain than in an earlier release"
+            return f"column {other[0]} has a different domain than in an earlier release"
         if isinstance(each.groups, BoxesOfRows) and shared and len(shared) < len(each.columns):
-            return "an earlier release of method kd has quasi-identifiers that this job has not"
+            return "an earlier release of method kd has quasi-identifiers that the job lacks"
     return ""
 
 
@@ -277,8 +277,8 @@ class Composed(PassedOn):
         if least < self._least:
             raise PolicyError(
                 "policy-refused",
-                "what would be published next, set beside earlier releases of this data set, leaves groups with "
-                "fewer of our records than our policy asks for (`policy.own_k`)",
+                "the next release, compared with earlier releases of this data set, leaves groups with fewer of "
+                "our records than our policy demands (`policy.own_k`)",
                 private=f"the smallest has {counted(least, 'record', 'records')}, or people where the job counts "
                 f"people, and `policy.own_k` is {self._least}",
                 remedy="ask for coarser columns or a greater K, or ask the party's owner about `own_k`",

@@ -108,14 +108,16 @@ _HELD: set[tuple[int, str]] = set()
 def lacking(ledger: Path) -> BudgetError:
     return BudgetError(
         "budget-ledger",
-        "the privacy ledger lacks runs that were charged: it was emptied, deleted, or replaced by an older copy",
+        "the privacy ledger lacks runs that were charged: somebody emptied or deleted the ledger, or restored an "
+        "older copy",
         cause=str(ledger),
         remedy=_REMEDY,
     )
 
 
 _REMEDY = (
-    "restore the ledger from a copy; or, to take it as it is, `party budget --accept` (`coordinator budget`)"
+    "restore the ledger from a copy; or, to accept the present ledger, `party budget --accept` (`coordinator "
+    "budget`)"
 )
 
 

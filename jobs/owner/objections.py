@@ -36,7 +36,7 @@ def _rules(task: Task, me: str, coordinator: str) -> Iterator[Rule]:
         if party != me:
             yield Setting("parties", LISTED, party, f"{party} may not take part in a job with us")
     digest = task.digest.hex()
-    yield Setting("jobs", LISTED, digest, f"job {digest} is not among those that are pinned", stated=False)
+    yield Setting("jobs", LISTED, digest, f"job {digest} is not among the pinned jobs", stated=False)
     if is_party:
         yield from _of_roles(task, me)
     yield from task.partition.rules(job)
@@ -53,7 +53,7 @@ class _Stranger:
     me: str
 
     def objections(self, policy: Policy) -> tuple[str, ...]:
-        return (f"{self.me} is not a party of this job",)
+        return (f"{self.me} is not a party of the job",)
 
     def settings(self) -> tuple[Setting, ...]:
         return ()
@@ -76,12 +76,12 @@ _PAIR = replace(LISTED, allows=lambda pair, pairs: set(pair) in map(set, pairs))
 
 def _of_column(task: Task, name: str, me: str) -> Iterator[Rule]:
     role = task.job.columns[name].role
-    raw = ", which publishes it as it is" if role == "plain" else ""
+    raw = ", which publishes the column unchanged" if role == "plain" else ""
     yield Setting("columns", AMONG, role, f"column {name} may not be used as {role}{raw}", column=name)
-    words = f"column {name} has another domain than our policy says"
+    words = f"the domain of column {name} differs from our policy"
     yield Setting("domains", _DOMAIN, (task, name), words, column=name, stated=False)
     if task.job.columns[name].shared_by == me:
-        words = f"the values of class {name} may not be given to the other parties"
+        words = f"the values of class {name} may not be given to peers"
         yield Setting("share_class", PERMITTED, True, words)
 
 

@@ -30,13 +30,13 @@ def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str,
     columns = alike(protected)
     if columns is not None:
         raise ValueError(
-            f"{columns[0]!r} and {columns[1]!r} are two spellings of one column: keep one of them"
+            f"{columns[0]!r} and {columns[1]!r} are two spellings of the same column: keep a single spelling"
         )
     for name, values in protected.items():
         two = alike(values)
         if two is not None:
             raise ValueError(
-                f"{name} lists {two[0]!r} and {two[1]!r}, two spellings of one value: keep one of them"
+                f"{name} lists {two[0]!r} and {two[1]!r}, two spellings of the same value: keep a single spelling"
             )
     return protected
 
@@ -44,98 +44,92 @@ def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str,
 class Policy(Fields):
     """Rules of the owner of the data. A job is refused unless the policy allows it."""
 
-    coordinators: tuple[Name, ...] = Field(default=(), description="The coordinators that may start jobs.")
+    coordinators: tuple[Name, ...] = Field(default=(), description="The coordinators allowed to start jobs.")
     parties: tuple[Name, ...] = Field(
-        default=(), description="The parties that may take part in a job with us."
+        default=(), description="The parties allowed to take part in a job with us."
     )
     jobs: tuple[JobHash, ...] | None = Field(
         default=None,
-        description="The hashes of admitted jobs, as `coordinator validate` prints them. All other jobs "
-        "are refused, and admitted jobs still have to meet the rest of the policy. Unset: any"
-        " job that the rest allows.",
+        description="The hashes of admitted jobs, as `coordinator validate` prints them. All other jobs are "
+        "refused, and admitted jobs still have to meet the rest of the policy. Unset: any job that the rest "
+        "allows.",
     )
     leaders: tuple[Name, ...] | None = Field(
         default=None,
-        description="The parties besides us that may lead a job. Unset: all of `parties`; but with "
-        "`disclosure: leader`, where the leader learns more than the others, nobody but us.",
+        description="The parties besides us allowed to lead a job. Unset: all of `parties`; but with `disclosure: "
+        "leader`, where the leader learns more than the rest, only we.",
     )
     pairs: tuple[tuple[Name, Name], ...] = Field(
         default=(),
-        description="Pairs of parties, in either order, that may compute with everybody's shares, or mix "
-        "rows with `plain` columns, while we are not of the pair. Such a pair could together "
-        "read our counts, or tell which rows are ours. A pair that we belong to needs no "
-        "entry.",
+        description="Pairs of parties, in either order, allowed to compute with everybody's shares, or to mix rows "
+        "with `plain` columns, without us in the pair. A pair could together read our counts, or recognize our "
+        "rows. A pair with us needs no entry.",
     )
     columns: dict[str, tuple[Role, ...]] = Field(
         default_factory=dict,
-        description="By column, the roles that it may have. `plain` publishes raw values.",
+        description="By column, the allowed roles. `plain` publishes raw values.",
     )
-    min_l: int = Field(default=1, ge=1, description="The smallest L that we accept.")
-    min_k: int | None = Field(
-        default=None, ge=1, description="The smallest K that we accept. Unset: no LKC job."
-    )
+    min_l: int = Field(default=1, ge=1, description="The smallest accepted L.")
+    min_k: int | None = Field(default=None, ge=1, description="The smallest accepted K. Unset: no LKC job.")
     min_colluders: int = Field(
         default=0,
         ge=0,
-        description="horizontal LKC: the smallest `colluders` that we accept. K and C then hold for the "
-        "rest of a group after so many parties subtract their own rows.",
+        description="horizontal LKC: the smallest accepted `colluders`. K and C then hold for the rest of a group "
+        "after so many parties subtract their own rows.",
     )
     per_person: bool = Field(
         default=False,
-        description="`true`: our table has several records of a person. We then accept only LKC jobs with"
-        " `unit: person`, and DP jobs with `max_records_per_person`. Vertical jobs have one "
-        "record of each id, and are not concerned.",
+        description="`true`: our table has several records of a person. We then accept only LKC jobs with `unit: "
+        "person`, and DP jobs with `max_records_per_person`. Vertical jobs have a single record of each id, "
+        "and are exempt.",
     )
     max_c: Confidence | None = Field(
         default=None,
-        description="The largest C that we accept for a sensitive column. Unset: no sensitive column.",
+        description="The largest accepted C of a sensitive column. Unset: no sensitive column.",
     )
     min_diversity: int = Field(
         default=1,
         ge=1,
-        description="LKC: the smallest `diversity` that we accept of jobs with sensitive columns of ours."
-        " A job in which all of these have a C below 1 counts as 2. A column with an "
-        "`at_most` below `diversity` - 1 counts as `at_most` + 1 (0: nothing is asked of it)."
-        " In joint jobs with `link` more than 2 counts as 2: values of one block alone are "
-        "ruled out.",
+        description="LKC: the smallest accepted `diversity` of jobs with sensitive columns of ours. A job in which "
+        "all these columns have a C below 1 counts as 2. A column with an `at_most` below `diversity` - 1 "
+        "counts as `at_most` + 1 (0: no requirement). In joint jobs with `link` more than 2 counts as 2: "
+        "values of a single block are ruled out.",
     )
     protected: Annotated[dict[str, tuple[str, ...]], AfterValidator(_spelled_once)] = Field(
         default_factory=dict,
-        description="By sensitive column, the values that a job must protect if it does not protect all. "
-        "A job may leave other values unprotected.",
+        description="By sensitive column, the values that a job must protect if the job does not protect all. A "
+        "job may leave further values unprotected.",
     )
     match_ids: bool = Field(
         default=False,
-        description="vertical: `true` lets other parties find out which of their ids we have, too, and "
-        "lets them know the generalized record of each person that all parties have.",
+        description="vertical: `true` lets peers learn which of their ids we have, too, and the generalized record "
+        "of each common person.",
     )
     require_insider: bool = Field(
         default=False, description="vertical: `true` accepts only jobs with `insider: true`."
     )
     share_class: bool = Field(
         default=False,
-        description="vertical: `true` lets us tell the other parties the class of every common record.",
+        description="vertical: `true` lets us tell peers the class of every common record.",
     )
     min_common: int = Field(
         default=20,
         ge=1,
-        description="vertical: the fewest records that all parties must have in common before classes are"
-        " compared or told. A job with fewer ends. With few common records it is easier to "
-        "ask for one person's class.",
+        description="vertical: the fewest common records for which classes are compared or told. A job with fewer "
+        "common records ends. With few common records, asking for a single person's class is easier.",
     )
     max_alignments: int = Field(
         default=10,
         ge=0,
-        description="vertical: the most alignments of the data set, ever. Each alignment tells the other "
-        "parties which of their ids we have, and if the classes are the same.",
+        description="vertical: the most alignments of the data set, ever. Each alignment tells peers which of "
+        "their ids we have, and whether the classes are the same.",
     )
     max_peer_ids: int | None = Field(
         default=None,
         ge=1,
-        description="vertical: the most ids that each other party may enter. A job with more ends before "
-        "anything made from our ids is sent, and counts as an alignment. A party that enters "
-        "a whole register would know all our people. Unset: 10 times as many as we enter, and"
-        " at least 1,000.",
+        description="vertical: the most ids that each peer may enter. A job with more ids ends before we send "
+        "anything made from our ids, and counts as an alignment. A peer that enters a whole register would "
+        "know all our people. Unset: 10 times as many as we enter, and at least 1,000.",
     )
     max_questions: int = Field(
         default=10,
@@ -146,11 +140,11 @@ class Policy(Fields):
     )
     secure_sum: tuple[Literal["masked", "ring"], ...] = Field(
         default=("masked",),
-        description="disclosure leader: the protocols that may sum our counts. `ring` resists no two "
-        "parties together.",
+        description="disclosure leader: the allowed protocols for sums of our counts. `ring` resists single "
+        "parties only.",
     )
     max_epsilon: Epsilon | None = Field(
-        default=None, description="The largest epsilon of one DP job. Unset: no DP job."
+        default=None, description="The largest epsilon of a DP job. Unset: no DP job."
     )
     epsilon_budget: Epsilon | None = Field(
         default=None,
@@ -159,23 +153,22 @@ class Policy(Fields):
     )
     noise: tuple[Literal["joint", "each"], ...] = Field(
         default=("joint",),
-        description="joint DP: the noise that counts may get. With `each`, leader and deputy can subtract"
-        " their own noise.",
+        description="joint DP: the allowed noise of counts. With `each`, leader and deputy can each subtract their "
+        "own noise.",
     )
     max_rows: int = Field(
         default=1_000_000,
         ge=1,
         lt=1 << 31,
-        description="joint DP: our bound on the rows of our table, which others may know. A job with a "
-        "smaller `max_rows` is refused. A table with more rows stops every DP job here.",
+        description="joint DP: our bound on the rows of our table, known to peers. A job with a smaller `max_rows` "
+        "is refused. A table with more rows stops every DP job here.",
     )
     partial_requirements: bool = Field(
         default=False,
-        description="LKC: `true` accepts jobs without a requirement on all quasi-identifiers. An attacker"
-        " who knows columns of different requirements may then find anybody. If false, one "
-        "requirement on all quasi-identifiers must meet `min_l`, `min_k`, `min_colluders`, "
-        "`min_diversity` and `max_c`. If true, each requirement must meet them on its own "
-        "columns, and have a C within `max_c` or none.",
+        description="LKC: `true` accepts jobs without a requirement on all quasi-identifiers. An attacker who "
+        "knows columns of different requirements may then find anybody. If false, a requirement on all "
+        "quasi-identifiers must meet `min_l`, `min_k`, `min_colluders`, `min_diversity` and `max_c`. If true, "
+        "each requirement must meet these bounds on its columns, and have a C within `max_c` or no C.",
     )
     max_lkc_releases: int = Field(
         default=1,
@@ -186,37 +179,35 @@ class Policy(Fields):
     )
     domains: dict[str, Domain] = Field(
         default_factory=dict,
-        description="By column, the domain that a job must give it: `min`, `max` and `step` or `cuts` of "
-        "a numeric column; the SHA-256 of a taxonomy, as `party check --job` prints it. A "
-        "column that is not listed gets the domain of the first LKC release of the data set.",
+        description="By column, the domain required of a job: `min`, `max` and `step` or `cuts` of a numeric "
+        "column; the SHA-256 of a taxonomy, as `party check --job` prints it. A column that is not listed gets "
+        "the domain of the first LKC release of the data set.",
     )
     other_domains: bool = Field(
         default=False,
-        description="LKC: `true` lets a later release give a column another domain than an earlier one. "
-        "Two tables whose grids differ by one cut tell of the few people between the cuts.",
+        description="LKC: `true` lets a later release give a column a different domain than an earlier release. "
+        "Two tables whose grids differ by a cut tell about the few people between the cuts.",
     )
     max_items: int = Field(
         default=64,
         ge=1,
-        description="sequences: the largest `max_items` of a job that we accept. Work here grows as the "
-        "number of a record's subsets of L items.",
+        description="sequences: the largest accepted `max_items`. Work here grows as the number of a record's "
+        "subsets of L items.",
     )
     max_candidates: int = Field(
         default=4_000_000,
         ge=1,
-        description="sequences: the largest `max_candidates` of a job that we accept: memory and time of "
-        "a run.",
+        description="sequences: the largest accepted `max_candidates`: memory and time of a run.",
     )
     methods: tuple[Literal["top-down", "kd"], ...] = Field(
         default=("top-down",),
-        description="LKC: the methods that we accept (`method` in jobs). A `kd` table keeps much more "
-        "detail of each record than a `top-down` one of the same K and C. Its sealed run "
-        "tells nothing beside the table.",
+        description="LKC: the accepted methods (`method` in jobs). A `kd` table keeps much more detail of each "
+        "record than a `top-down` table of the same K and C. The sealed run tells nothing beside the table.",
     )
     releases: tuple[Literal["rows", "anatomy"], ...] = Field(
         default=("rows",),
-        description="LKC: the forms of a release that we accept (`release` in jobs): rows, or counts of "
-        "groups and of their sensitive values.",
+        description="LKC: the accepted forms of a release (`release` in jobs): rows, or counts of groups and of "
+        "their sensitive values.",
     )
     cluster_labels: bool = Field(
         default=False,
@@ -226,18 +217,17 @@ class Policy(Fields):
     own_k: int = Field(
         default=1,
         ge=1,
-        description="horizontal LKC: the fewest records of ours in any group on any L columns that has "
-        "records of ours. An attacker who subtracts all others' records is left with groups "
-        "of so many. A run that would publish a group with fewer ends: the end tells that "
-        "there is such a group, and counts as a release. With earlier LKC releases of the "
-        "data set it holds for the groups of all releases together, which their differences "
-        "give. 1: off. In vertical jobs the records are common to all, and the key is "
-        "ignored.",
+        description="horizontal LKC: the fewest records of ours in any group with records of ours, on any L "
+        "columns. An attacker who subtracts all records of the remaining parties is left with groups of so "
+        "many. A run that would publish a group with fewer ends: the end reveals a group with fewer, and "
+        "counts as a release. With earlier LKC releases of the data set, the bound also holds for the groups "
+        "that the differences of all releases give. 1: off. In vertical jobs the records are common to all, "
+        "and the key is ignored.",
     )
     disclosure: tuple[Level, ...] = Field(
         default=(),
-        description="The levels of `disclosure` that we accept (docs/reveals.md). `sealed` allows "
-        "`strict`, too, which opens less.",
+        description="The accepted levels of `disclosure` (docs/reveals.md). `sealed` allows `strict`, too, which "
+        "opens less.",
     )
 
     def peer_ids(self, own: int) -> int:

@@ -105,7 +105,9 @@ def read_report(content: bytes) -> dict[str, Any]:
     """Read a report. Raises PartyError (verification-failed) unless it is one JSON object, each key once."""
     report = json_object(content)
     if report is None:
-        raise PartyError("verification-failed", f"{REPORT} is no report: it does not hold one JSON object")
+        raise PartyError(
+            "verification-failed", f"{REPORT} is not a report: the file must hold a single JSON object"
+        )
     return report
 
 
@@ -114,8 +116,8 @@ def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError(
             "verification-failed",
-            "the report is about another job (or another version of this one)",
-            remedy=f"verify against the job file that made the {made}",
+            "the report is about a different job (or a different version of the job)",
+            remedy=f"verify against the job file of the {made}",
         )
 
 
@@ -136,8 +138,8 @@ def report_beside(task: Task, out: Path) -> dict[str, Any] | None:
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError(
             "verification-failed",
-            f"{path} is about another job (or another version of this one)",
-            remedy="verify against the job file that made the table",
+            f"{path} is about a different job (or a different version of the job)",
+            remedy="verify against the job file of the table",
         )
     return report
 
@@ -146,6 +148,6 @@ def require_same(compared: Compared, path: Path) -> tuple[str, ...]:
     """Raise PartyError unless a report says what job and table say; return what was not compared."""
     if compared.other is not None:
         raise PartyError(
-            "verification-failed", f"{path}: `{printable(compared.other)}` is not what job and table say"
+            "verification-failed", f"{path}: `{printable(compared.other)}` is not as job and table say"
         )
     return compared.untold

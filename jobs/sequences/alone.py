@@ -125,7 +125,7 @@ def _require_tested(found: Exclusion | Untested | None, vocabulary: Vocabulary) 
     if found is None and vocabulary.timed:
         raise PrivacyError(
             "exclusion-unmet",
-            "exclusion cannot be tested: some records are at two places at one time",
+            "exclusion cannot be tested: some records are at two places at the same time",
             remedy="say `places: first`, or `exclusion: report`",
         )
 
@@ -135,9 +135,10 @@ def _require_unexposed(out: Exclusion | Untested | None) -> None:
     if isinstance(out, Exclusion) and out.n_exposed:
         raise PrivacyError(
             "exclusion-unmet",
-            "who knows readings of a person, and that nobody is at two places at once, is left with too few records",
+            "a reader who knows readings of a person, and that nobody is at two places at once, is left with too "
+            "few records",
             private=f"{counted(out.records, 'record is', 'records are')} exposed, by "
-            f"{counted(out.n_exposed, 'set', 'sets')} of readings; of one of these "
+            f"{counted(out.n_exposed, 'set', 'sets')} of readings; for some set only "
             f"{counted(out.least or 0, 'record is', 'records are')} left",
             remedy="say `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K",
         )

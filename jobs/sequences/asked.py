@@ -27,8 +27,8 @@ def check_partition(job: Job) -> None:
     if job.partition == "vertical":
         raise ConfigError(
             "sequences-vertical",
-            "model.sequences: a party would find its people in the release by its own part of their paths, and read "
-            "the others' part: nothing in it is generalized",
+            "model.sequences: a party would find its people in the release by its half of their paths, and read "
+            "the second half, because nothing in the release is generalized",
         )
 
 
@@ -43,19 +43,20 @@ def check(job: Job) -> None:
     columns = published(job)
     for name in columns:
         if columns.count(name) > 1:
-            raise ValueError(f"columns.{name}: the release has a column of this name; rename yours")
+            raise ValueError(f"columns.{name}: the release has a column {name}; rename the job's column")
 
 
 def _check_keys(job: Job) -> None:
     if job.goal is not None:
         raise ValueError(
-            "`goal` is for jobs that generalize: sequences lose items, and nothing is generalized"
+            "`goal` is for jobs that generalize: in a job of sequences items are removed, and nothing is "
+            "generalized; leave `goal` out"
         )
     if job.disclosure not in (None, DEFAULT_LEVEL):
         why = (
-            "it would open how many records have each sequence that is to be suppressed"
+            "this would open how many records have each sequence to be suppressed"
             if job.disclosure == "leader"
-            else "a run tells which sequences are kept, and nothing else"
+            else "a run tells only which sequences are kept"
         )
         raise ValueError(f"`disclosure: {job.disclosure}` is not for sequences: {why}; say `{DEFAULT_LEVEL}`")
     if job.deliver != "all":
@@ -65,8 +66,8 @@ def _check_keys(job: Job) -> None:
 
 
 _NOT_HERE: Mapping[str, str] = {
-    "qid": "records that share quasi-identifiers and a sequence can be fewer than those that share either; leave the "
-    "column out, or publish it in a table of its own",
+    "qid": "fewer than K records may share quasi-identifiers and a sequence; leave the column out, or publish the "
+    "column in a separate table",
     "class": "nothing is generalized, so nothing is predicted; say `plain` or `sensitive`",
     "party": "`colluders` is for LKC jobs",
 }
@@ -79,15 +80,17 @@ def _check_roles(job: Job) -> None:
             raise ValueError(f"columns.{name}: `role: {role}` is not for sequences: {why}")
     if len(job.names("location", "items")) != 1:
         raise ValueError(
-            "columns: sequences need one column with `role: location` (a reading a row) or `role: items` (a record a "
-            "row, with a set of values)"
+            "columns: sequences need one column with `role: location` (each row is a reading) or `role: items` "
+            "(each row is a record with a set of values)"
         )
     if is_wide(job) and job.names("time"):
         raise ValueError(
             f"columns.{time_column(job)}: a set has no times; `role: time` goes with `role: location`"
         )
     if not is_wide(job) and not job.names("id"):
-        raise ValueError("columns: `role: location` needs a column with `role: id`: whose reading a row is")
+        raise ValueError(
+            "columns: `role: location` needs a column with `role: id`, the person of each reading"
+        )
 
 
 def _check_settings(job: Job) -> None:
@@ -97,13 +100,13 @@ def _check_settings(job: Job) -> None:
             raise ValueError(f"model.sequences.{key}: {getattr(asked, key)} needs a column with `role: time`")
     if job.roster and asked.suppress == GLOBAL:
         raise ValueError(
-            "model.sequences.suppress: global is for one holder: which item is best to lose follows from counts that "
-            "nobody may see; say `local`, which loses less"
+            "model.sequences.suppress: global is for a single holder: the choice of an item would open secret "
+            "counts; say `local`, which loses less"
         )
     if job.roster and asked.exclusion != REPORT:
         raise ValueError(
             f"model.sequences.exclusion: {asked.exclusion} needs the raw readings of all records, and no party has "
-            f"them; a joint job has `{REPORT}`: each owner is told of its own records"
+            f"all; say `{REPORT}`: each owner is told about its own records"
         )
     if asked.K == 1 and all(bound == 1 for bound in bounds(job).values()):
         raise ValueError("model.sequences asks for nothing: give a K above 1, or a C below 1")
@@ -114,13 +117,13 @@ def _check_sensitive(job: Job) -> None:
     said = asked.C if isinstance(asked.C, Mapping) else {}
     for name in said:
         if name not in job.names("sensitive"):
-            raise ValueError(f"model.sequences.C names {name!r}, which is no sensitive column")
+            raise ValueError(f"model.sequences.C names {name!r}, which is not a sensitive column")
     of_all = "C" in asked.model_fields_set and not isinstance(asked.C, Mapping)
     for name in job.names("sensitive"):
         column = job.columns[name]
         if not of_all and column.C is None and name not in said:
             raise ValueError(
-                f"sensitive column {name} needs a C, its own or in `model.sequences` (1: no bound)"
+                f"sensitive column {name} needs a C, at the column or in `model.sequences` (1: no bound)"
             )
         for key in ("at_most", "other"):
             if getattr(column, key) is not None:
@@ -129,11 +132,11 @@ def _check_sensitive(job: Job) -> None:
 
 def _check_joint(job: Job) -> None:
     for name in job.names("plain"):
-        raise ValueError(f"columns.{name}: `role: plain` is for one holder's sequences")
+        raise ValueError(f"columns.{name}: `role: plain` is for sequences of a single holder")
     name = place_column(job)
     if job.columns[name].domain is None and job.columns[name].domain_file is None:
         raise ValueError(
-            f"columns.{name}: a joint job needs its `domain` or `domain_file`, one vocabulary for all parties"
+            f"columns.{name}: a joint job needs `domain` or `domain_file`, the same for all parties"
         )
     check_domains(job)
 
@@ -148,8 +151,9 @@ def check_opened(task: Task) -> None:
             if bound * len(values.tested) < 1 and set(values.tested) <= set(values.protected):
                 raise SchemaError(
                     "job-invalid",
-                    f"C={bound} of {name} cannot be met: all its {len(values.tested)} values are protected, and one "
-                    f"of them has 1/{len(values.tested)} of any records or more; raise C, or protect fewer values",
+                    f"C={bound} of {name} cannot be met: all {len(values.tested)} values are protected, and in any "
+                    f"group some value has a share of 1/{len(values.tested)} or more; raise C, or protect fewer "
+                    "values",
                     column=name,
                 )
 
@@ -207,8 +211,8 @@ def notes(task: Task) -> list[str]:
     if task.job.roster:
         names = "values" if is_wide(task.job) else "locations and times"
         found.append(
-            f"sequences are counted across parties by the names of {names}: these must mean the same at all of them; "
-            f"where every party has {names} of its own, each should anonymize alone"
+            f"sequences are counted across parties by the names of {names}: the names must mean the same at all "
+            f"parties; if every party has different {names}, each party should anonymize alone"
         )
     if asked.L > asked.max_items:
         found.append(f"L={asked.L} is more than the {asked.max_items} items of any record")
@@ -231,7 +235,7 @@ def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:
     yield Setting("min_l", AT_LEAST, asked.L, "L", stated=True)
     for key in _WORK:
         yield Setting(key, AT_MOST, getattr(asked, key), key)
-    yield Setting("min_colluders", AT_LEAST, 0, "colluders", more=": jobs of sequences have none")
+    yield Setting("min_colluders", AT_LEAST, 0, "colluders", more=": jobs of sequences have no `colluders`")
     words = "K must count people: the job must have a column with `role: id`"
     yield Setting("per_person", REQUIRED, bool(job.names("id")), words, stated=False)
     if names:

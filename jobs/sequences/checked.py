@@ -68,8 +68,8 @@ def verify_table(task: Task, out: Path) -> Checked:
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)
 
 
-_AS_SAID = "{}: what it says of job, requirement and values is what job and table say"
-_EXCLUSION = "not verified: exclusion: the holder tests it on the raw readings, which no reader has"
+_AS_SAID = "{}: job, requirement and values in the report agree with job and table"
+_EXCLUSION = "not verified: exclusion: only the holder can test it, on the raw readings"
 
 
 def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | None:
@@ -79,13 +79,15 @@ def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | Non
     try:
         return digest_of(task, paths, report["sweeps"])
     except (*MALFORMED, LocalProtocolError) as error:
-        raise PartyError("verification-failed", "no joint run has such records and sweeps") from error
+        raise PartyError(
+            "verification-failed", "no joint run makes the report's records and sweeps"
+        ) from error
 
 
 def _of_the_maker(task: Task) -> str:
     """Of which figures a reader has the word of who made the report."""
     named = ", ".join(f"`{key}`" for key in (*stated(task), *BY_MAKER))
-    return f"not checked: {named}: whoever made the report says so"
+    return f"not checked: {named}, as the report states"
 
 
 def stated(task: Task) -> tuple[str, ...]:

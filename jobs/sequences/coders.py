@@ -138,12 +138,12 @@ class Ticks:
 
     def refused(self, name: str, value: str, place: str) -> DataError:
         hint = about_value(value, is_number=True) if self.is_number else _LOCAL
-        message = f"column {name} has a time that is outside its domain or cannot be read"
+        message = f"column {name} has a time outside the column's domain, or a time that cannot be read"
         private = f"{place}: {shown(value)}{hint}"
         return DataError("data-outside-domain", message, column=name, private=private)
 
 
-_LOCAL = "; times are local and without a zone, such as 2026-01-31T14:05"
+_LOCAL = "; write local times without a zone, e.g. 2026-01-31T14:05"
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class SetCells:
         unknown = [part for part in self.split(value) if self.index is not None and part not in self.index]
         return DataError(
             "data-unknown-value",
-            f"column {name} has a value that its domain does not list",
+            f"column {name} has a value that the column's domain does not list",
             column=name,
             private=f"{place}: {shown(unknown[0] if unknown else value)}",
         )

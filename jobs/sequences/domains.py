@@ -53,13 +53,13 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
         if as_read(place) in seen:
             raise SchemaError(
                 "job-invalid",
-                f"column {name} lists {place!r} twice; two Unicode forms (NFC and NFD) count as one value",
+                f"column {name} lists {place!r} twice; two Unicode forms (NFC and NFD) count as the same value",
                 column=name,
             )
         if place != place.strip():
             raise SchemaError(
                 "job-invalid",
-                f"column {name} lists {place!r}: write it without the blanks around it",
+                f"column {name} lists {place!r}: write the value without surrounding blanks",
                 column=name,
             )
         fault = fault_of(place)
@@ -70,7 +70,7 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
         if place in ("", "?") or (separator is not None and separator in place):
             raise SchemaError(
                 "job-invalid",
-                f"column {name}: {place!r} cannot be a value: it means a missing cell, or several values",
+                f"column {name}: {place!r} cannot be a value: the text means a missing cell, or several values",
                 column=name,
             )
         seen.add(as_read(place))

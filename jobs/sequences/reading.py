@@ -192,9 +192,9 @@ def _of_record(name: str, codes: Ints, person: Ints, n_records: int, lines: Ints
         n = len(np.unique(person[varies]))
         raise DataError(
             "data-record-varies",
-            f"column {name} has several values in the rows of one record",
+            f"column {name} has several values in the rows of a record",
             column=name,
-            private=f"{counted(n, 'id has', 'ids have')} more than one, such as the id on "
+            private=f"{counted(n, 'id has', 'ids have')} several values, e.g. the id on "
             f"{_first(varies, lines, place)}; every row of an id needs the same value",
         )
     return found
@@ -265,7 +265,7 @@ def _cells(
         n = len(np.unique(person[outside]))
         raise DataError(
             "data-outside-domain",
-            f"column {name} has a time outside its domain, counted from the first reading of its record",
+            f"column {name} has a time outside its domain, counted from the first reading of the record",
             column=name,
             private=f"{counted(int(outside.sum()), 'reading', 'readings')} of {counted(n, 'record', 'records')}; "
             f"the first is on {_first(outside, lines, place)}",

@@ -103,8 +103,8 @@ def _dropped(data: Mapping[str, Any]) -> list[str]:
         return []
     rows, gone = data["read"] - data["used"], data["records_dropped"]
     return [
-        f"left out: {counted(rows, 'row', 'rows')} of {data['read']:,} without a value that is needed, and "
-        f"{counted(gone, 'record', 'records')} of which no row is left"
+        f"left out: {counted(rows, 'row', 'rows')} of {data['read']:,} without a needed value, and "
+        f"{counted(gone, 'record', 'records')} without a row left"
     ]
 
 
@@ -123,7 +123,7 @@ def records_words(told: Mapping[str, Any], items: str) -> list[str]:
     suppressed = (
         f"suppressed: {lost['instances']:,} of {lost['of_instances']:,} {items}, in "
         f"{counted(lost['records'], 'record', 'records')}; "
-        f"{counted(told['empty_paths'], 'record has', 'records have')} none left"
+        f"{counted(told['empty_paths'], 'record has', 'records have')} no items left"
     )
     return [suppressed, *_exclusion_lines(told["exclusion"])]
 
@@ -131,18 +131,18 @@ def records_words(told: Mapping[str, Any], items: str) -> list[str]:
 def _exclusion_lines(found: Mapping[str, Any]) -> list[str]:
     if found["exposed"] is None and found["possible"]:
         return [
-            "warning: not tested who may be found by who knows that nobody is at two places at once: there are too "
-            "many sequences of L readings or fewer"
+            "warning: exclusion was not tested, because there are too many sequences of L readings or fewer: a "
+            "reader who knows that nobody is at two places at once may find records"
         ]
     if found["exposed"] is None:
         return [
-            "warning: exclusion was not tested: some records are at two places at one time; say `places: first` to "
-            "keep one of them"
+            "warning: exclusion was not tested: some records are at two places at the same time; say `places: "
+            "first` to keep a single place"
         ]
     if not found["exposed"]:
         return []
     return [
-        f"warning: {counted(found['records'], 'record', 'records')} may be found by who knows that nobody is at "
-        "two places at once: of the records that could be theirs as few as "
-        f"{counted(found['fewest_candidates'], 'is', 'are')} left"
+        f"warning: {counted(found['records'], 'record', 'records')} may be found by a reader who knows that nobody "
+        "is at two places at once: as few as "
+        f"{counted(found['fewest_candidates'], 'candidate is', 'candidates are')} left"
     ]

@@ -85,8 +85,8 @@ def _require_as_written(release: Release, task: Task, seen: Reread, first: Ints)
         if not _same(again.columns[name], columns[name]):
             raise PartyError(
                 "verification-failed",
-                f"column {name}: the table is not written as a release is: records in order, and one value in all "
-                "lines of each",
+                f"column {name}: the table does not have the form of a release: records in order, with the same "
+                "value in all lines of a record",
             )
 
 
@@ -110,7 +110,9 @@ def _places_in(column: LabelledColumn, domain: Sequence[str], name: str) -> Ints
     unknown = [label for label in column.labels if label not in place]
     if unknown:
         raise PartyError(
-            "verification-failed", f"column {name} has a value that is not in its domain", private=unknown[0]
+            "verification-failed",
+            f"column {name} has a value outside the column's domain",
+            private=unknown[0],
         )
     found: Ints = np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
     return found
@@ -126,7 +128,7 @@ def _sets(
             if value not in number:
                 raise PartyError(
                     "verification-failed",
-                    f"column {name} has a value that is not in its domain",
+                    f"column {name} has a value outside the column's domain",
                     private=value,
                 )
     sets = [np.array(sorted({number[value] for value in each}), dtype=np.int32) for each in found]
@@ -141,7 +143,7 @@ def _lines(
     """The items of every record, their starts, and the first line of each."""
     column = release.columns[RECORD]
     if any(not label.isascii() or not label.isdigit() or label.startswith("0") for label in column.labels):
-        raise PartyError("verification-failed", f"column {RECORD} has a value that is no number of a record")
+        raise PartyError("verification-failed", f"column {RECORD} has a value other than a record's number")
     if any(len(label) > 10 for label in column.labels):
         raise PartyError("verification-failed", f"column {RECORD} does not count from 1")
     record = np.array([int(label) for label in column.labels], dtype=np.int64)[column.codes] - 1
@@ -159,7 +161,7 @@ def _lines(
     whose, own = record[~empty], items[~empty].astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(np.bincount(whose, minlength=int(record[-1]) + 1))])
     if ((np.diff(whose) == 0) & (np.diff(own) <= 0)).any():
-        raise PartyError("verification-failed", "the lines of a record are not in the order of its items")
+        raise PartyError("verification-failed", "the lines of a record are not in the order of items")
     return own, starts, np.flatnonzero(steps == 1)
 
 

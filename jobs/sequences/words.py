@@ -28,9 +28,9 @@ def verified_words(task: Task) -> str:
     """Say what was counted again in the released table."""
     asked, (_, many) = settings(task.job), item_words(task.job)
     bounded = any(bound < 1 for bound in bounds(task.job).values())
-    no_value = ", none with a share of a protected value above its C" if bounded else ""
+    no_value = ", and every protected value has a share within its C" if bounded else ""
     return (
-        f"every set of at most L={asked.L} {many} that some record has was counted again in the released table: it "
+        f"every set of at most L={asked.L} {many} in some record was counted again in the released table: the set "
         f"is in at least K={asked.K} records{no_value}; all records together meet the same"
     )
 
@@ -47,25 +47,27 @@ def limits_words(task: Task, table: Paths) -> list[str]:
     job = task.job
     asked, (one, many) = settings(job), item_words(job)
     lost = (
-        f"a {one} is missing in all records or in none, so what is left occurs as often as it did"
+        f"a {one} is missing in all records or kept in all, so the kept {many} occur as often as in the data"
         if asked.suppress == GLOBAL
-        else f"{many} are missing in single records, so every set of them occurs at most as often as it did"
+        else f"{many} are missing in single records, so every set of {many} occurs at most as often as in the data"
     )
-    gap = f"a {one} that is missing can sometimes be guessed from what is left of its record"
+    gap = f"a missing {one} can sometimes be guessed from the rest of its record"
     time = time_column(job) is not None
-    stay = ", nor how long somebody stayed, nor an order without times" if time else ""
-    parts = ", and C not for places without their times, or times without places" if time else ""
+    stay = (
+        ", nor for knowing how long somebody stayed, nor for knowing an order without times" if time else ""
+    )
+    parts = "; C does not hold for knowing places without times, or times without places" if time else ""
     known = (
-        f"K and C hold for knowing at most L={asked.L} recorded {many}; they do not hold for knowing that one is "
-        f"absent{stay}{parts}"
+        f"K and C hold for knowing at most L={asked.L} recorded {many}; K and C do not hold for knowing that a "
+        f"{one} is absent{stay}{parts}"
     )
     return [
         lost,
         gap,
         known,
         *_exclusion_words(task, table),
-        f"it is not k-anonymity, whatever L is: who knows more {many} may find a record; and releases of the same "
-        "records do not add up to one that is protected",
+        f"the table is not k-anonymous, for any L: a reader who knows more {many} may find a record; releases of "
+        "the same records do not add up to a protected release",
     ]
 
 
@@ -76,15 +78,15 @@ def _exclusion_words(task: Task, table: Paths) -> list[str]:
         return []
     if not excludes(table, words):
         return [
-            "exclusion was not tested: some records are at two places at one time; who takes it that few people are "
-            "may still discard records, which nothing bounds (docs/security.md, N44)"
+            "exclusion was not tested: some records are at two places at the same time. A reader who assumes that "
+            "few people are may still discard records, and nothing bounds the result (docs/security.md, N44)"
         ]
-    discards = "who also knows that nobody is at two places at once may discard records that are elsewhere"
+    discards = (
+        "a reader who also knows that nobody is at two places at once may discard records seen elsewhere"
+    )
     if settings(task.job).exclusion == REPORT:
-        return [f"{discards}, and K and C need not hold among those that are left (docs/security.md, N44)"]
-    return [
-        f"{discards}; the holder tested, on the raw readings, that K and C hold among those that are left"
-    ]
+        return [f"{discards}, and K and C need not hold among the records left (docs/security.md, N44)"]
+    return [f"{discards}; the holder tested, on the raw readings, that K and C hold among the records left"]
 
 
 def of_sealed_runs(task: Task, result: Any) -> Sentences:
@@ -92,21 +94,23 @@ def of_sealed_runs(task: Task, result: Any) -> Sentences:
     job = task.job
     return {
         "protection": [
-            "No party sent a count to another party, nor a record that another could tell apart from anybody's.",
-            f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
-            "pair), and evaluated inside garbled circuits: no count was opened but those of sensitive values in the "
-            "whole table. This holds as long as these two do not put their shares together.",
-            f"Each party sent its records to {job.deputy_name}, masked, in slots that {job.leader_name} drew, and "
-            "only the sum of what all sent shows them, sorted: none carries its origin, as long as these two do not "
-            f"collude. {job.leader_name} learned how many records each party has.",
-            "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
-            "Of every sequence that was tested all parties learned whether it was kept: those of earlier sweeps were "
-            "in at least K records, within C, of the table as it then was, and may be in none that is published. Of "
-            "one that was not kept nobody learned whether others have it; a party that has it learned that too few "
-            "do, or that C fails.",
-            "A party that counts otherwise than its records are can find out how many records of others have a "
-            "sequence, also below K, and nobody notices (docs/security.md, N38).",
-            "Toward a party, K counts others: it can subtract its own records from the table.",
+            "No party sent a count to another party, nor a record with a recognizable origin.",
+            f"Every count was split into two shares, at {job.leader_name} and at {job.deputy_name} (the compute "
+            "pair), and evaluated inside garbled circuits: only counts of sensitive values in the whole table were "
+            "opened. This holds as long as the pair do not put their shares together.",
+            f"Each party sent its records to {job.deputy_name}, masked, in slots that {job.leader_name} drew. Only "
+            "the sum over all parties shows the records, sorted: no record carries its origin, as long as "
+            f"{job.leader_name} and {job.deputy_name} do not collude. {job.leader_name} learned how many records "
+            "each party has.",
+            "We assume that the parties follow the protocol (semi-honest) and that the certificates are right.",
+            "For every tested sequence, all parties learned whether the sequence was kept. A sequence kept in an "
+            "earlier sweep was in at least K records, within C, of the table of the sweep, and may be in no "
+            "published record. Of a sequence that was not kept, nobody learned whether the remaining parties have "
+            "it. A party with the sequence learned that too few records have it, or that C fails.",
+            "A party that counts differently from its records can find out how many records of the remaining "
+            "parties have a sequence, also below K, and nobody notices (docs/security.md, N38).",
+            "Toward a party, K counts the records of the remaining parties, too: a party can subtract its own "
+            "records from the table.",
         ]
     }
 

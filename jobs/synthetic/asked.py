@@ -32,19 +32,19 @@ def check(job: Job) -> None:
     if job.goal is not None and not needs_class(job.goal):
         for name in job.names("class"):
             raise ValueError(
-                f"columns.{name}: with goal {job.goal} all columns are alike; say `role: sensitive` of this one, or "
-                "goal classification"
+                f"columns.{name}: goal {job.goal} has no `role: class`; say `role: sensitive`, or goal "
+                "classification"
             )
     for name, column in job.columns.items():
         if column.set is not None:
             raise ValueError(
-                f"columns.{name}: `method: synthetic` cannot publish set-valued columns; make it a categorical "
-                "column, or say `method: diffgen`"
+                f"columns.{name}: `method: synthetic` cannot publish set-valued columns; make the column "
+                "categorical, or say `method: diffgen`"
             )
         if column.missing not in (None, CELL, NEVER):
             raise ValueError(
-                f"columns.{name}.missing: with `method: synthetic` what is missing has a cell of its own, and no row "
-                "is dropped for it; leave the key out, or say `never` of a column that has no missing cells"
+                f"columns.{name}.missing: with `method: synthetic` missing values have a separate cell, and no row "
+                "is dropped; leave the key out, or say `never` for a column without missing cells"
             )
     if job.partition == "vertical" and len(job.roster) != 2:
         raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
@@ -93,16 +93,17 @@ def _check_never_missing(task: Task) -> None:
         if values.root.last == 1:
             raise SchemaError(
                 "job-invalid",
-                f"columns.{name}: it has one value and is never missing, so there is nothing to measure",
+                f"columns.{name}: the column has a single value and is never missing, so there is nothing to "
+                "measure",
                 column=name,
-                remedy="leave the column out, or give it a second value",
+                remedy="leave the column out, or add a second value",
             )
         if isinstance(values, Taxonomy) and MISSING in values.leaves:
             raise SchemaError(
                 "job-invalid",
-                f"columns.{name}: its values list {MISSING!r}, a missing cell, though the job says `missing: never`",
+                f"columns.{name}: the values list {MISSING!r}, a missing cell, though the job says `missing: never`",
                 column=name,
-                remedy=f"take {MISSING!r} out of its values, or leave `missing` out",
+                remedy=f"take {MISSING!r} out of the values, or leave `missing` out",
             )
 
 

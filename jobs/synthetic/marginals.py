@@ -85,14 +85,14 @@ def read_marginals(content: bytes, task: Task) -> SyntheticOutcome:
     release = read_csv(content, _NAMES, MARGINALS)
     column = release.columns["count"]
     if not all(map(_INTEGER.fullmatch, column.labels)):
-        raise _wrong("column count has a value that is not an integer")
+        raise _wrong("column count has a value other than an integer")
     counts = np.array([int(label) for label in column.labels] or [0], dtype=np.int64)[column.codes]
     try:
         outcome = replayed(task, _edges(release, task.schema), counts)
     except ValueError as error:
-        raise _wrong(f"these are not the tables of the job: {error}") from error
+        raise _wrong(f"the tables differ from the tables of the job: {error}") from error
     if marginals_csv(outcome) != content:
-        raise _wrong("its tables, values, bins or scales are not those that follow from its counts")
+        raise _wrong("tables, values, bins or scales do not follow from the counts")
     return outcome
 
 
@@ -107,7 +107,7 @@ def _edges(release: Release, schema: Schema) -> list[int]:
             raise ValueError("a table without a number")
         if int(table) > 2 * len(schema.qid):
             if one not in numbers or other not in numbers or numbers[one] >= numbers[other]:
-                raise ValueError("a pair of columns that the job does not have")
+                raise ValueError("a pair of columns is missing in the job")
             found.append(edge_number(len(schema.qid), numbers[one], numbers[other]))
     return found
 

@@ -70,10 +70,10 @@ class _Script:
         found, self._counts = self._counts[: marginal.size], self._counts[marginal.size :]
         most = self._most_rows + int(_SCALES / rate)
         if found.min() < -most or found.max() > most:
-            raise ValueError("a count that no noise of this job makes")
+            raise ValueError("no noise of the job makes the count")
         # So nobody can make a table of more rows than there may be, which would fill memories.
         if abs(int(found.sum())) > self._most_rows + _SCALES * marginal.size**0.5 / float(rate):
-            raise ValueError("a sum of counts that no noise of this job makes")
+            raise ValueError("no noise of the job makes the sum of counts")
         return found.reshape(marginal.shape)
 
     def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
@@ -81,7 +81,7 @@ class _Script:
         if len(self._edges) != n_edges:
             raise ValueError("not as many pairs as the job measures")
         if not is_forest([pair.columns for pair in question.pairs], self._edges):
-            raise ValueError("a pair that is not there, or closes a cycle")
+            raise ValueError("a pair is missing, or closes a cycle")
         return at_once(tuple(self._edges))
 
     def require_end(self) -> None:

@@ -27,7 +27,7 @@ from jobs.task import Shown, Task
 _OUTSIDE = 0.05
 """Scales: 95 of 100 draws of Laplace noise are within ln 20 of them."""
 _USE = (
-    "Statistics come from marginals.csv, whose noise is known. synthetic.csv is for those who need rows: standard "
+    "Statistics come from marginals.csv, whose noise is known. Use synthetic.csv only if you need rows: standard "
     "errors, confidence intervals and tests computed from its rows are wrong."
 )
 
@@ -80,8 +80,8 @@ def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:
     """The tables that have fewer records than noise, for the noisy number of rows."""
     tables = enumerate(measured_tables(outcome), 1)
     return {
-        "meaning": "their counts are on average smaller than the scale of their noise: little of what they show is "
-        "of records, and so little of the rows that follow from them",
+        "meaning": "the counts are on average smaller than the scale of their noise: the marginals, and the rows "
+        "made from the marginals, show little about records",
         "tables": [number for number, m in tables if n_rows < rows_above_noise(m.marginal, m.rate)],
     }
 
@@ -124,7 +124,7 @@ def _not_measured(outcome: SyntheticOutcome) -> dict[str, Any]:
     pairs = [pair for pair in pairs_of(outcome.opened.axes, 1) if pair.columns not in measured]
     given = " given the class" if outcome.schema.class_name is not None else ""
     return {
-        "meaning": f"independent{given}, but for what the pairs measured that lie between them say",
+        "meaning": f"independent{given}, apart from dependence through measured pairs between the two columns",
         "pairs": [pair_of(pair, outcome.schema) for pair in pairs],
     }
 

@@ -54,10 +54,10 @@ def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> int:
     table = read_csv(content, task.job.published, SYNTHETIC_TABLE)
     model = fitted(outcome.schema, outcome.opened)
     if table.n_rows != model.n_rows:
-        raise _wrong("it has another number of rows than is drawn from these marginals")
+        raise _wrong("the number of rows does not follow from the marginals")
     _require_domains(outcome.schema, table)
     if content != drawn_csv(task, outcome, model):
-        raise _wrong("it is not what is drawn from these marginals")
+        raise _wrong("the rows do not follow from the marginals")
     return table.n_rows
 
 

@@ -58,12 +58,12 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
     rows = counted(verified.n_rows, "row", "rows")
     lines = [
         _marginals_words(paths[0], verified.result.outcome, task),
-        f"{paths[1]}: {rows}, byte for byte what is drawn from these marginals",
+        f"{paths[1]}: {rows}, byte for byte as drawn from the marginals",
     ]
     if found is not None:
         lines.append(
-            f"{report}: says what follows from job and marginals, and its account adds up to epsilon, but for what "
-            f"does not follow from these and was not compared: {', '.join(verified.untold)}"
+            f"{report}: agrees with job and marginals, and the account adds up to epsilon. Not compared, because "
+            f"job and marginals do not determine them: {', '.join(verified.untold)}"
         )
     fields = {"rows": verified.n_rows, "verified": True, "job_sha256": task.digest.hex()}
     left = [f"report.{name}" for name in verified.untold]
@@ -72,10 +72,10 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
 
 
 def _marginals_words(path: Path, outcome: SyntheticOutcome, task: Task) -> str:
-    tells = "its digest and what parties signed tell" if task.job.roster else "its digest tells"
+    tells = "the digest and the signatures of the parties" if task.job.roster else "the digest"
     return (
         f"{path}: the tables of {task.job.name}, with {counted(len(outcome.opened.pairs), 'pair', 'pairs')} of "
-        f"columns and the bins that follow; counts are noisy, so whether one was changed only {tells}"
+        f"columns and the bins that follow; counts are noisy, so only {tells} can show a changed count"
     )
 
 

@@ -39,7 +39,7 @@ def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
         )
     if foreseen.choice:
         n_pairs, n_edges = foreseen.choice
-        yield f"at most {n_edges} of {counted(n_pairs, 'pair', 'pairs')} of columns chosen, by one noisy draw each"
+        yield f"at most {n_edges} of {counted(n_pairs, 'pair', 'pairs')} of columns chosen, by a noisy draw each"
 
 
 def _without_pairs(task: Task, clear: int) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _without_pairs(task: Task, clear: int) -> Iterator[str]:
     if settings(task.job).edges == "auto" and len(task.schema.qid) > 1:
         asked = requirement(task)
         rows = asked.rows_for_edges(task.schema)
-        early = "; there measuring begins, among counts that are mostly noise (below)" if rows < clear else ""
+        early = "; measuring begins among counts that are mostly noise (below)" if rows < clear else ""
         yield (
             f"`edges: auto` measures no pair of columns below about {rows:,} rows (epsilon times rows below "
             f"{float(asked.of_a_record(asked.epsilon)) * rows:,.0f}; by the noisy number of rows){early}"
@@ -90,7 +90,7 @@ def _mostly_noise(foreseen: Foreseen, clear: int) -> str:
     """Below how many rows one of them has. clear: that many."""
     warning = "warning: " if foreseen.most_records < clear else ""
     return (
-        f"{warning}below {clear:,} rows the counts of a column by its values are on average smaller than their noise"
+        f"{warning}below {clear:,} rows the counts of a column by its values are on average smaller than the noise"
         + (
             ", and max_rows allows no more: publish fewer columns or values, or raise epsilon"
             if warning
@@ -107,17 +107,17 @@ def of_horizontal_runs(task: Task) -> list[str]:
 def of_vertical_runs(task: Task) -> list[str]:
     """The same for columns of two, with an example: bytes grow with the number of common records."""
     n_records = min(requirement(task).max_rows, _RECORDS)
-    words = f"for {n_records:,} common records, once these are matched"
+    words = f"for {n_records:,} common records, after matching"
     return [*of_measuring(task), _cost_words(expected(task, n_records), words)]
 
 
 def _cost_words(expected: Expected, of_what: str) -> str:
     cost = expected.cost
     return (
-        f"between the parties at most {cost.gates:,} AND gates, {cost.bytes / 1e6:,.0f} MB and {cost.rounds} rounds, "
-        f"{of_what}; as a rule about {_number(expected.here_s, 2)} s on one machine and "
-        f"{_number(expected.line_s, 2)} s over lines of {MBIT_S} Mbit/s and {ROUND_TRIP_MS} ms a round trip, beside "
-        "reading tables and drawing rows"
+        f"between the parties at most {cost.gates:,} AND gates, {cost.bytes / 1e6:,.0f} MB and {cost.rounds} "
+        f"rounds, {of_what}; as a rule about {_number(expected.here_s, 2)} s on a single machine and "
+        f"{_number(expected.line_s, 2)} s over lines of {MBIT_S} Mbit/s and {ROUND_TRIP_MS} ms a round trip, "
+        "beside reading tables and drawing rows"
     )
 
 

@@ -41,7 +41,7 @@ WAGE = {"role": "plain"}
 def test_names_that_tell_of_a_person(name: str) -> None:
     assert as_it_is.names_a_person(name) is not None
     fields = {name: {"role": "plain"}}
-    with pytest.raises(ConfigError, match="tells of a single person"):
+    with pytest.raises(ConfigError, match="suggests values of a single person"):
         jobs.task_of(single_job(columns=columns(patient=None, **fields)))
     jobs.task_of(single_job(columns=columns(patient=None, **{name: AS_IT_IS})))
 
@@ -88,8 +88,8 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
     }
     assert found["alone"] == 4
     assert found["meaning"] == (
-        "wage is published as it is, protected by nothing: 3 different values; 2 rows are alone with theirs. ward is "
-        "published as it is, protected by nothing: 2 different values; 1 row is alone with its value. In transfused, "
+        "wage is published unchanged, without protection: 3 different values; 2 rows are alone with theirs. ward is "
+        "published unchanged, without protection: 2 different values; 1 row is alone with its value. In transfused, "
         "wage, ward together 4 rows are alone of 4."
     )
 
@@ -97,7 +97,7 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
 def test_a_class_is_told_where_a_row_is_alone_with_it() -> None:
     job = jobs.task_of(single_job()).job.columns
     rare = release_of(["job", "transfused"], [("Any", "Y")] * 5 + [("Any", "N")])
-    assert "transfused is published as it is" in as_it_is.measure(job, rare)["meaning"]
+    assert "transfused is published unchanged" in as_it_is.measure(job, rare)["meaning"]
     assert as_it_is.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 5))["meaning"] == ""
 
 
@@ -109,10 +109,12 @@ def table(folder: Path, wages: list[int], **column: Any) -> Path:
 
 def test_run_validate_and_verify_say_so(tmp_path: Path) -> None:
     job = table(tmp_path, [i // 3 for i in range(59)] + [1000])
-    assert "published as it is, protected by nothing: wage" in invoke("coordinator", "validate", job).out
+    assert "published unchanged, without protection: wage" in invoke("coordinator", "validate", job).out
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
-    said = "wage is published as it is, protected by nothing: 21 different values; 1 row is alone with its value."
+    said = (
+        "wage is published unchanged, without protection: 21 different values; 1 row is alone with its value."
+    )
     assert said in ran.err + ran.out
     assert said in invoke("coordinator", "verify", job, tmp_path / "out").out
     assert said in invoke("coordinator", "verify", job, tmp_path / "out" / "anonymized.csv").out
@@ -136,12 +138,15 @@ def test_check_tells_the_owner(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job", joint_job(columns=columns(patient=AS_IT_IS)))
     ran = invoke("party", "check", "--job", job, "--config", net.config_path(PARTIES[0]))
     said = (
-        "patient: as it is, protected by nothing; 20 different values; 20 rows of ours are alone with theirs"
+        "patient: unchanged, without protection; 20 different values; 20 rows of ours are alone with theirs"
     )
     assert f"published    {said}" in ran.out
     net.change(PARTIES[0], lambda fields: fields["policy"]["columns"].update(patient=["id"]))
     refused = invoke("party", "check", "--job", job, "--config", net.config_path(PARTIES[0]))
-    assert "column patient may not be used as plain, which publishes it as it is, only id" in refused.out
+    assert (
+        "column patient may not be used as plain, which publishes the column unchanged, only id"
+        in refused.out
+    )
 
 
 def test_a_class_that_tells_of_single_people_is_meant(tmp_path: Path) -> None:
@@ -155,7 +160,7 @@ def test_a_class_that_tells_of_single_people_is_meant(tmp_path: Path) -> None:
         )
         ran = invoke("coordinator", "run", job, "--out", tmp_path / f"out{len(meant)}")
         assert (ran.code, "data-published-as-is" in ran.err) == ((0, False) if meant else (7, True))
-    with pytest.raises(ConfigError, match="`role: class` publishes the column as it is"):
+    with pytest.raises(ConfigError, match="`role: class` publishes the column unchanged"):
         jobs.task_of(
             single_job(columns=columns(transfused=None, patient_id={"role": "class", "domain": ["1", "2"]}))
         )

@@ -64,7 +64,7 @@ def test_the_documentation_lists_the_catalogue() -> None:
 
 def test_a_busy_party_is_waited_for_and_nothing_else() -> None:
     """Advice names only what exists: jobs of others cannot be cancelled, and there is no queue."""
-    assert CATALOGUE["busy"].remedy == "start the job again when that one has ended"
+    assert CATALOGUE["busy"].remedy == "start the job again when the running job has ended"
 
 
 def test_the_documentation_lists_what_owners_are_told() -> None:

@@ -19,8 +19,8 @@ ENTRY = {"K": "2", "C": "0.5"}
 SEVERAL = {"requirements": [ENTRY]}
 KINDS: dict[str, dict[str, Any]] = {"lkc": single_job(), "dp": dp_single(), "sequences": wards_job()}
 MOVED = sorted(LkcModel.model_fields.keys() - {"columns"})
-WRITE = "write it under `model.{0}`, as `model: {{{0}: {{{1}: ...}}}}`"
-LEAVE = "leave it out, since it is for jobs with "
+WRITE = "write the key under `model.{0}`, as `model: {{{0}: {{{1}: ...}}}}`"
+LEAVE = "leave the key out, since the key is for jobs with "
 
 
 def told(fields: dict[str, Any]) -> str:
@@ -54,20 +54,29 @@ def test_jobs_of_other_models_are_not_sent_to_lkc(kind: str, key: str) -> None:
     [
         ({**lkc_job(L="1", K="2", C="1"), "unit": "person"}, "{lkc: {unit: ...}}"),
         ({**single_job(), "requirements": [ENTRY]}, "{lkc: {requirements: [...]}}"),
-        ({**single_job(), "model": SEVERAL}, "`model.requirements`: write it under `model.lkc`"),
+        ({**single_job(), "model": SEVERAL}, "`model.requirements`: write the key under `model.lkc`"),
         ({**single_job(), "model": {"lkc": {**ENTRY, "L": "1"}, "unit": "person"}}, "{lkc: {unit: ...}}"),
-        ({**single_job(), "relinkable": "false"}, "unknown key `relinkable`: leave it out; of one holder's"),
+        (
+            {**single_job(), "relinkable": "false"},
+            "unknown key `relinkable`: leave the key out; for the table of a single holder",
+        ),
         (
             lkc_job(**ENTRY, L="1", relinkable="false"),
-            "`model.lkc.relinkable`: leave it out; of one holder's",
+            "`model.lkc.relinkable`: leave the key out; for the table of a single holder",
         ),
-        ({**dp_single(), "relinkable": "false"}, "unknown key `relinkable`: leave it out"),
+        ({**dp_single(), "relinkable": "false"}, "unknown key `relinkable`: leave the key out"),
         ({**single_job(), "accept_exact_quasi_identifiers": "true"}, "`quasi: exact` says"),
         (lkc_job(**ENTRY, L="1", accept_exact_quasi_identifiers="true"), "`quasi: exact` says"),
-        ({**lkc_job(**SEVERAL), "K": "2"}, "unknown key `K`: each entry of `requirements` has its own"),
-        (lkc_job(requirements=[{**ENTRY, "unit": "person"}]), "requirements.0.unit`: write it beside `req"),
-        (lkc_job(requirements=[{**ENTRY, "method": "kd"}]), "requirements.0.method`: write it beside `req"),
-        (lkc_job(**ENTRY, L="1", goal="general"), "`model.lkc.goal`: write it at the top of the file"),
+        ({**lkc_job(**SEVERAL), "K": "2"}, "unknown key `K`: write the key in each entry of `requirements`"),
+        (
+            lkc_job(requirements=[{**ENTRY, "unit": "person"}]),
+            "requirements.0.unit`: write the key beside `req",
+        ),
+        (
+            lkc_job(requirements=[{**ENTRY, "method": "kd"}]),
+            "requirements.0.method`: write the key beside `req",
+        ),
+        (lkc_job(**ENTRY, L="1", goal="general"), "`model.lkc.goal`: write the key at the top of the file"),
         (lkc_job(**ENTRY, L="1", epsilon="1"), f"`model.lkc.epsilon`: {LEAVE}`model.dp`"),
     ],
 )
@@ -77,8 +86,8 @@ def test_other_keys_of_earlier_versions(fields: dict[str, Any], says: str) -> No
 
 def test_keys_of_one_requirement_beside_several_are_one_mistake() -> None:
     assert told(lkc_job(L="all", **ENTRY, **SEVERAL)) == (
-        "job.yaml: unknown keys `model.lkc.L`, `model.lkc.K` and `model.lkc.C`: each entry of `requirements` has "
-        "its own; write it there, or leave `requirements` out"
+        "job.yaml: unknown keys `model.lkc.L`, `model.lkc.K` and `model.lkc.C`: write the key in each entry of "
+        "`requirements`, or leave `requirements` out"
     )
 
 
@@ -86,7 +95,7 @@ def test_a_key_that_nothing_is_known_of_is_to_be_corrected() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_job({**single_job(), "colour": "red", "score": "tdr"}, "job.yaml")
     assert "unknown key `colour`; unknown key `score`: write" in caught.value.problem.message
-    assert caught.value.problem.advice(to_owner=False) == "remove or correct it"
+    assert caught.value.problem.advice(to_owner=False) == "remove or correct the key"
 
 
 def test_every_model_and_every_key_has_advice() -> None:

@@ -102,24 +102,24 @@ def test_id_and_class_may_be_listed_by_everybody() -> None:
         ({"columns": columns(patient=None)}, "needs a column with `role: id`"),
         (
             {"parties": parties(loan=["job", "age"], bank=["age", "surgery"])},
-            "columns.age: contributed by loan and by bank; name one",
+            "columns.age: contributed by loan and by bank; name the column once",
         ),
         ({"parties": parties(loan=["job"], bank=["surgery"])}, "columns.age: contributed by nobody"),
         (
             {"parties": parties(loan=["job", "job"], bank=["age", "surgery"])},
-            "columns.job: contributed by loan and by loan; name one party for it, once",
+            "columns.job: contributed by loan and by loan; name the column once, at one party",
         ),
         (
             {"parties": parties(loan=["job", "transfused"], bank=["age", "surgery"])},
-            "columns.transfused: listed by loan, but loan and bank must have it",
+            "columns.transfused: listed by loan, but loan and bank must have the column",
         ),
         (
             {"parties": parties(loan=["job"], bank=["age", "surgery", "patient"])},
-            "columns.patient: listed by bank, but loan and bank must have it",
+            "columns.patient: listed by bank, but loan and bank must have the column",
         ),
         (
             {"parties": parties(loan=["job", "age"], bank=None)},
-            "parties.bank: a vertical job says which `columns`",
+            "parties.bank: in a vertical job, write the party's `columns`",
         ),
         (
             {"parties": parties(loan=["job", "age", "colour"], bank=["surgery"])},
@@ -127,7 +127,7 @@ def test_id_and_class_may_be_listed_by_everybody() -> None:
         ),
         (
             {"columns": columns(transfused={"role": "class", "domain": ["Y", "N"], "shared_by": "nobody"})},
-            "columns.transfused.shared_by: 'nobody' is not one of the parties",
+            "columns.transfused.shared_by: 'nobody' is not a party of the job",
         ),
         ({"secure_sum": "masked", "disclosure": "leader"}, "`secure_sum` is for horizontal jobs"),
         ({"columns": columns(transfused={"role": "class"})}, "a joint or DP job needs its `domain`"),

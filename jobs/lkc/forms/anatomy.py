@@ -62,8 +62,8 @@ def _by_number(job: Job) -> tuple[str, ...]:
 def _check(job: Job) -> None:
     if job.partition == "vertical":
         raise ValueError(
-            "`release: anatomy` is not for vertical jobs: rows of its table are put together from columns that their "
-            "holders send, not from counts; say `release: rows`"
+            "`release: anatomy` is not for vertical jobs: the table is put together from columns of the holders, "
+            "not from counts; say `release: rows`"
         )
     if not job.names("sensitive"):
         raise ValueError(
@@ -71,16 +71,19 @@ def _check(job: Job) -> None:
         )
     for name in job.names("plain"):
         raise ValueError(
-            f"columns.{name}: `release: anatomy` has counts, which plain columns cannot stand beside"
+            f"columns.{name}: `release: anatomy` publishes counts of groups, so plain columns have no place; leave "
+            "the column out"
         )
     for name in job.published:
         if name in (GROUP, BLOCK, RECORDS):
-            raise ValueError(f"columns.{name}: `release: anatomy` has a column of this name; rename yours")
+            raise ValueError(
+                f"columns.{name}: `release: anatomy` has a column {name}; rename the job's column"
+            )
     beside = _described(job)[len(job.names("qid")) :]
     if job.partition == "horizontal" and beside and not counted_apart(job):
         raise ValueError(
-            f"`release: anatomy` does not link {beside[0]} with sensitive values, which parties of a joint job count "
-            "together, so that all of them would be told what it does not link; say `release: rows`, or leave it out"
+            f"`release: anatomy` does not link {beside[0]} with sensitive values, but parties of a joint job count "
+            f"both together, so every party would learn the links; say `release: rows`, or leave {beside[0]} out"
         )
 
 
@@ -159,7 +162,9 @@ def _rows(job: Job, tables: Tables, most: int) -> Release:
     n_groups, qid = _number_of_groups(number), list(job.names("qid"))
     for names in (qid, [GROUP, *qid]):
         kinds = len(_distinct(groups, names))
-        _require(kinds == n_groups, "groups and their quasi-identifiers do not go together one by one")
+        _require(
+            kinds == n_groups, "groups and combinations of quasi-identifiers do not correspond one to one"
+        )
     return _put_together(job, tables, number, records, most).ordered(job.published)
 
 
@@ -175,7 +180,7 @@ def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: i
     _require(bool(records.sum() <= most), f"groups.csv has more than {most} records")
     of, block = _whole(sensitive.columns[GROUP]), _whole(sensitive.columns[BLOCK])
     times, blocks = _whole(sensitive.columns[RECORDS]), blocks_of(job)
-    _require(bool((of <= n_groups).all()), "sensitive.csv has a group that groups.csv does not have")
+    _require(bool((of <= n_groups).all()), "sensitive.csv has a group that is missing in groups.csv")
     _require(bool((block <= len(blocks)).all()), "sensitive.csv has a block that the job does not have")
     parts = []
     for place, names in enumerate(blocks, 1):
@@ -184,7 +189,7 @@ def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: i
         _require(len(_distinct(own, [GROUP, *names])) == len(part), "a row of sensitive.csv stands twice")
         for name in set(job.names("sensitive")) - set(names):
             empty = set(own.columns[name].labels) <= {""}
-            _require(empty, "a row of sensitive.csv has values of another block")
+            _require(empty, "a row of sensitive.csv has values of a second block")
         sizes = np.bincount(of[part], times[part], n_groups + 1)
         adds_up = np.array_equal(sizes, np.bincount(number, records, n_groups + 1))
         _require(adds_up, "the records of a group are not as many in sensitive.csv as in groups.csv")
@@ -230,7 +235,10 @@ def _number_of_groups(number: Ints) -> int:
 
 def _whole(column: LabelledColumn) -> Ints:
     """The numbers of a column: int64, shape (n_rows,). Raises PartyError for anything else."""
-    _require(all(map(_WHOLE.fullmatch, column.labels)), "a number is none, or is written otherwise")
+    _require(
+        all(map(_WHOLE.fullmatch, column.labels)),
+        "a group, block or count is not a whole number from 1, written without leading zeros",
+    )
     values = np.array([int(label) for label in column.labels] or [0], dtype=np.int64)
     return values[column.codes]
 
@@ -248,14 +256,14 @@ class Exact:
     def check(self, job: Job) -> None:
         if job.partition != "single":
             raise ValueError(
-                "`quasi: exact` is for one holder's table: parties of a joint job would give each other their "
-                "records' raw quasi-identifiers"
+                "`quasi: exact` is for the table of a single holder: parties of a joint job would see each other's "
+                "raw quasi-identifiers"
             )
         entries = entries_of(job)
         if not is_one_of_all(entries):
             raise ValueError(
-                "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
-                "quasi-identifiers knows the group"
+                "`quasi: exact` needs a single requirement, with `L: all` and without `columns`: a reader who "
+                "knows a person's quasi-identifiers knows the group"
             )
         if entries[0].colluders or job.lkc.unit == PERSON or job.lkc.withhold is not None:
             raise ValueError(
@@ -297,16 +305,16 @@ class Exact:
 
     def notes(self, job: Job) -> list[str]:
         return [
-            "`quasi: exact`: the raw quasi-identifiers of every record are published, with its group. Who is in the "
-            "table is public; K and the requirement on sensitive columns bound what is inferred of a person, not "
-            "identity"
+            "`quasi: exact`: the raw quasi-identifiers of every record are published, with the group. Everybody "
+            "learns who is in the table. K and the requirement on sensitive columns bound inferences about a "
+            "person, not identification"
         ]
 
     def risk(self, task: Task, risk: Risk) -> str:
         return (
-            "The release has the raw quasi-identifiers of every record "
-            f"({risk.unique_share:.1%} are unique on them): who is in it is public. "
-            f"K={greatest_k(entries_of(task.job))} bounds what is inferred of a person from the group, nothing else."
+            f"The release has the raw quasi-identifiers of every record ({risk.unique_share:.1%} are unique on "
+            f"them): everybody learns who is in the release. K={greatest_k(entries_of(task.job))} only bounds "
+            "inferences about a person from the group."
         )
 
 

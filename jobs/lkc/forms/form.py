@@ -127,13 +127,13 @@ class Generalized:
         )
         if len(entries) == 1 and entries[0].of_all:
             return (
-                f"K={k} holds for whoever knows at most L={entries[0].max_known} of the {qids}. L does not bound "
-                f"who knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
+                f"K={k} holds toward a reader who knows at most L={entries[0].max_known} of the {qids}. L does not "
+                f"bound a reader who knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
             )
         held = "; ".join(f"K={entry.said.K} for {entry.whom}" for entry in entries if entry.said.K > 1)
         return (
-            f"What holds is {held or 'no K'}. Nothing bounds who knows all {qids}: {below}={k}."
-            f"{_of_records(task)}"
+            f"The table has {held or 'no K'}. Nothing bounds a reader who knows all {qids}: "
+            f"{below}={k}.{_of_records(task)}"
         )
 
 
@@ -141,7 +141,10 @@ def _of_records(task: Task) -> str:
     """Say that figures count what the table shows, where K counts people."""
     if task.job.lkc.unit != PERSON:
         return ""
-    return " These figures count records, as the table has no ids; K counts people, who may have several."
+    return (
+        " These figures count records, as the table has no ids; K counts people, and a person may have several "
+        "records."
+    )
 
 
 GENERALIZED = Generalized()
@@ -199,8 +202,8 @@ def check(job: Job) -> None:
     """Refuse what there is no row for, or what that does not take. Raises ValueError."""
     if (job.lkc.release, job.lkc.quasi) not in FORMS:
         raise ValueError(
-            "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers in one row with sensitive values would "
-            "be the table itself"
+            "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers beside sensitive values would publish "
+            "the raw table"
         )
     form = form_of(job)
     form.check(job)

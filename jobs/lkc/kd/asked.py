@@ -22,19 +22,18 @@ def check(job: Job) -> None:
 def _check_mode(job: Job) -> None:
     if job.partition == "vertical":
         raise ValueError(
-            f"{_IS} is not for vertical jobs: every front would tell all parties in which of two finer groups each "
-            f"person is, and so cut by cut what only the owner of a column knows; {_INSTEAD}"
+            f"{_IS} is not for vertical jobs: after every cut all parties would know each person's finer group, "
+            f"and so the person's values in a column of a different party; {_INSTEAD}"
         )
     if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
         raise ValueError(
-            f"{_IS} needs `disclosure: {DEFAULT_LEVEL}`, which already opens nothing that does not follow from the "
-            f"table; a leader would learn counts of groups that are not made. Say `disclosure: {DEFAULT_LEVEL}`, or "
-            f"`method: {TOP_DOWN}`"
+            f"{_IS} needs `disclosure: {DEFAULT_LEVEL}`, which opens nothing beyond the table; a leader would "
+            f"learn counts of hypothetical groups. Say `disclosure: {DEFAULT_LEVEL}`, or `method: {TOP_DOWN}`"
         )
     if job.lkc.split == MEDIAN and job.partition != "single":
         raise ValueError(
-            "`split: median` is for one holder's table: where a cut was tried and refused would be known beyond the "
-            "release; say `split: public`"
+            "`split: median` is for the table of a single holder: in a joint job the parties would learn where a "
+            "cut was tried and refused, beyond the release; say `split: public`"
         )
 
 
@@ -42,20 +41,20 @@ def _check_requirement(job: Job) -> None:
     entries = entries_of(job)
     if len(entries) != 1:
         raise ValueError(
-            f"{_IS} takes one requirement, of all quasi-identifiers: its groups are boxes of all of them, so that "
-            f"another requirement would be met by the same groups or by none; keep one, or {_INSTEAD}"
+            f"{_IS} takes a single requirement, of all quasi-identifiers: groups are boxes of all "
+            "quasi-identifiers, so a second requirement would not lead to different groups; keep one requirement, "
+            f"or {_INSTEAD}"
         )
     (entry,) = entries
     if not entry.of_all or entry.known < len(entry.columns):
         raise ValueError(
-            f"{entry.where}: {_IS} needs `L: all`, and no `columns`: an attacker's candidates are whole groups "
-            f"whatever columns they know, so a smaller L would not lead to another table; write `L: all`, or "
-            f"{_INSTEAD}"
+            f"{entry.where}: {_IS} needs `L: all`, and no `columns`: an attacker's candidates are whole groups for "
+            f"any known columns, so a smaller L would lead to the same table; write `L: all`, or {_INSTEAD}"
         )
     if entry.colluders:
         raise ValueError(
-            f"{entry.where}.colluders: {_IS} counts all parties' records together, not what remains of each; "
-            f"leave it out, or {_INSTEAD}"
+            f"{entry.where}.colluders: {_IS} counts the records of all parties together, not without the records "
+            f"of colluders; leave `colluders` out, or {_INSTEAD}"
         )
     if job.lkc.unit == PERSON:
         raise ValueError(f"model.lkc.unit: {_IS} counts records only; say `unit: record`, or {_INSTEAD}")
@@ -65,22 +64,22 @@ def check_goal(job: Job) -> None:
     """Refuse goals that kd has no use for, whatever else they need. Raises ValueError."""
     if job.goal != "general":
         raise ValueError(
-            f"{_IS} is for `goal: general`: where it cuts follows from its table alone, and orders of cuts that look "
-            "at what the table tells of classes or clusters were measured to predict these worse than top-down of "
-            f"that goal does; say `goal: general`, or {_INSTEAD}"
+            f"{_IS} is for `goal: general`: the cuts follow from the table alone. Orders of cuts that look at "
+            "classes or clusters were measured: top-down with `goal: classification` or `goal: clusters` predicts "
+            f"classes and clusters better; say `goal: general`, or {_INSTEAD}"
         )
 
 
 def _check_keys(job: Job) -> None:
     for key, why in _NOT_TAKEN.items():
         if getattr(job.lkc, key) is not None:
-            raise ValueError(f"`{key}` is not for {_IS}: {why}; leave it out, or {_INSTEAD}")
+            raise ValueError(f"`{key}` is not for {_IS}: {why}; leave the key out, or {_INSTEAD}")
 
 
 _NOT_TAKEN = {
-    "score": "it compares no specializations of the whole table; each group takes its first cut that is valid",
-    "contexts": "they belong to a score, and it has none",
-    "withhold": "no group blocks another's cuts, so no rows need to be left out",
+    "score": "kd does not compare specializations of the whole table; each group takes its first valid cut",
+    "contexts": "contexts belong to a score, and kd has no score",
+    "withhold": "no group blocks the cuts of a different group, so no rows need to be left out",
 }
 """By key of a job why kd has no use for it."""
 
@@ -90,12 +89,12 @@ def _check_columns(job: Job) -> None:
         for key in ("suppress", "refine"):
             if getattr(column, key) is not None:
                 raise ValueError(
-                    f"columns.{name}.{key}: {_IS} cuts between neighbouring values, and takes none out of a group of "
-                    f"them; {_COLUMN[key]}, or {_INSTEAD}"
+                    f"columns.{name}.{key}: {_IS} cuts between neighbouring values, and takes no single value out "
+                    f"of a group; {_COLUMN[key]}, or {_INSTEAD}"
                 )
 
 
-_COLUMN = {"suppress": "say `taxonomy`", "refine": "leave it out"}
+_COLUMN = {"suppress": "say `taxonomy`", "refine": "leave `refine` out"}
 
 
 def check_opened(task: Task) -> None:

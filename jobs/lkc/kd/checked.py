@@ -46,15 +46,15 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     if table is None:
         names = ", ".join(column.name for column in qid if _is_ambiguous(column, release))
         return {
-            "boxes": f"that groups are boxes with nothing in common: labels of {names} are those of several boxes, "
-            "and the table does not tell of which"
+            "boxes": f"that groups are boxes with nothing in common: labels of {names} belong to several boxes, "
+            "and the table does not tell the box"
         }
     n_leaves = np.array([column.n_leaves for column in qid], dtype=np.int64)
     if not are_cut_from(table.boxes.first, table.boxes.last, n_leaves, whole=is_median):
         left_out = ", or leave something out" if is_median else ""
         raise PartyError(
             "verification-failed",
-            f"the groups of the table are no boxes that cuts make: they overlap{left_out}",
+            f"the groups of the table are not boxes made by cuts: the groups overlap{left_out}",
         )
     return {}
 
@@ -134,6 +134,6 @@ def _cuts(schema: Schema, table: BoxedTable, least: int) -> dict[str, Any]:
         found: dict[str, Any] = cut_fields(schema, cuts_of(schema, table, least))["cuts"]
     except ValueError as error:
         raise PartyError(
-            "verification-failed", "the groups of the table are boxes that no run makes"
+            "verification-failed", "the groups of the table are boxes, but no run makes these boxes"
         ) from error
     return found

@@ -38,13 +38,14 @@ class Closeness(Option):
         """One holder compares groups with its whole table."""
         if job.partition != "single":
             raise ValueError(
-                f"{self.where}.t is for one holder's table: it adds up how far all shares of values are from the "
-                "table's, and no circuit of joint runs does that; C, `distinct` and `diversity` are for these"
+                f"{self.where}.t is for the table of a single holder: `t` adds up the distances of all shares of "
+                "values from the table's shares, and no circuit of joint runs computes this sum; say C, `distinct` "
+                "or `diversity`"
             )
         if self.bounds and "colluders" in others:
             raise ValueError(
-                f"{self.where}.t compares groups with the whole table, of which nothing is said once colluders take "
-                "their records out of both: leave out `colluders` or `t`"
+                f"{self.where}.t compares groups with the whole table, and makes no statement after colluders "
+                "subtract their records from both: leave out `colluders` or `t`"
             )
 
     @property

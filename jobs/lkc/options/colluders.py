@@ -35,7 +35,7 @@ class Colluders(Option):
         if job.partition == "vertical":
             raise ValueError(
                 f"{self.where}.colluders is for rows: parties of a vertical job hold columns of the same records, "
-                "and none has rows of its own to subtract"
+                "so no party has rows to subtract"
             )
         if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
             raise ValueError(
@@ -44,7 +44,7 @@ class Colluders(Option):
             )
         if job.partition == "single" and not job.names("party"):
             raise ValueError(
-                f"{self.where}.colluders needs a column with `role: party`: whose record a row is"
+                f"{self.where}.colluders needs a column with `role: party`, the party of each row"
             )
         try:
             check_colluders(self.most, len(job.record_holders))
@@ -76,8 +76,8 @@ class Colluders(Option):
         who = "inside the circuits" if task.job.roster else "from the party column of the holder's table"
         asked = {entry.colluders: entry.by_key[self.key] for entry in entries}
         return [
-            f"that what remains after {asked[most].subtracting} is empty or meets the requirement "
-            f"(`colluders: {most}`) cannot be counted in a table without origin; it was tested {who}"
+            f"whether the rest of any group after {asked[most].subtracting} is empty or meets the requirement "
+            f"(`colluders: {most}`) cannot be counted in a table without origin; this was tested {who}"
             for most in sorted(asked)
         ]
 

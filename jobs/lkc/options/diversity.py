@@ -83,7 +83,8 @@ class Diversity(Option):
             )
         if "colluders" in others and self.looks_together:
             raise ValueError(
-                f"{self.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
+                f"{self.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out `ruled_out` and "
+                "`diversity` above 2"
             )
 
     def check_values(self, name: str, values: Values) -> None:
@@ -94,8 +95,8 @@ class Diversity(Option):
         if values.protected and n < self.diversity == 2 and limit != 0:
             raise SchemaError(
                 "job-invalid",
-                f"{self.where}.diversity: {name} has {n} values in its domain, and a protected one among them, so "
-                f"every group breaks diversity={self.diversity}; list all values that it can have, or protect none "
+                f"{self.where}.diversity: {name} has {n} values in its domain, and protects some, so every group "
+                f"breaks diversity={self.diversity}; list all values that the column can have, or protect no value "
                 "(`role: plain`)",
                 column=name,
             )
@@ -104,8 +105,8 @@ class Diversity(Option):
         if asked and values.protected and n <= most and (limit is None or limit >= n):
             raise SchemaError(
                 "job-invalid",
-                f"{self.where}: {name} has {n} values ({some_of(values.tested)}), and whoever rules out the others "
-                "knows the last one, so no group with a protected one meets what is asked",
+                f"{self.where}: {name} has {n} values ({some_of(values.tested)}), and a reader who rules out all "
+                "but one value knows the last value, so no group with a protected value meets the requirement",
                 column=name,
                 remedy=f"set `at_most: {n - 1}` in columns.{name}",
             )
@@ -123,8 +124,8 @@ class Diversity(Option):
             raise SchemaError(
                 "job-invalid",
                 f"{self.where}: protected values times all sensitive values are {cases}, and a joint run tests at "
-                f"most {MAX_JOINT_CASES} such pairs",
-                remedy="protect fewer values, or coarsen them (`level`, fewer `cuts`)",
+                f"most {MAX_JOINT_CASES} pairs",
+                remedy="protect fewer values, or coarsen values (`level`, fewer `cuts`)",
             )
 
     def _check_combinations(self, block: Mapping[str, Values]) -> None:
@@ -135,10 +136,11 @@ class Diversity(Option):
         if n > MAX_COMBINATIONS and any(block[name].protected for name in bounded):
             raise SchemaError(
                 "job-invalid",
-                f"{self.where}: there are {n:,} combinations of values of {', '.join(looked_at)}, and in a vertical "
-                f"job at most {MAX_COMBINATIONS} may there be of one holder's columns that are looked at together",
-                remedy="coarsen these columns (`level`, fewer `cuts`), set `at_most: 0` in one of them, or leave out "
-                "`ruled_out` and say `diversity: 2`",
+                f"{self.where}: there are {n:,} combinations of values of {', '.join(looked_at)}, but a vertical "
+                f"job allows at most {MAX_COMBINATIONS} combinations for columns of the same holder that are "
+                "tested together",
+                remedy="coarsen these columns (`level`, fewer `cuts`), set `at_most: 0` in some of the columns, or "
+                "leave out `ruled_out` and say `diversity: 2`",
             )
 
     @property
@@ -174,14 +176,14 @@ class Diversity(Option):
             found.append(
                 Inference(
                     "`ruled_out`",
-                    "a protected value is above its C once another is ruled out (`ruled_out`)",
-                    "none is above it once another value is ruled out",
+                    "a protected value is above its C after a second value is ruled out (`ruled_out`)",
+                    "no protected value is above its C after a second value is ruled out",
                 )
             )
         if self.least is not None:
             failed, held = (
                 "a protected value is certain (`diversity`)",
-                "none is certain, as `diversity` asks",
+                "no protected value is certain (`diversity`)",
             )
             found.append(Inference("`diversity`", failed, held))
         return tuple(found)
@@ -198,8 +200,9 @@ class Diversity(Option):
         if not any(entry.by_key[self.key].is_unread(task.job) for entry in entries):
             return []
         return [
-            "that `ruled_out` and `diversity` also hold for whoever links the blocks again cannot be counted in a "
-            "release without these links; the holder counted it before it wrote, and readers count block by block"
+            "whether `ruled_out` and `diversity` also hold for a reader who links the blocks again cannot be "
+            "counted in a release without links; the holder counted it before writing, and readers count block by "
+            "block"
         ]
 
     def implied_by(self, other: Diversity | None) -> bool:

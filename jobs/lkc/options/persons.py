@@ -31,20 +31,16 @@ class Persons(Option):
         """Require that the person of each record is known, and to nobody who must not know it."""
         if job.partition == "vertical":
             raise ValueError(
-                "model.lkc.unit: a vertical job has one record of each id, so records are people already"
+                "model.lkc.unit: a vertical job has a single record of each id, so records are people already"
             )
         if not job.names("id"):
-            raise ValueError(
-                "model.lkc.unit: person needs a column with `role: id`, which says whose record a row is"
-            )
+            raise ValueError("model.lkc.unit: person needs a column with `role: id`, the person of each row")
         if job.disclosure == "strict":
             raise ValueError(
                 "model.lkc.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
             )
         if "colluders" in others:
-            raise ValueError(
-                "model.lkc.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
-            )
+            raise ValueError("model.lkc.unit: `colluders` counts records, so say `unit: record`")
 
     @property
     def asks_something(self) -> bool:
@@ -60,8 +56,9 @@ class Persons(Option):
         alone = len(entries) == 1
         of_each = (f"K={e.said.K}" if alone else f"K={e.said.K} for {e.whom}" for e in entries)
         return [
-            f"that these records are of at least {'; '.join(dict.fromkeys(of_each))} different people "
-            f"(`unit: person`) cannot be counted in a table without ids; it was tested {_who_counted(task.job)}"
+            f"whether these records belong to at least {'; '.join(dict.fromkeys(of_each))} different people "
+            "(`unit: person`) cannot be counted in a table without ids; the people were counted "
+            f"{_who_counted(task.job)}"
         ]
 
     def require_counted(self, known: ByRow, claim: Claim) -> None:
@@ -80,7 +77,9 @@ def _who_counted(job: Job) -> str:
     if not job.roster:
         return "from the ids of the holder's table"
     who = f"by the leader, {job.leader_name}" if job.disclosure == "leader" else "inside the circuits"
-    return f"{who}, as each party counted its own people: one with records at two of them counts twice"
+    return (
+        f"{who}, where each party counted its own people: a person with records at two parties counts twice"
+    )
 
 
 def made(said: Requirement, facts: Facts) -> Persons:

@@ -32,16 +32,16 @@ class Withhold(JobOption):
         """Refuse joint jobs, whose parties would be told which rows block a specialization."""
         if job.partition != "single":
             raise ValueError(
-                "`withhold` is for one holder's table: jointly, which rows block a specialization would have to be "
-                "told"
+                "`withhold` is for the table of a single holder: a joint run would have to tell which rows block a "
+                "specialization"
             )
 
     def check(self, job: Job) -> None:
         """Refuse plain columns, which are read after rows are withheld."""
         for name in job.names("plain"):
             raise ValueError(
-                f"columns.{name}: plain columns are read after rows were withheld, without knowing which; leave out "
-                "`withhold` or the column"
+                f"columns.{name}: plain columns are read after rows were withheld, without knowing the rows; leave "
+                "out `withhold` or the column"
             )
 
     def kept(self, task: Task, loaded: Loaded, shown: Observer | None) -> Loaded:
@@ -75,12 +75,15 @@ class Withhold(JobOption):
 def _meaning(n_withheld: int, n_used: int) -> str:
     """Return the sentence on how many rows were withheld, and what the figures of the table then mean."""
     if not n_withheld:
-        return "Nothing was withheld: no rows in the limit of `withhold` would have freed more than they are worth."
+        return (
+            "Nothing was withheld: within the limit of `withhold`, no rows would have freed more than the rows are "
+            "worth."
+        )
     return (
         f"{counted(n_withheld, 'row', 'rows')} of {n_used:,} ({n_withheld / n_used:.1%}) "
         f"{noun(n_withheld, 'was', 'were')} withheld (`withhold`): records in groups that blocked specializations. "
-        "They are not in the table; its counts, shares and risks are those of the rest, in which rare combinations "
-        "are missing."
+        "The table leaves these rows out. Counts, shares and risks of the table describe the rest, without rare "
+        "combinations."
     )
 
 
@@ -89,8 +92,8 @@ def _without(n_withheld: int) -> str:
     if not n_withheld:
         return ""
     return (
-        f" {counted(n_withheld, 'record was', 'records were')} withheld and {noun(n_withheld, 'is', 'are')} in none "
-        "of these figures: they are of the records in the table."
+        f" {counted(n_withheld, 'record was', 'records were')} withheld and {noun(n_withheld, 'is', 'are')} "
+        "missing in these figures, which describe the records in the table."
     )
 
 

@@ -108,7 +108,12 @@ def test_a_missing_cell_of_a_taxonomy(drop: bool, missing: int) -> None:
     ("coder", "value", "error_id", "private"),
     [
         (Categorical({"a": 0}, BAD), "Zebra", "data-unknown-value", "line 7: 'Zebra'"),
-        (Categorical({"a": 0}, BAD), " a", "data-unknown-value", "it would fit without the blanks"),
+        (
+            Categorical({"a": 0}, BAD),
+            " a",
+            "data-unknown-value",
+            "without surrounding blanks the value would fit",
+        ),
         (Categorical({"a": 0}, BAD), "?", "data-missing-value", "line 7: '?'"),
         (Unlisted(BAD), "", "data-missing-value", "line 7: ''"),
         (Numeric(GRID), "Zebra", "data-outside-domain", "line 7: 'Zebra'"),

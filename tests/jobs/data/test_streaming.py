@@ -104,7 +104,7 @@ def test_all_values_that_fit_nowhere_are_told_at_once() -> None:
         )
     )
     assert (error.error_id, error.column) == ("data-unknown-value", "x")
-    assert str(error) == "column x has a value that its taxonomy or domain does not list"
+    assert str(error) == "column x has a value that the column's taxonomy or domain does not list"
     assert error.private == (
         "2 different values in 3 of 7 rows: row 3: 'p' (2 rows) | row 4: 'q' (1 row)"
         " | column y: 3 different values in 4 of 7 rows: row 2: '12' (2 rows) | row 3: '-3' (1 row) | row 7: '1,5'; "

@@ -43,7 +43,9 @@ def refused(path: Path, bundle: Bundle | None = None, **how: Any) -> DataError:
     return caught.value
 
 
-LONE = 'has a quote (") that no other closes, in the row that begins on line 3; write a quote inside a quoted value'
+LONE = (
+    'has a quote (") without a closing quote, in the row that begins on line 3; write a quote inside a quoted'
+)
 
 
 def feather() -> bytes:
@@ -61,17 +63,23 @@ def parquet() -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"PK\x03\x04" + bytes(60), 'is an Excel workbook (or another ZIP archive): save it as "CSV UTF-8"'),
+        (
+            b"PK\x03\x04" + bytes(60),
+            'is an Excel workbook (or a different ZIP archive): save it as "CSV UTF-8"',
+        ),
         (b"\xd0\xcf\x11\xe0" + bytes(60), "is an old Excel workbook"),
         (feather(), "is an Arrow (Feather) file: save it as Parquet or CSV"),
         (b"FEA1" + bytes(60), "is a Feather file: save it as Parquet or CSV"),
         (parquet(), "is a Parquet file"),
-        (gzip.compress((HEADER + ROW).encode()), "its name must end in .gz"),
+        (gzip.compress((HEADER + ROW).encode()), "end the file's name in .gz"),
         ((HEADER + ROW).encode("utf-16"), "is UTF-16 text"),
         ((HEADER + ROW).encode("utf-16-le"), "is UTF-16 text"),
         ((HEADER + ROW).encode("utf-16-be"), "is UTF-16 text"),
-        ((HEADER + ROW + "2,Mo\0er,5,Y,Heart\n").encode(), "has a zero byte (NUL) on line 3: it is damaged"),
-        ((HEADER + ROW + "\0" * 90).encode(), "has a zero byte (NUL) on line 3: it is damaged"),
+        (
+            (HEADER + ROW + "2,Mo\0er,5,Y,Heart\n").encode(),
+            "has a zero byte (NUL) on line 3: the file is damaged",
+        ),
+        ((HEADER + ROW + "\0" * 90).encode(), "has a zero byte (NUL) on line 3: the file is damaged"),
         ((HEADER + ROW + "2,Möver,5,Y,Heart\n").encode("latin-1"), "is not UTF-8 text (line 3;"),
         ((HEADER + ROW * 9000 + "2,Möver,5,Y,Heart\n").encode("cp1252"), "is not UTF-8 text (line 9002;"),
         ((HEADER + ROW + "2,Mover\n").encode(), "has 2 values on line 3, where the header has 5 names"),
@@ -131,7 +139,7 @@ def test_two_lone_quotes_swallow_lines_between_them(tmp_path: Path) -> None:
     assert error.error_id == "data-unknown-value"
     assert error.private.startswith("line 3: 'Heart\\n1,Mover")
     assert error.private.endswith(
-        "'...; it goes over several lines: is a quote (\") there alone, or one on a line before?"
+        "'...; the value goes over several lines: is a quote (\") unclosed here or on an earlier line?"
     )
     assert len(error.private) < 200
 
@@ -179,11 +187,11 @@ def test_two_columns_that_differ_in_blanks_are_one_name_twice(tmp_path: Path) ->
     ("column", "value", "says"),
     [
         ("age", '"79,6"', "line 2: '79,6'; write 79.6, with a decimal point"),
-        ("age", "NA", "if it means that the value is missing, leave the cell empty or write ?"),
+        ("age", "NA", "if the value is missing, leave the cell empty or write ?"),
         ("age", "2020-01-31", "a date is no number: give the column `dates:"),
         ("age", "31.1.2020", "a date is no number"),
-        ("job", "N/A", "if it means that the value is missing"),
-        ("surgery", "NULL", "if it means that the value is missing"),
+        ("job", "N/A", "if the value is missing"),
+        ("surgery", "NULL", "if the value is missing"),
     ],
 )
 def test_values_that_mean_something_else(tmp_path: Path, column: str, value: str, says: str) -> None:

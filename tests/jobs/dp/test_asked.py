@@ -68,10 +68,10 @@ def test_defaults_are_those_of_the_design() -> None:
         ({"epsilon": "inf"}, "`model.dp.epsilon`"),
         ({"epsilon": "much"}, "`model.dp.epsilon`"),
         ({"epsilon": "0.000999"}, "an epsilon of 0.000999 releases nothing but noise"),
-        ({"epsilon": "1e-20"}, "raise it to at least 0.001"),
+        ({"epsilon": "1e-20"}, "raise epsilon to at least 0.001"),
         ({"epsilon": "100.001", "accept_large_epsilon": "true"}, "an epsilon of 100.001 protects nothing"),
-        ({"epsilon": "1e30", "accept_large_epsilon": "true"}, "lower it to at most 10, or to 100 with"),
-        ({"epsilon": "10.001"}, "an epsilon of 10.001 protects very little; lower it to at most 10"),
+        ({"epsilon": "1e30", "accept_large_epsilon": "true"}, "lower epsilon to at most 10, or to 100 with"),
+        ({"epsilon": "10.001"}, "an epsilon of 10.001 protects very little; lower epsilon to at most 10"),
         ({"specializations": "0"}, "`model.dp.specializations`: h must be at least 1: with h = 0 nothing is"),
         ({"specializations": "-1"}, "`model.dp.specializations`: h must be at least 1"),
         ({"specializations": "1.5"}, "`model.dp.specializations`"),
@@ -181,7 +181,7 @@ def test_what_has_no_default(missing: str) -> None:
         ({"columns": columns(transfused=None), "goal": "general"}, "needs a column with `role: class`"),
         ({"goal": "general"}, "goal classification"),
         ({"columns": columns(ward={"role": "plain"})}, "columns.ward: a DP release holds nothing exact"),
-        ({"columns": columns(count=COLUMNS["age"])}, "columns.count: the release has a column of this name"),
+        ({"columns": columns(count=COLUMNS["age"])}, "columns.count: the release has a column count"),
         ({"columns": changed("age", other="7")}, "`other` is for categorical columns"),
         ({"columns": changed("transfused", other="maybe")}, "`other` must be in `domain`"),
     ],
@@ -255,7 +255,7 @@ def test_more_cells_than_the_limit_are_refused_with_the_number() -> None:
 def test_other_is_a_value_of_the_taxonomy() -> None:
     with pytest.raises(SchemaError) as caught:
         _check_opened(jobs.bundle_of(dp_single(columns=changed("job", other="White"))))
-    assert "columns.job: `other` must be a value of its taxonomy" in str(caught.value)
+    assert "columns.job: `other` must be a value of the taxonomy" in str(caught.value)
     _check_opened(jobs.bundle_of(dp_single(columns=changed("job", other="Lawyer"))))
 
 
@@ -272,8 +272,8 @@ def test_other_is_found_in_any_unicode_form(form: Literal["NFC", "NFD"]) -> None
     ("tree", "separator", "says"),
     [
         ({"Any": {"g": {"g": ["a", "b"], "h": ["c"]}}}, ";", "print alike"),
-        ({"Any": ["a;b", "c"]}, ";", "has the separator in it"),
-        ({"Any": ["a b", "c"]}, " ", "has the separator in it"),
+        ({"Any": ["a;b", "c"]}, ";", "contains the separator"),
+        ({"Any": ["a b", "c"]}, " ", "contains the separator"),
     ],
 )
 def test_items_of_sets_can_be_told_apart(tree: Any, separator: str, says: str) -> None:

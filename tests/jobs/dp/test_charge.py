@@ -171,7 +171,7 @@ def test_a_comparison_of_classes_costs_the_whole_job_and_an_empty_alignment_no_e
     if change == "another class":
         assert caught.value.error_id == "class-mismatch"
         assert (
-            "in LKC jobs let one party give the class" in caught.value.remedy
+            "in LKC jobs let a party give the class" in caught.value.remedy
         )  # `shared_by` is refused in DP jobs
 
 

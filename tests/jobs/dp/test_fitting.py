@@ -114,7 +114,7 @@ def test_the_folder_of_a_table_of_which_nothing_fits(tmp_path: Path) -> None:
     seen = invoke("coordinator", "check", job)
     assert seen.code == 0
     assert "weight: 300 cells of 300 outside the domain, the first on line 2: '87,4'; write 87.4" in seen.out
-    assert "a run would be refused before it is charged, for weight, sex, smoker" in seen.out
+    assert "a run would be refused before a charge, for weight, sex, smoker" in seen.out
     ran = invoke("coordinator", "run", job, "--out", out)
     assert ran.code == 7
     assert "line 2: '87,4'; write 87.4" in ran.err

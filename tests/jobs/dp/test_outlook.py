@@ -49,4 +49,4 @@ def test_a_kept_result_costs_nothing(ledger: PrivacyLedger) -> None:
     number = ledger.reserve(JOB, None)
     ledger.open(number)
     ledger.finish(number, b"the counts")
-    assert "its result is kept" in outlook(ledger, policy("1"), TASK, None)
+    assert "the result is kept" in outlook(ledger, policy("1"), TASK, None)

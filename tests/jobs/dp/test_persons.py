@@ -45,11 +45,11 @@ def visits(n: int = 60, people: int = 6) -> list[dict[str, str]]:
     ("fields", "says"),
     [
         (dp_single({M: "2"}, columns=columns(patient=None)), f"model.dp.{M} needs a column with `role: id`"),
-        (dp_joint("vertical", {M: "2"}), f"model.dp.{M}: a vertical job has one record of each id"),
+        (dp_joint("vertical", {M: "2"}), f"model.dp.{M}: a vertical job has a single record of each id"),
         (dp_joint("horizontal", {M: "2", "engine": "thesis"}), f"model.dp.{M} is for engine circuit"),
         (dp_single({M: "0"}), f"`model.dp.{M}`"),
         (dp_single({M: "1001"}), f"`model.dp.{M}`"),
-        (dp_single({M: "500", "epsilon": "0.1"}), "raise it to at least 0.5, or lower"),
+        (dp_single({M: "500", "epsilon": "0.1"}), "raise epsilon to at least 0.5, or lower"),
     ],
 )
 def test_where_it_makes_no_sense_it_is_refused_with_the_reason(fields: dict[str, Any], says: str) -> None:
@@ -125,7 +125,7 @@ def test_every_party_shares_so_many_records_of_each(tmp_path: Path, monkeypatch:
     assert len({result.encoded for result in results.values()}) == 1
     assert dict(seen) == dict.fromkeys(PARTIES, 4)  # two people each, of ten records
     said = task.mode.words(task, results[PARTIES[0]])["guarantees"]
-    assert any("the same for every person of the others" in words for words in said)
+    assert any("the same guarantee for every person of the remaining parties" in words for words in said)
 
 
 UNEVEN = [{**row, "patient": id_} for id_, row in zip("aaaaabbbcc?", visits(11), strict=True)]
@@ -181,7 +181,7 @@ def test_what_a_party_checks_says_it_and_its_bound_is_on_all_rows(tmp_path: Path
     table = task.load(Csv(jobs.write_csv(tmp_path / "t.csv", UNEVEN)), PARTIES[0])
     assert table.told(None) == (LEFT, WORDS)
     check_bound(table, 10)
-    with pytest.raises(DataError, match="more rows than its owner's own bound"):
+    with pytest.raises(DataError, match="more rows than the owner's bound"):
         check_bound(table, 9)
 
 

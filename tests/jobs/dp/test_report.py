@@ -129,8 +129,11 @@ def test_what_is_not_covered(tmp_path: Path) -> None:
     assert "Everything in the job is public" in single
     assert "ε adds up over all releases" in single
     vertical = " ".join(together(tmp_path, dp_joint("vertical"))["privacy"]["not_covered"])
-    assert "how many ids each has, which of its own ids are common, and so how many records" in vertical
-    assert "in one bit whether they have the same class for all of these" in vertical
+    assert (
+        "how many ids each party has; which of its own ids are common, and so the number of records"
+        in vertical
+    )
+    assert "in one bit whether the parties have the same class for all common ids" in vertical
     assert "Both parties hold the class (transfused)" in vertical
 
 

@@ -148,10 +148,10 @@ def test_files_that_are_no_model(text: str) -> None:
             {"columns": [{**COLUMN, "name": "surgery"}], "centroids": [[1], [2]]},
             "no quasi-identifier 'surgery'",
         ),
-        ({"columns": [COLUMN], "centroids": [[1], [2]]}, "column age has another taxonomy or grid"),
+        ({"columns": [COLUMN], "centroids": [[1], [2]]}, "column age has a different taxonomy or grid"),
         ({"names": ["age", "age"], "centroids": [[1, 1], [2, 2]]}, "named twice"),
-        ({"names": ["age"]}, "its centroids have 5 coordinates, and the columns 1"),
-        ({"names": ["age", "job"], "centroids": [[1], [2]]}, "coordinates, and the columns 5"),
+        ({"names": ["age"]}, "the model's centroids have 5 coordinates, but the columns 1"),
+        ({"names": ["age", "job"], "centroids": [[1], [2]]}, "coordinates, but the columns 5"),
     ],
 )
 def test_models_that_do_not_fit(of_model: dict[str, Any], says: str) -> None:
@@ -164,7 +164,7 @@ def test_models_that_do_not_fit(of_model: dict[str, Any], says: str) -> None:
 
 def test_a_model_fits_no_other_grid() -> None:
     other = {**clusters.COLUMNS, "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "5"}}}
-    with pytest.raises(SchemaError, match="column age has another"):
+    with pytest.raises(SchemaError, match="column age has a different"):
         check_task(jobs.task_of(single_clusters(columns=other)))
 
 

@@ -63,7 +63,7 @@ def test_blanks_at_the_ends_are_no_part_of_a_value(tmp_path: Path, spelled: str)
 def test_two_spellings_of_one_value_end_the_run(tmp_path: Path, spelled: str) -> None:
     ran = run(tmp_path, spelled)
     assert ran.code == Exit.DATA
-    assert "data-two-spellings: column diagnosis has two spellings of one value" in ran.err
+    assert "data-two-spellings: column diagnosis has two spellings of the same value" in ran.err
     for place, text in (("line 2", spelled), ("line 12", "HIV")):
         assert f"{place}: {text!r}" in ran.err
         assert ascii(text) in ran.err  # letters that look alike are told apart by their numbers
@@ -83,7 +83,7 @@ def test_a_released_table_with_two_spellings_is_refused() -> None:
     table = [("Any", "HIV")] * 4 + [("Any", "flu")] * 12
     for other in ("hiv", "HIV\u200b"):
         release = release_of(["region", "diagnosis"], [*table, *[("Any", other)] * 9])
-        with pytest.raises(PartyError, match="two spellings of one value"):
+        with pytest.raises(PartyError, match="two spellings of the same value"):
             verify_release(release, task)
     only = release_of(["region", "diagnosis"], [("Any", "hiv")] * 9 + [("Any", "flu")] * 9)
     with pytest.raises(PartyError, match="'HIV' and 'hiv'"):  # the job protects the other spelling
@@ -102,7 +102,7 @@ def test_a_released_table_with_two_spellings_is_refused() -> None:
     ],
 )
 def test_a_job_that_lists_two_spellings_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="two spellings of one"):
+    with pytest.raises(ConfigError, match="two spellings of the same"):
         jobs.task_of(single_job(**fields))
 
 
@@ -110,7 +110,7 @@ def test_a_taxonomy_with_two_spellings_is_refused() -> None:
     tree = {"Any": {"Blue": ["Mover", "mover"], "White": ["Lawyer"]}}
     two = {"role": "qid", "taxonomy": tree}
     task = jobs.task_of(single_job(columns=columns(job=two)))
-    with pytest.raises(SchemaError, match="'Mover' and 'mover', two spellings of one value"):
+    with pytest.raises(SchemaError, match="'Mover' and 'mover', two spellings of the same value"):
         check_values(task.job, task.taxonomies)
     said = jobs.task_of(single_job(columns=columns(job=two | {"spellings": "distinct"})))
     check_values(said.job, said.taxonomies)
@@ -118,7 +118,7 @@ def test_a_taxonomy_with_two_spellings_is_refused() -> None:
 
 def test_a_policy_that_protects_two_spellings_is_refused() -> None:
     Policy(protected={"surgery": ("HIV", "flu")})
-    with pytest.raises(ValueError, match="two spellings of one value"):
+    with pytest.raises(ValueError, match="two spellings of the same value"):
         Policy(protected={"surgery": ("HIV", "Hiv")})
 
 
@@ -127,4 +127,4 @@ def test_the_owner_is_told_which_listed_value_is_meant(tmp_path: Path) -> None:
     path = jobs.write_csv(tmp_path / "t.csv", rows("hiv"), ("region", "diagnosis"))
     with pytest.raises(DataError) as caught:
         open_task(jobs.bundle_of(fields)).load(Csv(path), "")
-    assert "another spelling of 'HIV'" in caught.value.private
+    assert "a different spelling of 'HIV'" in caught.value.private

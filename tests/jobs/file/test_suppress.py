@@ -131,7 +131,7 @@ def test_a_value_that_prints_as_what_is_left_is_refused() -> None:
     tree = {"Any": {"South": ["Lyon", "Nice", "Rome"], "other South": ["Bonn"]}}
     column = {"role": "qid", "taxonomy": tree}
     check_task(jobs.task_of(single(city={**column, "refine": "children"})))
-    with pytest.raises(SchemaError, match="column city: its taxonomy has 'other South'") as caught:
+    with pytest.raises(SchemaError, match="column city: the taxonomy has 'other South'") as caught:
         check_task(jobs.task_of(single(city={**column, "refine": "child"})))
     assert "refine: children" in str(caught.value.remedy)
 

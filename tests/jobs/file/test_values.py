@@ -140,11 +140,11 @@ def test_keys_that_do_not_fit(surgery: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("surgery", "says"),
     [
-        ({"taxonomy": TREE, "level": "1", "values": ["Heart"]}, "names 'Heart', which is no test value"),
-        ({"taxonomy": TREE, "values": ["Chest"]}, "names 'Chest', which is no test value"),
+        ({"taxonomy": TREE, "level": "1", "values": ["Heart"]}, "names 'Heart', which is not a category"),
+        ({"taxonomy": TREE, "values": ["Chest"]}, "names 'Chest', which is not a category"),
         ({"numeric": {"min": "0", "max": "2", "step": "1"}, "values": ["[0,2)"]}, r"names '\[0,2\)'"),
         ({"taxonomy": TREE, "level": "4"}, "`level: 4` is below all leaves .* are 3 below the root"),
-        ({"taxonomy": {"*": {"a": {"x": ["1"]}, "b": {"x": ["2"]}}}, "level": "2"}, r"bear the label 'x\*'"),
+        ({"taxonomy": {"*": {"a": {"x": ["1"]}, "b": {"x": ["2"]}}}, "level": "2"}, r"have the label 'x\*'"),
     ],
 )
 def test_values_and_labels_that_name_nothing_or_too_much(surgery: dict[str, Any], says: str) -> None:

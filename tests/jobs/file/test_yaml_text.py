@@ -96,13 +96,13 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     [
         (
             "Linz;*\nKöln;*\n".encode("latin-1"),
-            "is not UTF-8 text (line 2; it may be Latin-1 or Windows-1252)",
+            "is not UTF-8 text (line 2; perhaps Latin-1 or Windows-1252)",
         ),
         ("Linz;*\n".encode("utf-16"), "is UTF-16 text"),
         (b"\xfe\xff" + "Linz;*\n".encode("utf-16-be"), "is UTF-16 text"),
-        ("Linz;*\n".encode("utf-16-le"), "has a zero byte (NUL) on line 1: it may be UTF-16 text"),
-        (b"Linz;*\nG\0raz;*\n", "has a zero byte (NUL) on line 2: it may be UTF-16 text"),
-        (b"PK\x03\x04\x14\xff\xfe", "is an Excel workbook or another archive"),
+        ("Linz;*\n".encode("utf-16-le"), "has a zero byte (NUL) on line 1: perhaps UTF-16 text"),
+        (b"Linz;*\nG\0raz;*\n", "has a zero byte (NUL) on line 2: perhaps UTF-16 text"),
+        (b"PK\x03\x04\x14\xff\xfe", "is an Excel workbook or a different archive"),
     ],
     ids=["latin-1", "utf-16", "utf-16 big", "utf-16 without mark", "zero", "workbook"],
 )

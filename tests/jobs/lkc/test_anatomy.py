@@ -58,17 +58,17 @@ def joint(**changes: Any) -> dict[str, Any]:
         (job_of(**ANATOMY, columns={"age": COLUMNS["age"]}), "the job has no such column"),
         (
             job_of(**ANATOMY, columns={**COLUMNS, "note": {"role": "plain"}}),
-            "columns.note: `release: anatomy` has",
+            "columns.note: `release: anatomy` publishes counts",
         ),
         (
             job_of(**ANATOMY, columns={**COLUMNS, "block": COLUMNS["age"]}),
             "columns.block: `release: anatomy` has",
         ),
         (job_of(release="tables"), "`model.lkc.release`"),
-        (job_of(quasi="exact"), "would be the table itself"),
+        (job_of(quasi="exact"), "would publish the raw table"),
         (
             job_of({"L": "1"}, method="top-down", **EXACT),
-            "`quasi: exact` needs one requirement with `L: all`",
+            "`quasi: exact` needs a single requirement, with `L: all`",
         ),
         (
             job_of(method="top-down", withhold="1/50", **EXACT),
@@ -76,13 +76,13 @@ def joint(**changes: Any) -> dict[str, Any]:
         ),
         (
             joint(quasi="exact"),
-            "`quasi: exact` is for one holder's table",
+            "`quasi: exact` is for the table of a single holder",
         ),
         (joint(columns=COLUMNS), "does not link paid with sensitive values"),
         (vertical_job(**ANATOMY), "`release: anatomy` is not for vertical jobs"),
         (
             job_of(**TOP_DOWN, **ANATOMY, goal="classification", contexts="cells"),
-            "`contexts: cells` counts classes",
+            "`contexts: cells` needs class and sensitive values",
         ),
     ],
 )
@@ -196,8 +196,8 @@ def test_exact_quasi_identifiers_stand_beside_their_groups(tmp_path: Path, metho
     assert (asked["release"], asked["quasi"]) == ("anatomy", "exact")
     assert report["requirements"][0]["smallest_group"] == min(map(len, members.values())) >= 4
     assert report["risk"]["unique"] == 150
-    assert "who is in it is public" in report["risk"]["meaning"]
-    assert any("Who is in the table is public" in note for note in report["notes"])
+    assert "everybody learns who is in the release" in report["risk"]["meaning"]
+    assert any("Everybody learns who is in the table" in note for note in report["notes"])
     assert "`release: anatomy` does not link paid with sensitive values" in report["notes"]
     assert not {"ncp", "generalization_loss"} & set(report["metrics"])
     assert checked.fields["requirements"] == report["requirements"]
@@ -217,11 +217,11 @@ def test_all_that_the_paper_describes_as_one_job(tmp_path: Path) -> None:
     jobs.write_csv(tmp_path / "job" / "table.csv", rows)
     ran = invoke("coordinator", "run", path, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
-    assert "Who is in the table is public" in ran.out
+    assert "Everybody learns who is in the table" in ran.out
     assert f"table:  {tmp_path / 'out' / SENSITIVE}" in ran.out
     checked = invoke("coordinator", "verify", path, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
-    assert "whoever links the blocks again" in checked.out
+    assert "a reader who links the blocks again" in checked.out
     task, out = jobs.task_of(fields), tmp_path / "out"
     groups = read(task, out, GROUPS)
     assert counts_of(groups, QID, []) == counts_of(rows, QID, [])
@@ -298,20 +298,20 @@ HOSTILE: dict[str, tuple[str, Callable[[list[dict[str, str]]], object], str]] = 
     "a group too many": (
         SENSITIVE,
         lambda rows: rows[0].update(group="999"),
-        "a group that groups.csv does not have",
+        "a group that is missing in groups.csv",
     ),
     "a block too many": (
         SENSITIVE,
         lambda rows: rows[0].update(block="3"),
         "a block that the job does not have",
     ),
-    "of another block": (SENSITIVE, _of_another_block, "has values of another block"),
-    "no group": (SENSITIVE, lambda rows: rows[0].update(group="0"), "a number is none"),
-    "no number": (SENSITIVE, lambda rows: rows[0].update(records="1e1"), "a number is none"),
+    "of another block": (SENSITIVE, _of_another_block, "has values of a second block"),
+    "no group": (SENSITIVE, lambda rows: rows[0].update(group="0"), "is not a whole number from 1"),
+    "no number": (SENSITIVE, lambda rows: rows[0].update(records="1e1"), "is not a whole number from 1"),
     "zeros": (
         SENSITIVE,
         lambda rows: rows[0].update(records=f"0{rows[0]['records']}"),
-        "is written otherwise",
+        "written without leading zeros",
     ),
     "twice": (SENSITIVE, lambda rows: rows.append(dict(rows[0])), "a row of sensitive.csv stands twice"),
     "unknown value": (SENSITIVE, lambda rows: rows[0].update(disease="plague"), "column disease has a value"),
@@ -328,19 +328,19 @@ HOSTILE: dict[str, tuple[str, Callable[[list[dict[str, str]]], object], str]] = 
     "one missing": (
         GROUPS,
         lambda rows: rows.pop(),
-        "not as many|lacks a number|that groups.csv does not have",
+        "not as many|lacks a number|that is missing in groups.csv",
     ),
     "too many": (GROUPS, lambda rows: rows[0].update(records="4000000000"), "more than 2147483647 records"),
     "two in one": (
         GROUPS,
         lambda rows: [r.update(age=rows[0]["age"], job=rows[0]["job"]) for r in rows if r[GROUP] == "2"],
-        "do not go together one by one",
+        "do not correspond one to one",
     ),
-    "crossed": (GROUPS, _crossed, "one by one"),
+    "crossed": (GROUPS, _crossed, "one to one"),
     "one in two": (
         GROUPS,
         lambda rows: rows.append({**rows[0], "age": "[0,80)", "job": "Any"}),
-        "one by one",
+        "one to one",
     ),
 }
 OF_GENERALIZED = {"too many", "two in one", "one in two", "crossed"}
@@ -428,7 +428,7 @@ def test_a_report_of_other_groups_is_found(anatomies: dict[str, tuple[Task, Path
         report = json.loads(path.read_text())
         report["metrics"][key] = 7
         path.write_text(json.dumps(report))
-        with pytest.raises(PartyError, match=f"`metrics.{key}` is not what job and table say"):
+        with pytest.raises(PartyError, match=f"`metrics.{key}` is not as job and table say"):
             verify_table(task, tmp_path / form)
 
 

@@ -52,8 +52,14 @@ LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1", "values": ["ward
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (job_of(link=[["disease", "dose"]]), "`link` names 'dose', which is no column of `role: sensitive`"),
-        (job_of(link=[["disease", "age"]]), "`link` names 'age', which is no column of `role: sensitive`"),
+        (
+            job_of(link=[["disease", "dose"]]),
+            "`link` names 'dose', which is not a column with `role: sensitive`",
+        ),
+        (
+            job_of(link=[["disease", "age"]]),
+            "`link` names 'age', which is not a column with `role: sensitive`",
+        ),
         (job_of(link=[["disease"], ["end", "disease"]]), "`link` names 'disease' twice"),
         (job_of(link=[["disease", "disease"]]), "`link` names 'disease' twice"),
         (job_of(link=[]), "`model.lkc.link`"),
@@ -63,7 +69,7 @@ LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1", "values": ["ward
         (vertical_job(link="none"), "`link` is not for vertical jobs"),
         (
             job_of(method=None, goal="classification", link="none", contexts="cells"),
-            "`contexts: cells` counts classes beside sensitive values",
+            "`contexts: cells` needs class and sensitive values",
         ),
     ],
 )
@@ -190,8 +196,8 @@ def test_one_holder_s_table_holds_for_whoever_links_the_blocks(tmp_path: Path, m
         groups[name] = counts_of(table, QID, [])
         unread = name == "blocks"
         assert ("relinking" in checked.fields.get("not_verified", [])) is unread
-        assert ("whoever links the blocks again" in checked.text) is unread
-        assert ("whoever links the blocks again" in report["verified"]) is unread
+        assert ("a reader who links the blocks again" in checked.text) is unread
+        assert ("a reader who links the blocks again" in report["verified"]) is unread
         assert ("of one block of columns" in report["verified"]) is (name != "linked")
         for group in groups[name]:
             members = [row for row in table if tuple(row[q] for q in QID) == group]
@@ -212,7 +218,7 @@ def test_one_holder_s_table_holds_for_whoever_links_the_blocks(tmp_path: Path, m
 
 
 def test_a_whole_table_that_only_links_fail(tmp_path: Path) -> None:
-    """It is refused, since the rule does not hold for whoever links the blocks again."""
+    """It is refused, since the rule does not hold for a reader who links the blocks again."""
     rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
     with pytest.raises(PrivacyError, match="already violates diversity"):
         released(tmp_path, job_of(DIVERSE, columns=TWO, link="none"), rows)
@@ -251,7 +257,7 @@ def test_reports_and_descriptions_say_it(tmp_path: Path) -> None:
     assert task.model.described(task).requirement == "L=all K=4 diversity=3 at_most(end)=1"
     report["model"]["lkc"]["link"] = "none"
     (out / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=r"`model\.lkc\.link` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`model\.lkc\.link` is not as job and table say"):
         verify_table(task, out)
 
 
@@ -298,7 +304,7 @@ def test_records_that_no_order_hides_are_counted(
     verify_table(task, out)
     report["risk"]["linked"] -= 1
     (out / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=r"`risk\.linked` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`risk\.linked` is not as job and table say"):
         verify_table(task, out)
 
 
@@ -339,7 +345,7 @@ def test_the_class_of_a_group_that_has_one_is_each_record_s(said: dict[str, Any]
         release = Release({"group": release.columns["age"], **release.columns})
     risk = risk_fields(jobs.task_of(job_of(**said)), release)["risk"]
     assert risk["linked"] == linked
-    assert ("some block's values or its paid beside" in risk["meaning"]) is ("columns" not in said)
+    assert ("some block's values or its paid with the rest" in risk["meaning"]) is ("columns" not in said)
     assert ("`link`: of" in risk["meaning"]) is ("link" in said)
 
 
@@ -393,9 +399,9 @@ def test_vertical_tables_link_where_all_records_of_a_cell_are_alike() -> None:
     risk = risk_fields(held_apart(), release)["risk"]
     assert risk["linked"] == sum(len(cells[name]) for name in ("alone", "one surgery", "one street"))
     assert (
-        f"Columns of different holders: of 5 records ({5 / len(rows):.1%}) the table tells" in risk["meaning"]
+        f"Columns of different holders: of 5 records ({5 / len(rows):.1%}) the table links" in risk["meaning"]
     )
-    assert "prints alike in all quasi-identifiers and the class has others" in risk["meaning"]
+    assert "prints alike in all quasi-identifiers and the class has the same values" in risk["meaning"]
     without = risk_fields(held_apart("street"), release)["risk"]
     assert without["linked"] == sum(len(cells[name]) for name in ("alone", "one surgery"))
     # Without other holders' values there is nothing to link.
@@ -415,7 +421,7 @@ def test_vertical_jobs_say_what_their_tables_link() -> None:
     task = held_apart()
     said = " ".join(task.mode.words(task, None)["protection"])
     assert (
-        "one holder's to another's (`risk.linked`), unless all records of the cell have the same values"
+        "or values of different holders (`risk.linked`), unless all records of the cell have the same values"
         in said
     )
 

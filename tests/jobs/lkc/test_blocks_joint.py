@@ -106,8 +106,8 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, method: 
     checked = verify_table(run.task, tmp_path / "out")
     assert "relinking" not in checked.fields.get("not_verified", [])
     words = " ".join(reports[0]["protection"])
-    assert "those of one block of columns" in words
-    assert "the counts tell some block's values or its paid beside the rest" in words
+    assert "a count of one block of columns" in words
+    assert "the counts link some block's values or its paid with the rest" in words
     assert "tested in circuits alone" not in words
 
 

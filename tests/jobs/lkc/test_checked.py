@@ -108,11 +108,11 @@ ALONE: dict[str, Change] = {
     "data.used` is": lambda report: report["data"].update(used=float(report["data"]["used"])),
     "data.note": lambda report: report["data"].update(note="safe"),
     "data.read` is not": lambda report: report["data"].update(dropped={"note": {"safe": 0}}),
-    "data.read` is not what": lambda report: report["data"].update(dropped={"job": {"safe": 0}}),
+    "data.read` is not the sum": lambda report: report["data"].update(dropped={"job": {"safe": 0}}),
     "stopped": lambda report: report.update(stopped={}),
     "stopped` is": lambda report: report["stopped"].update(age=[]),
     "stopped` is not": lambda report: report["stopped"]["age"][0].update(note="safe"),
-    "stopped` is not what": lambda report: report["stopped"]["age"][0]["values"].append("[0,100)"),
+    "stopped` is not as": lambda report: report["stopped"]["age"][0]["values"].append("[0,100)"),
     "reveals": lambda report: report.update(reveals=[{"name": "nothing"}]),
 }
 OF_WITHHELD: dict[str, Change] = {
@@ -131,7 +131,7 @@ OF_JOINT: dict[str, Change] = {
     "reveals": lambda report: report["reveals"].append({"name": "nothing"}),
     "reveals` is": lambda report: report["reveals"][0].update(name="nothing"),
     "reveals` is not": lambda report: report["reveals"][0].update(iteration=True),
-    "reveals` is not what": lambda report: report["reveals"][0].update(name=["class"]),
+    "reveals` is not as": lambda report: report["reveals"][0].update(name=["class"]),
     "protection": lambda report: report["protection"].append("Nobody learned anything."),
     "revealed_by_design": lambda report: report.update(revealed_by_design=[]),
     "parties": lambda report: report["parties"].pop(),
@@ -227,7 +227,7 @@ def test_a_cut_of_another_shape_is_refused(tmp_path: Path, cut: object) -> None:
     task, out = released(tmp_path, "single")
     report = json.loads((out / REPORT).read_text()) | {"cut": cut}
     (out / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=r"`cut[^`]*` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`cut[^`]*` is not as job and table say"):
         verify_table(task, out)
 
 

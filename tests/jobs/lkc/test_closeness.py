@@ -36,12 +36,12 @@ def lkc(**asked: Any) -> Said:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (joint_job(disclosure="sealed", **lkc(t="0.3")), "model.lkc.t is for one holder's table"),
-        (joint_job(**lkc(t={"surgery": "0.3"})), "model.lkc.t is for one holder's table"),
-        (vertical_job(**lkc(t="0.3")), "model.lkc.t is for one holder's table"),
+        (joint_job(disclosure="sealed", **lkc(t="0.3")), "model.lkc.t is for the table of a single holder"),
+        (joint_job(**lkc(t={"surgery": "0.3"})), "model.lkc.t is for the table of a single holder"),
+        (vertical_job(**lkc(t="0.3")), "model.lkc.t is for the table of a single holder"),
         (
             joint_job(method="kd", goal="general", disclosure="sealed", **lkc(t="0.3", L="all")),
-            "model.lkc.t is for one holder's table",
+            "model.lkc.t is for the table of a single holder",
         ),
         (
             single_job(
@@ -49,7 +49,7 @@ def lkc(**asked: Any) -> Said:
             ),
             "leave out `colluders` or `t`",
         ),
-        (single_job(**lkc(t={"job": "0.3"})), "model.lkc.t names 'job', which is no sensitive column"),
+        (single_job(**lkc(t={"job": "0.3"})), "model.lkc.t names 'job', which is not a sensitive column"),
         (single_job(**lkc(t="0")), "`model.lkc.t"),
         (single_job(**lkc(t="1.5")), "`model.lkc.t"),
         (

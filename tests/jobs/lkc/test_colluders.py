@@ -96,7 +96,7 @@ def test_below_the_number_of_parties(fields: dict[str, Any]) -> None:
         ),
         (
             sealed(columns=columns(hospital=HOSPITAL)),
-            "columns.hospital: `role: party` is for one holder's table",
+            "columns.hospital: `role: party` is for a single table",
         ),
         (dp_single(columns=columns(hospital=HOSPITAL)), "columns.hospital: `role: party` is for LKC jobs"),
     ],
@@ -129,10 +129,7 @@ def test_it_is_told_wherever_the_requirement_is() -> None:
     task = jobs.task_of(sealed(1))
     assert task.model.described(task).requirement == "L=2 K=2 C=1/2 colluders=1"
     said = " ".join(task.mode.words(task, None)["protection"])
-    assert (
-        "`colluders: 1`: what remains of any group after any one party subtracts its own rows is empty"
-        in said
-    )
+    assert "`colluders: 1`: the rest of any group after any one party subtracts its own rows is empty" in said
     two = jobs.task_of(sealed(2))
     assert "after any 2 parties subtract their own rows" in " ".join(two.mode.words(two, None)["protection"])
     plain = jobs.task_of(joint_job())
@@ -141,8 +138,8 @@ def test_it_is_told_wherever_the_requirement_is() -> None:
 
 def test_what_was_not_counted_again_in_the_table_is_said() -> None:
     words = verified_words(jobs.task_of(sealed(1)))
-    assert "at least K=2 records, and no protected value above its C; that what remains" in words
-    assert "cannot be counted in a table without origin; it was tested inside the circuits" in words
+    assert "at least K=2 records, and no protected value above its C; whether the rest" in words
+    assert "cannot be counted in a table without origin; this was tested inside the circuits" in words
     assert verified_words(jobs.task_of(pooled(1))).endswith("from the party column of the holder's table")
     assert "origin" not in verified_words(jobs.task_of(joint_job()))
 
@@ -243,7 +240,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
 def test_whose_a_row_is_must_be_known(tmp_path: Path) -> None:
     for value, error in (
         ("", "has a missing cell"),
-        ("hospital-z", "has a value that its taxonomy or domain"),
+        ("hospital-z", "has a value that the column's taxonomy or domain"),
     ):
         rows = [*pooled_rows(), {**pooled_rows()[0], "hospital": value}]
         with pytest.raises(DataError, match=f"column hospital {error}") as caught:
@@ -263,7 +260,10 @@ def test_rows_of_different_parties_stay_apart(tmp_path: Path) -> None:
 
 def test_verify_says_what_a_table_does_not_show(tmp_path: Path) -> None:
     checked = verify_table(jobs.task_of(pooled()), run_pooled(tmp_path, pooled(), pooled_rows()))
-    assert "not verified: that what remains after any one party subtracts its own rows" in checked.text
+    assert (
+        "not verified: whether the rest of any group after any one party subtracts its own rows"
+        in checked.text
+    )
     assert checked.fields["not_verified"][0] == "colluders"
 
 

@@ -109,7 +109,7 @@ def test_a_c_below_one_needs_no_further_test() -> None:
 def test_what_cannot_be_met_or_is_not_there_is_refused() -> None:
     one = {"role": "sensitive", "domain": ["Rare"], "C": "1"}
     with pytest.raises(
-        SchemaError, match=r"model.lkc.diversity: surgery has 1 values in its domain, and a prot"
+        SchemaError, match=r"model.lkc.diversity: surgery has 1 values in its domain, and protects some"
     ):
         check_task(jobs.task_of(single_job(**{**HOW, "columns": columns(surgery=one)})))
     for more in ("1", "7"):

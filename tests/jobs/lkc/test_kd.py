@@ -53,12 +53,12 @@ def joint(**changes: Any) -> dict[str, Any]:
         (job(goal="classification"), "`method: kd` is for `goal: general`"),
         (job(goal="classification", columns=columns(transfused=None)), "`method: kd` is for `goal: general`"),
         (job(goal="clusters"), "`method: kd` is for `goal: general`"),
-        (job(score="groups"), "`score` is not for `method: kd`: it compares no specializations"),
+        (job(score="groups"), "`score` is not for `method: kd`: kd does not compare specializations"),
         (job(contexts="cells"), "`contexts` is not for `method: kd`"),
         (job(withhold="1/50"), "`withhold` is not for `method: kd`"),
         (job({**LKC, "L": "1"}), "model.lkc: `method: kd` needs `L: all`, and no `columns`"),
-        (job(model={"requirements": [LKC, {**LKC, "columns": ["age"]}]}), "takes one requirement"),
-        (job(model={"requirements": [{**LKC, "columns": ["age"]}]}), "no requirement names it"),
+        (job(model={"requirements": [LKC, {**LKC, "columns": ["age"]}]}), "takes a single requirement"),
+        (job(model={"requirements": [{**LKC, "columns": ["age"]}]}), "no requirement names the column"),
         (job(model={"lkc": LKC, "unit": "person"}), "model.lkc.unit: `method: kd` counts records only"),
         (
             job(columns=columns(x={"role": "qid", "taxonomy": {"*": ["a"]}, "refine": "child"})),
@@ -70,11 +70,11 @@ def joint(**changes: Any) -> dict[str, Any]:
         ),
         (
             joint(model={"lkc": {**LKC, "colluders": "1"}}),
-            "model.lkc.colluders: `method: kd` counts all parties' records together",
+            "model.lkc.colluders: `method: kd` counts the records of all parties together",
         ),
         (joint(disclosure="leader"), "`method: kd` needs `disclosure: sealed`"),
         (joint(disclosure="strict"), "`method: kd` needs `disclosure: sealed`"),
-        (joint(split="median"), "`split: median` is for one holder's table"),
+        (joint(split="median"), "`split: median` is for the table of a single holder"),
         (vertical_job(method="kd", goal="general"), "`method: kd` is not for vertical jobs"),
         (single_job(split="public"), "`split` is for `method: kd`"),
         (single_job(method="mondrian"), "method"),
@@ -167,7 +167,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     groups = report_of(tmp_path / "out")["metrics"]["groups"]
     assert f"sample: 200 rows, {groups} groups" in ran.out
-    assert "refused for what is asked of sensitive columns" in ran.err
+    assert "refused because of sensitive columns" in ran.err
     checked = invoke("coordinator", "verify", path, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert "200 rows meet the requirement of sample" in checked.out
@@ -297,7 +297,7 @@ def test_groups_that_overlap_are_found(source: Csv, tmp_path: Path, split: str) 
     group, wider = widened(table)
     write_csv(relabelled(table, group, "age", wider), tmp_path / "out" / TABLE)
     for path in (tmp_path / "out", tmp_path / "out" / TABLE):
-        with pytest.raises(PartyError, match="no boxes that cuts make: they overlap"):
+        with pytest.raises(PartyError, match="not boxes made by cuts: the groups overlap"):
             verify_table(jobs.task_of(job(split=split)), path)
 
 
@@ -331,7 +331,7 @@ def test_groups_of_medians_leave_nothing_out(source: Csv, tmp_path: Path) -> Non
     group = next(own for own in sorted(groups) if ends[own][1] - ends[own][0] > 10)
     narrower = f"[{ends[group][0] + 10},{ends[group][1]})"
     write_csv(relabelled(table, group, "age", narrower), tmp_path / "out" / TABLE)
-    with pytest.raises(PartyError, match="they overlap, or leave something out"):
+    with pytest.raises(PartyError, match="the groups overlap, or leave something out"):
         verify_table(jobs.task_of(job(split="median")), tmp_path / "out" / TABLE)
     assert verify_table(jobs.task_of(job()), tmp_path / "out" / TABLE).fields["verified"]
 
@@ -353,7 +353,7 @@ def test_medians_make_one_group_more_with_each_cut(source: Csv, tmp_path: Path, 
     assert "report.cuts" in checked.fields["not_verified"]
     path = tmp_path / "out" / REPORT
     path.write_text(json.dumps({**report_of(tmp_path / "out"), "cuts": cuts}))
-    with pytest.raises(PartyError, match="`cuts` is not what job and table say"):
+    with pytest.raises(PartyError, match="`cuts` is not as job and table say"):
         verify_table(jobs.task_of(job(split="median")), tmp_path / "out")
 
 
@@ -376,7 +376,7 @@ def test_what_labels_of_several_boxes_hide_is_said(tmp_path: Path) -> None:
     checked = verify_table(task, tmp_path / "out")
     assert checked.fields["not_verified"][0] == "boxes"
     assert "not verified: that groups are boxes with nothing in common" in checked.text
-    assert "labels of job are those of several boxes" in checked.text
+    assert "labels of job belong to several boxes" in checked.text
 
 
 @pytest.mark.parametrize("key", ["groups", "average_group", "inference", "linked_exposure"])
@@ -386,7 +386,7 @@ def test_a_report_that_measures_otherwise_is_found(source: Csv, tmp_path: Path, 
     report = json.loads(path.read_text())
     report["metrics"][key] = 7
     path.write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=f"`metrics.{key}` is not what job and table say"):
+    with pytest.raises(PartyError, match=f"`metrics.{key}` is not as job and table say"):
         verify_table(jobs.task_of(job()), tmp_path / "out")
 
 

@@ -110,7 +110,7 @@ def test_readers_find_what_labels_do_not_bear_out(run: Run, tmp_path: Path, spoi
         for low, high in ends:
             text = text.replace(f"[{low},{high})", f"[{low},{max(high - 10, low + 10)})")
         path.write_text(text)
-        found = "boxes that no run makes"
+        found = "boxes, but no run makes these boxes"
     else:
         report = json.loads(path.read_text())
         if spoil == "cuts":

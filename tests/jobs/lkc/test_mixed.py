@@ -298,7 +298,7 @@ def test_rows_that_do_not_add_up_to_the_counts_are_refused(
 
     lies = [True, False, False]
     monkeypatch.setattr(mixed.RowCoding, "encoded", lying)
-    with pytest.raises(PartyError, match="do not add up to the counts"):
+    with pytest.raises(PartyError, match="do not add up to the computed counts"):
         run_plain(tmp_path)
 
 

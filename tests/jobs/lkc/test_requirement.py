@@ -118,7 +118,7 @@ def test_jobs_that_say_no_goal_have_the_same(fields: dict[str, Any]) -> None:
 
 def test_a_demand_names_sensitive_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     demand(monkeypatch, Confidences(bounds=(("surgery", Fraction(1)), ("job", Fraction(1)))))
-    with pytest.raises(ConfigError, match=r"model\.lkc\.C names 'job', which is no sensitive column"):
+    with pytest.raises(ConfigError, match=r"model\.lkc\.C names 'job', which is not a sensitive column"):
         parse_job(single_job(), "job.yaml")
 
 
@@ -166,11 +166,11 @@ def test_contexts_reach_the_score() -> None:
         (single_job(score="groups"), "`score: groups` is for `goal: general`; with `goal: classification` say added"),
         (single_job(goal="general", score="added"), "`goal: classification or clusters`; with `goal: general` say"),
         (single_job(score="best"), "`model.lkc.score`"),
-        (joint_job(disclosure="strict", score="tdr"), "tells none: say `score: infogain`, or `disclosure: sealed`"),
-        (joint_job(disclosure="strict", score="added"), "tells none: say `score: infogain`, or `disclosure: sealed`"),
-        (single_job(score="infogain", contexts="cells"), "`contexts` is for `score: added`; `score: infogain` has"),
-        (single_job(goal="general", contexts="cells"), "`contexts` is for `score: added`; `score: groups` has"),
-        (vertical_job(contexts="cells"), "which in a vertical job their holder alone knows; say `contexts: part"),
+        (joint_job(disclosure="strict", score="tdr"), "hides candidates: say `score: infogain`, or `disclosure: s"),
+        (joint_job(disclosure="strict", score="added"), "hides candidates: say `score: infogain`, or `disclosure: s"),
+        (single_job(score="infogain", contexts="cells"), "`contexts` is for `score: added`; leave `contexts` out"),
+        (single_job(goal="general", contexts="cells"), "`contexts` is for `score: added`; leave `contexts` out"),
+        (vertical_job(contexts="cells"), "in a vertical job only their holder knows the values; say `contexts: part"),
         (single_job(contexts="columns"), "`model.lkc.contexts`"),
     ],
 )  # fmt: skip

@@ -92,31 +92,34 @@ def test_a_c_is_that_of_the_entry_for_the_column_then_its_own_then_that_of_the_e
 
 
 ALL_PROTECTED = columns(surgery={"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]})
-BELOW_A_THIRD = "model.lkc.requirements.1: C=3/10 of surgery cannot be met: all its 3 values are protected"
+BELOW_A_THIRD = "model.lkc.requirements.1: C=3/10 of surgery cannot be met: all 3 values are protected"
 OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (listed({"columns": ["age"], "K": "2"}), "columns.job: no requirement names it; say `role: plain`"),
+        (
+            listed({"columns": ["age"], "K": "2"}),
+            "columns.job: no requirement names the column; say `role: plain`",
+        ),
         (
             listed({"columns": ["age", "sex"], "K": "2"}),
-            "0.columns names 'sex', which is no column of the job",
+            "0.columns names 'sex', but the job has no such column",
         ),
         (
             listed(WHOLE, {"columns": ["surgery"], "K": "2"}),
-            "1.columns names 'surgery', which has `role: sensitive`",
+            "1.columns names 'surgery' with `role: sensitive`",
         ),
         (listed(WHOLE, {"columns": ["age", "age"], "K": "2"}), "1.columns names 'age' twice"),
         (listed(WHOLE, {"columns": [], "K": "2"}), "`model.lkc.requirements.1.columns`: list 1 or more"),
         (
             listed({"C": {"job": "0.5"}}),
-            "model.lkc.requirements.0.C names 'job', which is no sensitive column",
+            "model.lkc.requirements.0.C names 'job', which is not a sensitive column",
         ),
         (
             listed({"distinct": {"job": "2"}}),
-            "model.lkc.requirements.0.distinct names 'job', which is no sensitive",
+            "model.lkc.requirements.0.distinct names 'job', which is not a sensitive",
         ),
         (
             listed({"K": "2147483648"}),
@@ -154,15 +157,15 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"K": "2", "k": "2"}), "unknown key `model.lkc.requirements.0.k`"),
         (
             single_job(model={"requirements": [WHOLE], "lkc": {"K": "2"}}),
-            "unknown key `model.lkc.K`: each entry of `requirements` has its own",
+            "unknown key `model.lkc.K`: write the key in each entry of `requirements`",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "columns": ["age"], "C": "1"}}),
-            "columns.job: no requirement names it",
+            "columns.job: no requirement names the column",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "C": {"job": "1"}}}),
-            "surgery needs a C, its own or in",
+            "surgery needs a C, at the column or in",
         ),
         (
             vertical_job(insider="true", model={"requirements": [WHOLE, {"columns": ["age"], "C": "0.25"}]}),
@@ -374,13 +377,13 @@ def test_the_requirement_in_a_line() -> None:
 
 def test_what_a_reader_may_overlook_is_noted() -> None:
     notes = notes_on(jobs.task_of(listed(*LIST)))
-    assert any(note.startswith("no requirement is of all quasi-identifiers") for note in notes)
-    assert any(note.startswith("L=all of job K=3 is met wherever L=1 of job K=5 is") for note in notes)
+    assert any(note.startswith("no requirement covers all quasi-identifiers") for note in notes)
+    assert any(note.startswith("L=all of job K=3 follows from L=1 of job K=5") for note in notes)
     assert len(notes) == 2
     (note,) = notes_on(jobs.task_of(listed({"L": "3", "K": "2", "distinct": {"surgery": "2"}})))
     assert note.startswith("L=3 is more than the 2 quasi-identifiers: the job is the same with L=2")
     (note,) = notes_on(jobs.task_of(listed({"K": "2"})))
-    assert note.startswith("no requirement bounds what groups tell about surgery")
+    assert note.startswith("no requirement bounds inferences about surgery")
 
 
 def test_what_was_counted_again_is_said_of_every_entry() -> None:
@@ -393,8 +396,9 @@ def test_what_was_counted_again_is_said_of_every_entry() -> None:
     )
     assert "of at most L=1 of job, at least K=5 records" in said
     insider = vertical_job(insider="true", model={"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]})
-    assert "; every group on all of them and the class has at least 2 different values of surgery" in (
-        verified_words(jobs.task_of(insider))
+    assert (
+        "; every group on all quasi-identifiers and the class has at least 2 different values of surgery"
+        in (verified_words(jobs.task_of(insider)))
     )
 
 
@@ -432,7 +436,7 @@ def test_the_report_says_of_every_entry_what_was_asked_and_what_the_table_has(tm
     assert first["fewest_distinct"] == {"surgery": min(map(len, by_age.values()))}
     assert second["smallest_group"] == third["smallest_group"] == min(by_job.values()) >= 5
     assert "largest_share" not in second
-    assert "Nothing bounds who knows all 2 quasi-identifiers" in report["risk"]["meaning"]
+    assert "Nothing bounds a reader who knows all 2 quasi-identifiers" in report["risk"]["meaning"]
     assert "K=4 for any of age; K=5 for at most L=1 of job" in report["risk"]["meaning"]
     checked = invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out")
     assert checked.code == 0
@@ -565,7 +569,7 @@ def test_one_entry_of_all_quasi_identifiers_must_be_enough() -> None:
 def test_partial_requirements_are_refused_unless_allowed() -> None:
     fields = joint_list(*HALVES)
     says = (
-        "no requirement is of all quasi-identifiers, and partial requirements are not allowed "
+        "no requirement covers all quasi-identifiers, and partial requirements are not allowed "
         "(`policy.partial_requirements`)"
     )
     assert against(fields, partial_requirements=False) == [says]

@@ -79,7 +79,7 @@ def test_what_cannot_be_tested_is_refused(fields: Said, said: str) -> None:
 def test_a_column_of_few_values_needs_a_limit(asked: dict[str, str], domain: list[str]) -> None:
     limit = len(domain) - 1
     task = jobs.task_of(lkc(surgery={"domain": domain}, **asked))
-    with pytest.raises(SchemaError, match="whoever rules out the others") as caught:
+    with pytest.raises(SchemaError, match="a reader who rules out all but one value") as caught:
         check_task(task)
     assert caught.value.remedy == f"set `at_most: {limit}` in columns.surgery"
     check_task(jobs.task_of(lkc(surgery={"domain": domain, "at_most": str(limit)}, **asked)))
@@ -116,7 +116,7 @@ def test_what_a_vertical_holder_can_have_together_is_limited(asked: Said) -> Non
     check(("bank", of_values(200)), ("loan", of_values(200)))
     check(("bank", of_values(17, at_most="0")), ("bank", of_values(16)))
     with pytest.raises(
-        SchemaError, match=r"there are 272 combinations of values of s, t, and .* at most 256"
+        SchemaError, match=r"there are 272 combinations of values of s, t, but .* at most 256"
     ):
         check(("bank", of_values(17)), ("bank", of_values(16)))
     many = {"domain": [f"v{i}" for i in range(142)]}
@@ -172,7 +172,7 @@ def _threshold(finding: Finding | None) -> str | None:
 def test_insiders_know_all_quasi_identifiers_once_values_are_ruled_out() -> None:
     whole, part = {"K": "2", "C": "0.5"}, {"columns": ["age"], "K": "2", "C": "0.5", "ruled_out": "1"}
     fields = in_two_hands({"requirements": [whole, part]}, insider=True, s=("bank", of_values(4)))
-    assert "the smallest C of those with `ruled_out`" in refused(fields).message
+    assert "among requirements with `ruled_out`, the smallest C" in refused(fields).message
     asked = {"requirements": [{**whole, "ruled_out": "1"}, part]}
     parse_job(in_two_hands(asked, insider=True, s=("bank", of_values(4))), "job")
 
@@ -270,12 +270,13 @@ def test_owners_ask_for_diversity() -> None:
         (
             {"taxonomy": {"Any": {"Limb": ["Knee"], "Trunk": ["Heart"]}}, "values": ["Hip"]},
             "values:",
-            "columns.surgery.values names 'Hip', which is no test value of the column: these are 'Knee', 'Heart'",
+            "columns.surgery.values names 'Hip', which is not a category of the column; the categories are "
+            "'Knee', 'Heart'",
         ),
         (
             {"domain": ["Heart", "Knee", "Rare"]},
             "lkc:",
-            "model.lkc: surgery has 3 values ('Heart', 'Knee', 'Rare'), and whoever rules out the others",
+            "model.lkc: surgery has 3 values ('Heart', 'Knee', 'Rare'), and a reader who rules out all but one value",
         ),
         (
             {"numeric": {"min": "0", "max": "20", "step": "1"}, "values": ["Hip"]},

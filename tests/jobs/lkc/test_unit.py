@@ -104,11 +104,11 @@ def test_records_are_what_is_counted_unless_the_job_says() -> None:
     ("fields", "says"),
     [
         (alone_job(columns=columns(patient=None)), "model.lkc.unit: person needs a column with `role: id`"),
-        (vertical_job(model=model()), "model.lkc.unit: a vertical job has one record of each id"),
+        (vertical_job(model=model()), "model.lkc.unit: a vertical job has a single record of each id"),
         (shared_job("strict"), "model.lkc.unit: a strict run counts records only; `disclosure: sealed`"),
         (
             joint_job(disclosure="sealed", model=model(colluders="1")),
-            "model.lkc.unit: `colluders` counts what remains of a group in records",
+            "model.lkc.unit: `colluders` counts records, so say `unit: record`",
         ),
         (alone_job("people"), "`model.lkc.unit`"),
     ],
@@ -127,14 +127,20 @@ def test_an_owner_can_ask_for_it() -> None:
 
 def test_it_is_told_wherever_the_requirement_is() -> None:
     for fields, who in (
-        (alone_job(), "it was tested from the ids of the holder's table"),
-        (shared_job(), "it was tested inside the circuits, as each party counted its own people"),
-        (shared_job("leader"), "it was tested by the leader, hospital-a, as each party counted"),
+        (alone_job(), "the people were counted from the ids of the holder's table"),
+        (
+            shared_job(),
+            "the people were counted inside the circuits, where each party counted its own people",
+        ),
+        (shared_job("leader"), "the people were counted by the leader, hospital-a, where each party counted"),
     ):
         task = jobs.task_of(fields)
         assert task.model.described(task).requirement == "L=2 K=4 people C=1/2"
         words = verified_words(task)
-        assert "at least K=4 records, and no protected value above its C; that these records are of" in words
+        assert (
+            "at least K=4 records, and no protected value above its C; whether these records belong to"
+            in words
+        )
         assert who in words
     assert "people" not in verified_words(jobs.task_of(alone_job(None)))
 
@@ -240,7 +246,7 @@ def test_the_release_has_no_ids_and_its_report_says_what_it_counts(tmp_path: Pat
     assert "`unit: person`" in text
     checked = verify_table(jobs.task_of(alone_job()), out)
     assert checked.fields["not_verified"][0] == "unit"
-    assert "not verified: that these records are of at least K=4 different people" in checked.text
+    assert "not verified: whether these records belong to at least K=4 different people" in checked.text
 
 
 def test_a_row_without_an_id_is_refused_and_where_it_is_only_the_owner_hears(tmp_path: Path) -> None:

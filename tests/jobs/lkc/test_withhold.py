@@ -41,8 +41,8 @@ def run(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]])
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (joint_job(withhold="0.01"), "`withhold` is for one holder's table"),
-        (vertical_job(withhold="0.01"), "`withhold` is for one holder's table"),
+        (joint_job(withhold="0.01"), "`withhold` is for the table of a single holder"),
+        (vertical_job(withhold="0.01"), "`withhold` is for the table of a single holder"),
         (job(columns=columns(ward={"role": "plain"})), "columns.ward: plain columns are read after"),
         (job("0.6"), "write a share of the rows, from 0 to 1/2"),
         (job("-0.1"), "write a share of the rows, from 0 to 1/2"),
@@ -70,7 +70,7 @@ def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
     assert len((tmp_path / "out" / TABLE).read_text().splitlines()) == 1 + report["rows"]
     assert f"{told['rows']} rows of 100" in told["meaning"]
     assert report["risk"]["withheld"] == told["rows"]
-    assert "withheld and are in none of these figures" in report["risk"]["meaning"]
+    assert "withheld and are missing in these figures" in report["risk"]["meaning"]
     assert told["meaning"] in shown_fields(jobs.task_of(job()), report).lines
     verify_table(jobs.task_of(job()), tmp_path / "out")
 
@@ -113,7 +113,9 @@ def test_no_value_of_withheld_rows_alone_is_in_any_file(
     assert report["model"]["lkc"].pop("withhold")
     about = {"job_sha256", "canonical", "started", "finished", "withheld", "data", "files", "cost"}
     assert report["risk"].pop("withheld") == 2
-    left = "2 records were withheld and are in none of these figures: they are of the records in the table."
+    left = (
+        "2 records were withheld and are missing in these figures, which describe the records in the table."
+    )
     assert report["risk"]["meaning"] == f"{rest['risk']['meaning']} {left}"
     report["risk"]["meaning"] = rest["risk"]["meaning"]
     told = [{key: value for key, value in each.items() if key not in about} for each in (report, rest)]

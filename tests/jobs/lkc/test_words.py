@@ -37,12 +37,12 @@ def test_under_a_leader_its_knowledge_is_told() -> None:
     assert "garbled" not in said
     assert "ring" not in said
     ring = protection(joint_job(secure_sum="ring"))
-    assert "a party's two neighbours together learn its counts" in ring
+    assert "the two neighbours of a party together learn the party's counts" in ring
 
 
 def test_sealed_the_pair_is_named() -> None:
     said = protection(joint_job(disclosure="sealed", leader=B, deputy=C))
-    assert f"one at {B}, one at {C} (the compute pair)" in said
+    assert f"at {B} and at {C} (the compute pair)" in said
     assert "learned the global counts" not in said
 
 
@@ -53,21 +53,21 @@ def test_what_values_never_taken_tell_depends_on_the_score() -> None:
         for score in OF_GOAL[goal]
     }
     assert "tells the classes apart" in tells["infogain"]
-    assert "lie in one cell of its grid" in tells["groups"]
+    assert "lie in a single cell of its grid" in tells["groups"]
     assert "adds to what the table tells about the class" in tells["added"]
     assert "tells the classes apart, or some child has too few records" in tells["tdr"]
     for score, said in tells.items():
-        assert ("lie in one cell of its grid" in said) == (score in ("groups", "records"))
+        assert ("lie in a single cell of its grid" in said) == (score in ("groups", "records"))
         assert ("of each node that appeared whether it was a candidate" in said) == (
             score in ("added", "tdr")
         )
 
 
 def test_who_can_subtract_what_depends_on_their_number() -> None:
-    assert "Any 2 parties together know what the remaining one contributed" in protection(joint_job())
+    assert "Any 2 parties together know the contribution of the remaining party" in protection(joint_job())
     two = {name: {"address": "127.0.0.1:7401"} for name in (A, B)}
     said = protection(joint_job(disclosure="sealed", parties=two))
-    assert "With two parties, what remains is the other's generalized table" in said
+    assert "With two parties, each party learns the generalized table of its peer" in said
     assert "together know" not in said
 
 
@@ -81,7 +81,7 @@ def test_rows_with_plain_columns_are_mixed() -> None:
         assert f"{to} received the generalized rows themselves" in said
         assert f"to {B}, masked, in slots that {A} drew" in said
         assert ("sealed to its key" in said) == (deliver == "coordinator")
-        assert "no row carries its origin, as long as these two do not collude" in said
+        assert f"no row carries its origin, as long as {A} and {B} do not collude" in said
         assert f"{A} learned how many rows each party has" in said
 
 
@@ -96,40 +96,48 @@ def test_why_candidates_fail_follows_from_what_is_asked() -> None:
     distinct = {"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]}
     said = protection(vertical_job(model=distinct))
     assert "above its C" not in said
-    assert "smaller than K, or in one too few values of a sensitive column are different" in said
+    assert "smaller than K, or in some finer group too few values of a sensitive column are different" in said
     assert "would hold every cell to `distinct`." in said
     said = protection(vertical_job(model=distinct, insider="true"))
     assert "in every cell sensitive values are as many as `distinct` asks." in said
     both = {"requirements": [{"K": "2", "C": "0.5", "distinct": {"surgery": "2"}}]}
     said = protection(vertical_job(model=both))
-    assert "in one a protected value is above its C or too few values" in said
+    assert "in some finer group a protected value is above its C or too few values" in said
     assert "would hold every cell to C and `distinct`." in said
     ruled = {"requirements": [{"K": "2", "C": "0.5", "ruled_out": "1", "diversity": "3"}]}
     said = protection(vertical_job(model=ruled))
-    assert "once another is ruled out (`ruled_out`) or a protected value is certain (`diversity`)." in said
+    assert (
+        "after a second value is ruled out (`ruled_out`) or a protected value is certain (`diversity`)."
+        in said
+    )
     assert "would hold every cell to C and `ruled_out` and `diversity`." in said
     said = protection(vertical_job(model=ruled, insider="true"))
-    assert "above its C and none is above it once another value is ruled out and none is certain" in said
-    assert "by themselves" not in said
+    assert (
+        "above its C and no protected value is above its C after a second value is ruled out and no protected "
+        "value is certain" in said
+    )
+    assert "each holder separately" not in said
     both = columns(arrears={"role": "sensitive", "domain": ["a", "b", "c"], "values": ["a"]})
     held = {"loan": {"columns": ["job", "arrears"]}, "bank": {"columns": ["age", "surgery"]}}
     said = protection(vertical_job(model=ruled, columns=both, parties=held))
-    assert "columns of each holder by themselves (surgery; arrears)" in said
+    assert "columns of each holder separately (surgery; arrears)" in said
     none = protection(vertical_job(model=lkc(C="1")))
-    assert "A candidate that was discarded is known to its owner alone" in none
-    assert "No requirement bounds what groups tell about sensitive columns." in none
+    assert "Only the owner of a discarded candidate knows it:" in none
+    assert "No requirement bounds inferences about sensitive columns." in none
 
 
 def test_many_covered_requirements_are_told_in_a_line() -> None:
     entries = [{"K": str(k), "C": "0.5"} for k in range(10, 1, -1)]
     (note,) = [
-        each for each in notes_on(jobs.task_of(single_job(model={"requirements": entries}))) if "met" in each
+        each
+        for each in notes_on(jobs.task_of(single_job(model={"requirements": entries})))
+        if "follow" in each
     ]
-    assert note.startswith("8 of 9 requirements are met wherever others are")
+    assert note.startswith("8 of 9 requirements follow from stricter requirements")
     few = [
         each
         for each in notes_on(jobs.task_of(single_job(model={"requirements": entries[:3]})))
-        if "met" in each
+        if "follow" in each
     ]
     assert len(few) == 2
 
@@ -152,8 +160,8 @@ def test_who_tells_the_class() -> None:
 def test_how_scores_were_compared() -> None:
     sealed, told = protection(vertical_job()), protection(vertical_job(disclosure="leader"))
     assert "Scores were compared inside a garbled circuit of loan and bank" in sealed
-    assert "told all others its best score" not in sealed
-    assert "told all others its best score in every iteration" in told
+    assert "told all parties its best score" not in sealed
+    assert "told all parties its best score in every iteration" in told
     assert "garbled" not in told
 
 

@@ -229,9 +229,7 @@ def test_many_ids_of_any_other_party_end_a_run(
             run(**{larger: most + 1, smaller: 1})
         problem = caught.value.problem
         assert problem.error_id == "policy-refused"
-        assert problem.message == (
-            "another party enters more ids than our policy allows (`policy.max_peer_ids`)"
-        )
+        assert problem.message == ("a party enters more ids than our policy allows (`policy.max_peer_ids`)")
         numbers = f"{most + 1:,} ids; `policy.max_peer_ids` allows {most:,}, and we enter {own:,}"
         assert problem.private == f"{larger}: {numbers}"
     assert heard == [(own, {"loan": 1, "bank": most})]

@@ -185,7 +185,7 @@ BOX = BoxesOfRows(np.zeros((3, 1), dtype=np.int64), np.ones((3, 1), dtype=np.int
         (
             Published(DOMAINS | {"b": "e"}, NAMES, (), HALVES),
             published(NAMES, None),
-            "column b has another domain",
+            "column b has a different domain",
         ),
         (
             published(NAMES, BOX),

@@ -106,7 +106,7 @@ def test_an_empty_policy_refuses_everything() -> None:
         ),
         ({"max_c": None}, "sensitive column surgery: no C is allowed (`policy.max_c` is unset)"),
         ({"disclosure": ("sealed",)}, "disclosure leader is not allowed, only sealed (`policy.disclosure`)"),
-        ({"me": "hospital-z", "parties": PARTIES}, "hospital-z is not a party of this job"),
+        ({"me": "hospital-z", "parties": PARTIES}, "hospital-z is not a party of the job"),
         ({"coordinator": "stranger"}, "stranger may not start jobs here (`policy.coordinators`)"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_policy_may_pin_jobs() -> None:
     assert objections(jobs=[task.digest.hex()]) == []
     for pinned in ([], ["0" * 64]):
         assert objections(jobs=pinned) == [
-            f"job {task.digest.hex()} is not among those that are pinned (`policy.jobs`)"
+            f"job {task.digest.hex()} is not among the pinned jobs (`policy.jobs`)"
         ]
     assert objections(jobs=[task.digest.hex()], min_k=3) == ["K must be at least 3, not 2 (`policy.min_k`)"]
     with pytest.raises(ValueError, match="jobs"):

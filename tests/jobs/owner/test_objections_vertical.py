@@ -53,7 +53,7 @@ def test_ids_must_be_allowed_to_be_matched() -> None:
     allowed = {name: roles for name, roles in ALLOWING["loan"]["columns"].items() if name != "patient"}
     assert objections("loan", columns=allowed) == ["column patient may not be used as id (`policy.columns`)"]
     assert objections("loan", match_ids=False) == [
-        "ids may not be matched with those of other parties (`policy.match_ids`)"
+        "the policy does not allow to match ids with other parties (`policy.match_ids`)"
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_policy_for_horizontal_jobs_allows_no_vertical_one() -> None:
     horizontal = joint_job(disclosure="sealed", parties={"loan": ADDRESS, "bank": ADDRESS}, leader="loan")
     assert objections("loan", horizontal, **fields) == []
     assert objections("loan", vertical_job(), **fields) == [
-        "ids may not be matched with those of other parties (`policy.match_ids`)"
+        "the policy does not allow to match ids with other parties (`policy.match_ids`)"
     ]
 
 
@@ -99,7 +99,7 @@ def test_c_is_asked_for_own_sensitive_columns_only() -> None:
 def test_giving_the_class_away_needs_consent() -> None:
     job = vertical_job(columns=SHARED)
     assert objections("bank", job) == [
-        "the values of class transfused may not be given to the other parties (`policy.share_class`)"
+        "the values of class transfused may not be given to peers (`policy.share_class`)"
     ]
     assert objections("bank", job, share_class=True) == []
     assert objections("loan", job) == []  # it receives

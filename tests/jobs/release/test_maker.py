@@ -99,6 +99,6 @@ def test_a_folder_whose_maker_says_more(change: Callable[[dict[str, Any]], objec
     change(report)
     (out / REPORT).write_text(json.dumps(report))
     write_sums(out, (TABLE, REPORT))
-    with pytest.raises(PartyError, match="as reports have it") as caught:
+    with pytest.raises(PartyError, match="is missing or malformed") as caught:
         verify_folder(task, out)
     assert caught.value.problem.error_id == "verification-failed"

@@ -150,11 +150,9 @@ def test_the_console_tells_what_was_left_out_and_what_was_suppressed(tmp_path: P
     _, report = released(wards_job(), table(tmp_path, *lines), tmp_path / "out")
     shown = shown_fields(report)
     assert shown.size == "2 records with 2 readings"
-    assert shown.lines[0] == (
-        "left out: 1 row of 4 without a value that is needed, and 1 record of which no row is left"
-    )
-    assert shown.lines[1] == "suppressed: 1 of 3 readings, in 1 record; 0 records have none left"
-    assert shown_fields(report | {"empty_paths": 1}).lines[1].endswith("; 1 record has none left")
+    assert shown.lines[0] == ("left out: 1 row of 4 without a needed value, and 1 record without a row left")
+    assert shown.lines[1] == "suppressed: 1 of 3 readings, in 1 record; 0 records have no items left"
+    assert shown_fields(report | {"empty_paths": 1}).lines[1].endswith("; 1 record has no items left")
 
 
 # E1 of the specification: with L=1 a1 goes, and who knows it discards those who are at b then.
@@ -266,18 +264,18 @@ FIRST = "1,d,3,AIDS"
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        ("", "does not count from 1|not written as"),
+        ("", "does not count from 1|does not have the form"),
         ("1,b,3,AIDS", "violates K"),
-        ("1,x,3,AIDS", "column ward has a value that is not in its domain"),
-        ("1,d,3.0,AIDS", "column at has a value that is not in its domain"),
+        ("1,x,3,AIDS", "column ward has a value outside the column's domain"),
+        ("1,d,3.0,AIDS", "column at has a value outside the column's domain"),
         ("1,,3,AIDS", "ward and at are not empty together"),
-        ("1,,,AIDS", "is not written as a release is"),
+        ("1,,,AIDS", "does not have the form of a release"),
         ("2,d,3,AIDS", "column record does not count from 1"),
-        ("01,d,3,AIDS", "column record has a value that is no number"),
-        ("1,d,3,plague", "column dx has a value that is not in its domain"),
-        ("1,d,3,flu", "column dx: the table is not written as a release is"),
-        ("1,f,6,AIDS", "not in the order of its items|not written as"),
-        ("1,d,3,AIDS\n1,d,3,AIDS", "not in the order of its items"),
+        ("01,d,3,AIDS", "column record has a value other than a record's number"),
+        ("1,d,3,plague", "column dx has a value outside the column's domain"),
+        ("1,d,3,flu", "column dx: the table does not have the form of a release"),
+        ("1,f,6,AIDS", "not in the order of items|does not have the form"),
+        ("1,d,3,AIDS\n1,d,3,AIDS", "not in the order of items"),
         ("1,d,3,AIDS,more", "cannot be read"),
     ],
 )
@@ -305,7 +303,7 @@ def test_a_table_with_other_columns(made: Path, tmp_path: Path) -> None:
 )
 def test_a_report_in_another_form(made: Path, tmp_path: Path, old: str, new: str, path: str) -> None:
     folder = tampered(made, tmp_path / "out", old, new, REPORT)
-    with pytest.raises(PartyError, match=f"`{re.escape(path)}` is not what job and table say"):
+    with pytest.raises(PartyError, match=f"`{re.escape(path)}` is not as job and table say"):
         verify_folder(jobs.task_of(thesis_job()), folder)
 
 
@@ -314,7 +312,7 @@ def test_a_report_in_another_form(made: Path, tmp_path: Path, old: str, new: str
 )
 def test_a_report_that_says_something_else(made: Path, tmp_path: Path, key: str) -> None:
     folder = tampered(made, tmp_path / "out", f'"{key}":', f'"{key}": 7, "was":', REPORT)
-    with pytest.raises(PartyError, match=f"`{key}` is not what job and table say"):
+    with pytest.raises(PartyError, match=f"`{key}` is not as job and table say"):
         verify_folder(jobs.task_of(thesis_job()), folder)
 
 
@@ -354,7 +352,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     table(tmp_path, "1,z,1,flu")
     failed = invoke("coordinator", "run", tmp_path / "job.yaml", "--out", tmp_path / "other")
     assert failed.code == 7
-    assert "column ward has a value that its taxonomy or domain does not list [line 2: 'z']" in failed.err
+    assert (
+        "column ward has a value that the column's taxonomy or domain does not list [line 2: 'z']"
+        in failed.err
+    )
     assert not (tmp_path / "other").exists()
 
 
@@ -362,11 +363,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     ("lines", "words"),
     [
         (["b,flu", "b;c,flu", "c,flu"], ""),
-        (["b;c,flu", "b,flu", "c,flu"], "is not written as a release is"),
-        (["b,flu", "c;b,flu", "c,flu"], "is not written as a release is"),
-        (["b,flu", "b;b,flu"], "is not written as a release is"),
-        (["b,flu", "b;x,flu", "c,flu"], "codes has a value that is not in its domain"),
-        (["b,flu", "b;,flu", "c,flu"], "codes has a value that is not in its domain"),
+        (["b;c,flu", "b,flu", "c,flu"], "does not have the form of a release"),
+        (["b,flu", "c;b,flu", "c,flu"], "does not have the form of a release"),
+        (["b,flu", "b;b,flu"], "does not have the form of a release"),
+        (["b,flu", "b;x,flu", "c,flu"], "codes has a value outside the column's domain"),
+        (["b,flu", "b;,flu", "c,flu"], "codes has a value outside the column's domain"),
         (["b,flu", "c,flu"], "an item violates K"),
         (["b,HIV", "b,HIV", "b,flu"], "the whole table violates C for dx"),
         ([], "has no rows"),
@@ -398,7 +399,7 @@ def test_exclusion_that_cannot_be_tested_is_not_met(tmp_path: Path, exclusion: s
     with pytest.raises(AnonymizeError) as caught:
         run_alone(jobs.task_of(exclusion_job(exclusion)), source, tmp_path / "refused")
     assert (caught.value.error_id, caught.value.private) == ("exclusion-unmet", "")
-    assert "two places at one time" in str(caught.value)
+    assert "two places at the same time" in str(caught.value)
     assert "places: first" in str(caught.value.remedy)
     assert not (tmp_path / "refused").exists()
     _, report = released(exclusion_job("report"), source, tmp_path / "reported")

@@ -223,7 +223,7 @@ def test_reveals_and_sweeps_of_another_run_are_named(key: str, change: Any, run:
         if key == "reveals" and before and false["reveals"] != "nothing":
             false["reveals"] = before + false["reveals"]
         (tmp_path / "out" / REPORT).write_text(json.dumps(false))
-        with pytest.raises(PartyError, match=r"`(reveals|sweeps)[^`]*` is not what job and table say"):
+        with pytest.raises(PartyError, match=r"`(reveals|sweeps)[^`]*` is not as job and table say"):
             verify_table(run.task, tmp_path / "out")
 
 

@@ -98,7 +98,7 @@ def test_a_key_that_job_and_table_contradict_is_named(
     report = json.loads((out / REPORT).read_text()) | {key: value}
     (tmp_path / "anonymized.csv").write_bytes((out / "anonymized.csv").read_bytes())
     (tmp_path / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=f"`{key}` is not what job and table say"):
+    with pytest.raises(PartyError, match=f"`{key}` is not as job and table say"):
         verify_table(task, tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_a_figure_that_is_missing_is_named(
     del report[key]
     (tmp_path / "anonymized.csv").write_bytes((out / "anonymized.csv").read_bytes())
     (tmp_path / REPORT).write_text(json.dumps(report))
-    with pytest.raises(PartyError, match=r"`\w+` is not what job and table say"):
+    with pytest.raises(PartyError, match=r"`\w+` is not as job and table say"):
         verify_table(task, tmp_path)
 
 
@@ -123,7 +123,7 @@ def test_readers_are_told_what_nobody_can_check(folders: Mapping[str, tuple[Task
     assert checked.fields["not_verified"] == ["exclusion"]
     assert "not verified: exclusion" in checked.text
     assert "not checked: `sweeps`, `items_suppressed`, `lost`," in checked.text
-    assert "`cost`: whoever made the report says so" in checked.text
+    assert "`cost`, as the report states" in checked.text
     task, out = folders["global"]
     checked = verify_table(task, out)
     assert "not_verified" not in checked.fields
@@ -153,7 +153,7 @@ def test_two_spellings_of_one_value_are_refused(
     columns = {"codes": {"role": "items"}, "dx": {"role": "sensitive", "values": ["HIV"]}}
     task = jobs.task_of(sets_job({"L": "1", "C": "0.6"}, columns=columns))
     source = table(tmp_path, *lines, header="codes,dx")
-    with pytest.raises(PartyError, match=f"column {column} has two spellings of one value") as caught:
+    with pytest.raises(PartyError, match=f"column {column} has two spellings of the same value") as caught:
         verify_table(task, source.path)
     assert all(text in str(caught.value) for text in two.split(", "))
     columns[column]["spellings"] = "distinct"

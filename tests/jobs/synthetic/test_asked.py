@@ -69,7 +69,7 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
             synthetic_single({"epsilon": "0.5", "max_records_per_person": "600"}),
             "for 600 records of a person",
         ),
-        (synthetic_single(goal="general"), "columns.transfused: with goal general all columns are alike"),
+        (synthetic_single(goal="general"), "columns.transfused: goal general has no `role: class`"),
         (general(goal="classification"), "goal classification needs a column with `role: class`"),
         (
             synthetic_single(columns=own_columns(codes=SETS)),
@@ -78,11 +78,11 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
         (synthetic_single(columns=own_columns(ward={"role": "plain"})), "holds nothing exact"),
         (
             synthetic_single(columns=own_columns(job={**COLUMNS["job"], "missing": "drop"})),
-            "columns.job.missing: with `method: synthetic` what is missing has a cell",
+            "columns.job.missing: with `method: synthetic` missing values have a separate cell",
         ),
         (
             synthetic_single(columns=own_columns(transfused={**COLUMNS["transfused"], "missing": "drop"})),
-            "columns.transfused.missing: with `method: synthetic` what is missing has a cell",
+            "columns.transfused.missing: with `method: synthetic` missing values have a separate cell",
         ),
         (
             dp_single(columns=own_columns(job={**COLUMNS["job"], "missing": "cell"})),
@@ -193,7 +193,7 @@ def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured
 
 def test_approval_sees_below_how_many_rows_counts_are_mostly_noise() -> None:
     """The widest column has 11 values, each with noise of scale 2 at ε = 5, so of scale 100 at ε = 1/10."""
-    says = "rows the counts of a column by its values are on average smaller than their noise"
+    says = "rows the counts of a column by its values are on average smaller than the noise"
     assert f"below 22 {says}: first of the column with most values" in lines_of(synthetic_single())
     assert "warning" not in lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1100"}))
     said = lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1099"}))
@@ -207,17 +207,15 @@ def test_approval_sees_that_measuring_begins_where_counts_are_noise(
     """Without a class `auto` begins at 8 of ε times the rows for each column, whatever noise there is."""
     said = lines_of(general({"epsilon": epsilon, "edges": "auto"}))
     assert f"measures no pair of columns below about {rows} rows" in said
-    assert (
-        "noisy number of rows); there measuring begins, among counts that are mostly noise (below)\n" in said
-    )
+    assert "noisy number of rows); measuring begins among counts that are mostly noise (below)\n" in said
     assert f"below {clear} rows the counts of a column by its values are on average smaller" in said
 
 
 def test_approval_sees_what_tables_are_opened() -> None:
     """Of leaves there is no class, and of goal general none at all."""
     said = next(each.meaning for each in ALLOWED["dp/horizontal/synthetic"] if each.name == "noisy_marginal")
-    assert "of one column by leaf, of one by bin, or of a chosen pair by bin" in said
-    assert "the latter two by class where there is one" in said
+    assert "of a column by leaf, of a column by bin, or of a chosen pair by bin" in said
+    assert "the latter two by class if the job has a class" in said
 
 
 def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
@@ -233,9 +231,9 @@ def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"taxonomy": {"Any": ["a", "?"]}}, "columns.job: its values list '?', a missing cell"),
-        ({"taxonomy": {"Any": ["a"]}}, "columns.job: it has one value and is never missing"),
-        ({"numeric": {"min": "0", "max": "1", "step": "1"}}, "columns.job: it has one value"),
+        ({"taxonomy": {"Any": ["a", "?"]}}, "columns.job: the values list '?', a missing cell"),
+        ({"taxonomy": {"Any": ["a"]}}, "columns.job: the column has a single value and is never missing"),
+        ({"numeric": {"min": "0", "max": "1", "step": "1"}}, "columns.job: the column has a single value"),
     ],
 )
 def test_a_column_that_is_never_missing_has_values(column: dict[str, Any], message: str) -> None:

@@ -93,7 +93,7 @@ def test_a_text_that_is_no_date_is_told_to_its_owner(tmp_path: Path) -> None:
     folder = case(tmp_path, "10-synthetic-dates", changes)
     ran = invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out")
     assert ran.code != 0
-    assert "line 2: '20241002'; it is no date written as YYYY-MM-DD" in ran.err
+    assert "line 2: '20241002'; the value is not a date written as YYYY-MM-DD" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def refused(out: Path) -> str:
 def test_a_release_is_what_its_marginals_make(out: Path) -> None:
     checked = verify_folder(TASK, out)
     assert checked.fields["rows"] == len((out / SYNTHETIC_TABLE).read_text().splitlines()) - 1
-    assert "byte for byte what is drawn from these marginals" in checked.text
+    assert "byte for byte as drawn from the marginals" in checked.text
     assert checked.fields["not_verified"] == ["report.finished", "report.versions", "report.cost"]
-    assert "was not compared: finished, versions, cost" in checked.text
+    assert "do not determine them: finished, versions, cost" in checked.text
     follow(out)
     assert verify_folder(TASK, out).fields["verified"] is True
 
@@ -225,7 +225,7 @@ def test_files_of_a_report_are_those_of_the_release(out: Path, what: str) -> Non
     OF_FILES[what](report["files"])
     (out / REPORT).write_text(json.dumps(report))
     write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
-    with pytest.raises(PartyError, match="`files` is not what follows from job and marginals") as caught:
+    with pytest.raises(PartyError, match="`files` does not follow from job and marginals") as caught:
         verify_folder(TASK, out)
     assert caught.value.problem.error_id == "verification-failed"
 
@@ -266,7 +266,7 @@ def test_tables_with_more_noise_than_records_are_noted(opened: int, n_rows: int,
 
     verified(report)
     told.pop()
-    with pytest.raises(PartyError, match=r"`mostly_noise\.tables` is not what follows from job"):
+    with pytest.raises(PartyError, match=r"`mostly_noise\.tables` does not follow from job"):
         verified(report)
 
 
@@ -280,7 +280,7 @@ def test_a_report_of_counts_above_their_noise_has_no_word_of_it_on_the_console()
 
 def test_a_report_that_is_none(out: Path) -> None:
     (out / REPORT).write_text("[]")
-    assert "is no report" in refused(out)
+    assert "is not a report" in refused(out)
 
 
 def test_a_folder_without_its_report_is_not_whole(out: Path) -> None:
@@ -314,7 +314,7 @@ def test_nothing_is_drawn_to_compare_a_table_of_another_size(
     lines = (made / SYNTHETIC_TABLE).read_bytes().splitlines(keepends=True)
     other = lines[:-1] if more < 0 else [*lines, lines[-1]]
     monkeypatch.delattr(table_file, "drawn_csv")
-    with pytest.raises(PartyError, match="another number of rows"):
+    with pytest.raises(PartyError, match="the number of rows does not follow"):
         require_drawn(TASK, outcome, b"".join(other))
 
 
@@ -358,7 +358,10 @@ def test_nobody_can_make_a_table_that_fills_memories(made: Path) -> None:
     one[0] = 1310
     all_high = counts.copy()
     all_high[:4] = 900
-    for forged, says in ((one, "a count that no noise"), (all_high, "a sum of counts that no noise")):
+    for forged, says in (
+        (one, "no noise of the job makes the count"),
+        (all_high, "no noise of the job makes the sum of counts"),
+    ):
         with pytest.raises(ValueError, match=says):
             replayed(TASK, edges, forged)
 
@@ -370,8 +373,8 @@ def test_a_run_has_the_pairs_and_counts_of_its_job(made: Path) -> None:
         (counts[:-1], edges, "fewer counts"),
         (np.append(counts, 0), edges, "more than the job opens"),
         (counts, [*edges, 2], "not as many pairs"),
-        (counts, [3], "not there, or closes a cycle"),
-        (counts, [-1], "not there, or closes a cycle"),
+        (counts, [3], "is missing, or closes a cycle"),
+        (counts, [-1], "is missing, or closes a cycle"),
     ):
         with pytest.raises(ValueError, match=says):
             replayed(TASK, of_edges, forged)
