@@ -29,7 +29,7 @@ _MOST_LOOKED_AT = 1000
 """Lines read behind two different roots, to tell a header from a wrong line."""
 _MOST_SHOWN = 60
 """Characters of a label in an error."""
-_FORM = "write one line per value: leaf;parent;...;root"
+_FORM = "write a line for each value: leaf;parent;...;root"
 
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
 
@@ -196,8 +196,8 @@ def _check_line(labels: Sequence[str], line: int, last: int, column: str) -> Non
     if last > line:
         raise _malformed(
             column,
-            'has a quote (") that does not end on its line',
-            'end it, or write a quote inside a quoted label twice ("")',
+            'has a quote (") that does not end on the line',
+            'end the quote, or write a quote inside a quoted label twice ("")',
             line,
         )
     if "" not in labels:
@@ -224,7 +224,7 @@ def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
         raise _malformed(
             column,
             "has no single root",
-            "write one mapping with one key, the root, e.g. {Any: {White-collar: [Lawyer, Doctor]}}",
+            "write a mapping with a single key, the root, e.g. {Any: {White-collar: [Lawyer, Doctor]}}",
         )
     return _from_paths(_paths(tree, (), column), column, missing_leaf)
 
@@ -244,7 +244,7 @@ def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterator[_Path]
     for leaf in tree:
         if not isinstance(leaf, str):
             raise _malformed(
-                column, "mixes groups and values in one list", "give the values a group of their own"
+                column, "mixes groups and values in the same list", "put the values into a separate group"
             )
         yield _Path((*above, _named(leaf, column)))
 
@@ -272,7 +272,7 @@ def _quoted(label: str) -> str:
 
 
 def _too_deep(column: str, line: int | None = None) -> SchemaError:
-    remedy = "leave out levels that tell nothing apart"
+    remedy = "leave out levels that separate no values"
     return _malformed(column, f"has more than {MAX_DEPTH} levels", remedy, line)
 
 
@@ -345,7 +345,7 @@ def _add_value(path: _Path, values: dict[str, int | None], column: str) -> None:
     if value in values:
         before = "" if line is None else f" (lines {values[value]} and {line})"
         what = f"gives the value {_quoted(value)} two parents or lists it twice{before}"
-        raise _wrong("taxonomy-two-parents", column, what, "keep one line per value", line)
+        raise _wrong("taxonomy-two-parents", column, what, "keep a single line for each value", line)
     values[value] = line
 
 
@@ -353,7 +353,7 @@ def _value_and_group(label: str, column: str, line: int | None) -> SchemaError:
     return _malformed(
         column,
         f"uses {_quoted(label)} as a value and as a group",
-        "repeat the label one level up: value;value;...;root",
+        "repeat the label a level higher: value;value;...;root",
         line,
     )
 

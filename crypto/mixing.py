@@ -95,7 +95,7 @@ class OpeningKey:
         try:
             opened = b"".join(crypto_box_seal_open(box.tobytes(), self.public, self._secret) for box in boxes)
         except CryptoError as error:
-            raise RemoteProtocolError(suspects, step, "a box that cannot be opened") from error
+            raise RemoteProtocolError(suspects, step, "a box cannot be opened") from error
         return _rows(opened, boxes.shape[1] - SEAL_BYTES)
 
 
@@ -254,7 +254,7 @@ def _agreed(
             met[peer] = _Met(decode_integer(more[:WORD], WORD, total + 1, peer, _AGREED), more[WORD:])
     if me == pair.leader and sum(found.count for found in met.values()) + len(rows) != total:
         raise RemoteProtocolError(
-            " or ".join(peers), _AGREED, "other numbers of rows than add up to the total"
+            " or ".join(peers), _AGREED, "numbers of rows that do not add up to the total"
         )
     return met
 
@@ -270,7 +270,7 @@ def _slots(
         told = yield from _received(pair.leader, _SLOTS, count, WORD)
         slots = decode_words(told.tobytes(), count, pair.leader, _SLOTS)
         if (slots >= total).any() or len(np.unique(slots)) < count:
-            raise RemoteProtocolError(pair.leader, _SLOTS, "a slot that there is not, or the same twice")
+            raise RemoteProtocolError(pair.leader, _SLOTS, "a missing slot, or the same slot twice")
         return slots.astype(np.int64)
     order = uniform_permutation(rng, total)
     ends = np.cumsum([count, *counts.values()])
@@ -335,9 +335,7 @@ def _vouched_for(found: Rows, suspects: frozenset[str]) -> Rows:
     """
     said = found[:, :-_DIGEST_BYTES]
     if (_digests(said) != found[:, -_DIGEST_BYTES:]).any():
-        raise RemoteProtocolError(
-            " or ".join(sorted(suspects)), _SHEET, "a row that is not as its owner sent it"
-        )
+        raise RemoteProtocolError(" or ".join(sorted(suspects)), _SHEET, "a row is not as its owner sent it")
     return said
 
 
@@ -448,7 +446,7 @@ def agree_width(
     fitting = [width for width, word in zip(widths, opened.tolist(), strict=True) if not word]
     if not fitting or fitting[0] < needed:
         raise RemoteProtocolError(
-            " or ".join(party for party in parties if party != me), "shares/open", "a width that cannot be"
+            " or ".join(party for party in parties if party != me), "shares/open", "an impossible width"
         )
     return fitting[0]
 

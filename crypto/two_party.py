@@ -175,7 +175,7 @@ class _Session(ABC):
     def _enter(self, asked: Sequence[Asked]) -> list[Run]:
         """Check our caller's arguments; from here on the session is these runs' until they end well."""
         if not self._usable:
-            raise LocalProtocolError("the session is in the middle of a run, or one broke off: open another")
+            raise LocalProtocolError("a run of the session is not finished, or broke off: open a new session")
         checked = [
             (circuit, batch, self._fitting(circuit, batch, inputs)) for circuit, batch, inputs in asked
         ]
@@ -368,7 +368,9 @@ class GarblerSession(_Session):
         difference = active ^ zero
         bits = (difference != 0).astype(np.uint8)
         if (difference[bits == 1] != self._ot.delta[1]).any():
-            raise RemoteProtocolError(self.peer, _OUTPUTS, "a label that is neither of its wire's")
+            raise RemoteProtocolError(
+                self.peer, _OUTPUTS, "an output label differs from both labels of the wire"
+            )
         returned = runs[turn.run].returned
         results[turn.run].put(returned, bits ^ returned.inverted, turn.chunk)
 
@@ -481,7 +483,7 @@ def expect_outcome(number: int, bound: int, peer: str) -> int:
     Raises RemoteProtocolError: tables that were bent give other outcomes, which labels alone do not show.
     """
     if not 0 <= number < bound:
-        raise RemoteProtocolError(peer, _OUTPUTS, "an outcome that no honest run has")
+        raise RemoteProtocolError(peer, _OUTPUTS, "an outcome is impossible in an honest run")
     return number
 
 

@@ -123,7 +123,7 @@ class Accountant:
             raise PrivacyError(
                 "budget-overdrawn",
                 f"{purpose} needs ε = {epsilon}, and {self.rest} of {self.epsilon} is left",
-                remedy="this is a bug: the run was stopped before it could reveal too much",
+                remedy="report the error: the run was stopped before it could reveal too much",
             )
         self.charges.append(Charge(purpose, epsilon, iteration, distance))
         return epsilon
@@ -135,6 +135,6 @@ def check_rows(n_records: int, max_rows: int) -> None:
         raise PrivacyError(
             "too-many-rows",
             f"the table has more than max_rows = {max_rows} rows",
-            remedy="raise max_rows in the job: it is public, and bounds what one record can change",
+            remedy="raise max_rows in the job: a public bound on the effect of a record",
             private=f"{n_records} rows",
         )

@@ -90,10 +90,10 @@ def check_class(
     if not ledger.reveal("class_agreement", same, "all"):
         raise DataError(
             "class-mismatch",
-            "the parties hold different class values for at least one common record; which, and how many, is told to "
-            "nobody",
-            remedy="in LKC jobs let one party give the class: `shared_by: NAME` at the class column of the job, and "
-            "`share_class: true` in that party's policy; or find the records outside the job and correct them "
+            "the parties hold different class values for at least one common record; nobody learns the records, or "
+            "how many",
+            remedy="in LKC jobs let a party give the class: `shared_by: NAME` at the class column of the job, and "
+            "`share_class: true` in the party's policy; or find the records outside the job and correct them "
             "(docs/errors.md, class-mismatch)",
         )
 

@@ -46,8 +46,8 @@ _EARLIER = (
     Allowed(
         "earlier_run",
         "all",
-        "before the run: which result of this very job each party keeps for its present table, or that there is "
-        "none, and so whether its table has changed since",
+        "before the run: each party's kept result of the same job for the present table, or that the party has no "
+        "such result; so, whether the table has changed since",
         finer=True,
     ),
 )
@@ -56,20 +56,20 @@ _EARLIER = (
 _ROOT_COUNTS = Allowed(
     "root_counts",
     "all",
-    "class and sensitive counts of the whole table, and so its number of rows; with `link` those of each block of "
-    "columns",
+    "class and sensitive counts of the whole table, and so the number of rows; with `link`, counts of each block "
+    "of columns",
 )
 _PARTITION_COUNTS = Allowed(
     "partition_counts",
     "all",
-    "class and sensitive counts of the leaf partitions just refined; with `link` those of each block of columns",
+    "class and sensitive counts of the leaf partitions just refined; with `link`, counts of each block of columns",
 )
 
 _ONLY_CHILD = Allowed(
     "only_child",
     "all",
-    "`refine: child`, when no candidate is left: of each node that is still there with records, in which of its "
-    "children all of them lie, or that two or more have some; the label published in the end says it",
+    "`refine: child`, when no candidate is left: for each remaining node with records, the only child with "
+    "records, or that two or more children have some; the final label shows the answer",
 )
 
 _ROW_COUNTS = Allowed("row_counts", "leader", "how many rows every party has", finer=True)
@@ -80,9 +80,10 @@ _HORIZONTAL = (
     Allowed(
         "candidate",
         "all",
-        "the candidate taken, with its split point, or that none is left; finer than the table where it is discarded,"
-        " and in what the end says of nodes never taken: classification, that no specialization of them has gain "
-        "(`score: added`: that none adds anything); general, that all their records lie in one cell of the grid",
+        "the candidate taken, with its split point, or that no candidate is left; finer than the table if the "
+        "candidate is discarded. The end tells about nodes never taken: classification, that no specialization has "
+        "gain (`score: added`: adds anything); general, that all records of the node lie in the same cell of the "
+        "grid",
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
@@ -95,13 +96,14 @@ _ALIGNMENT = (
     Allowed(
         "common_records",
         "all",
-        "which of its own ids all parties have, and so how many; not which ids the others have besides",
+        "each party's own ids that all parties have, and so the number; not further ids of peers",
         finer=True,
     ),
     Allowed(
         "partial_intersections",
         "leader",
-        "three or more parties: how many ids exactly these and these parties have, not which",
+        "three or more parties: the number of ids that exactly a subset of parties has, for each subset, not the "
+        "ids",
         finer=True,
     ),
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
@@ -115,7 +117,7 @@ _VERTICAL = (
     Allowed(
         "class_values",
         "all",
-        "`class: shared_by`: the class of every common id, told by the party that holds it",
+        "`class: shared_by`: the class of every common id, told by the holder",
         finer=True,
     ),
     Allowed(
@@ -125,7 +127,7 @@ _VERTICAL = (
     Allowed(
         "children",
         "all",
-        "for every common id with the value specialized, which child it goes to: the published generalization of "
+        "for every common id with the specialized value, the child of its record: the published generalization of "
         "people that all parties know",
         finer=True,
     ),
@@ -133,15 +135,15 @@ _VERTICAL = (
     Allowed(
         "valid",
         "owner",
-        "whether the owner's candidate meets C of other parties' sensitive columns: one bit",
+        "whether the owner's candidate meets C of sensitive columns of different parties: one bit",
         finer=True,
     ),
     Allowed(
         "confidence_check",
         "holder",
-        "which value of another party is being tested against the holder's sensitive columns, and when; a second "
-        "test for one party in an iteration tells that the one before failed. Size of a test: records, cells, "
-        "groups, children",
+        "the value of a peer that is tested against the holder's sensitive columns, and when; a second test for "
+        "the same party in an iteration tells that the first test failed. Size of a test: records, cells, groups, "
+        "children",
         finer=True,
     ),
     Allowed(
@@ -160,10 +162,10 @@ _SYNTHETIC = (
     Allowed(
         "noisy_marginal",
         "all",
-        "a table of counts, every one with noise: of one column by leaf, of one by bin, or of a chosen pair by bin, "
-        "the latter two by class where there is one; covered by ε",
+        "a table of counts, each with noise: of a column by leaf, of a column by bin, or of a chosen pair by bin; "
+        "the latter two by class if the job has a class; covered by ε",
     ),
-    Allowed("edge", "all", "a pair of columns chosen, one after the other; covered by ε"),
+    Allowed("edge", "all", "the chosen pairs of columns, in order; covered by ε"),
 )
 
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
@@ -177,8 +179,8 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "split_exists",
             "all",
-            "goal general: that the interval next in order has no grid point with records on both sides, or that no "
-            "child can leave the value next in order: all its records lie in one cell or child, but not which",
+            "goal general: that the interval next in order has no grid point with records on both sides, or that "
+            "no child can leave the value next in order: all records lie in the same cell or child, but not which",
             finer=True,
         ),
     ),
@@ -192,7 +194,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "asked",
             "all",
-            "candidates with their split points, about which the leader asks before their turn comes, in no order",
+            "candidates with their split points, about which the leader asks before their turn, in no order",
             finer=True,
         ),
         Allowed(
@@ -213,12 +215,12 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "candidate",
             "all",
-            "the specialization made, with its split point, or that none is left that is valid",
+            "the specialization made, with its split point, or that no valid specialization is left",
         ),
         Allowed(
             "same_counts",
             "all",
-            "whether the counts about to be opened are those that were judged: one bit; if not, the run ends",
+            "whether the counts to be opened equal the judged counts: one bit; if not, the run ends",
         ),
         _PARTITION_COUNTS,
         _ONLY_CHILD,
@@ -233,23 +235,23 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "root_counts",
             "all",
-            "class and sensitive counts of the whole table, and so its number of rows; with `link` those of each "
+            "class and sensitive counts of the whole table, and so the number of rows; with `link`, counts of each "
             "block of columns",
         ),
         Allowed(
             "cut_taken",
             "all",
-            "which candidate each open group is cut by, or that none is valid",
+            "the candidate that cuts each open group, or that no candidate is valid",
         ),
         Allowed(
             "group_counts",
             "all",
-            "records, and those with protected values, left of the cuts taken",
+            "records, and records with protected values, left of the cuts taken",
         ),
         Allowed(
             "same_counts",
             "all",
-            "whether the cells about to be opened are those that were judged: one bit; if not, the run ends",
+            "whether the cells to be opened equal the judged cells: one bit; if not, the run ends",
         ),
         Allowed(
             "group_cells",
@@ -264,16 +266,16 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "whether all records together meet the requirement and are few enough for exact arithmetic: one bit",
         ),
         *_EARLIER,
-        Allowed("root_counts", "all", "sensitive counts of the whole table, and so its number of records"),
+        Allowed("root_counts", "all", "sensitive counts of the whole table, and so the number of records"),
         Allowed(
             "kept",
             "all",
-            "of every sequence asked for in a sweep, whether K records or more of the table as it then is have it, "
-            "within C; if not, absent and violating are not told apart",
+            "for every sequence asked for in a sweep, whether K records or more of the table at the time have the "
+            "sequence, within C; if not, absent and violating sequences look alike",
             finer=True,
         ),
         _ROW_COUNTS,
-        Allowed("rows", "all", "the records of the table, sorted: not whose they are"),
+        Allowed("rows", "all", "the records of the table, sorted, without their party"),
     ),
     "dp/horizontal/circuit": _DP,
     "dp/vertical/circuit": (*_ALIGNMENT, *_DP),
@@ -285,7 +287,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "own_noisy_counts",
             "all",
-            "each party's own counts with its own noise: ε-DP for that party's records, and so the sum",
+            "each party's counts with the party's noise: ε-DP for the party's records, and so the sum",
         ),
     ),
     "dp/vertical/thesis": (*_ALIGNMENT, *_DP),
@@ -295,7 +297,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "scores",
             "all",
-            "every party's best score in every iteration, and which candidate has it",
+            "every party's best score in every iteration, and the candidate with the score",
             finer=True,
         ),
     ),
@@ -313,13 +315,13 @@ def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]
         Allowed(
             "row_width",
             "all",
-            "how long the longest row is in `plain` columns, up to the next power of two; to each party also that of "
-            "all others",
+            "the length of the longest row in `plain` columns, up to the next power of two; each party also learns "
+            "the same of all peers",
             finer=True,
         ),
         _ROW_COUNTS,
         Allowed(
-            "rows", deliver, "the rows of the table with their `plain` columns, sorted: not whose they are"
+            "rows", deliver, "the rows of the table with their `plain` columns, sorted, without their party"
         ),
     )
 

@@ -42,7 +42,9 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     candidate = marked(number, column, node, mark)
     if candidate is None:
         wrong = (
-            "split outside its interval" if column.is_numeric else "with other children than its taxonomy has"
+            "split outside its interval"
+            if column.is_numeric
+            else "with children that differ from the taxonomy"
         )
         raise RemoteProtocolError(peer, step, f"a candidate {wrong}")
     return candidate
@@ -75,10 +77,10 @@ def decode_node(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) 
 def _node_of(number: int, first: int, schema: Schema, cut: Cut, peer: str, step: str) -> Node:
     """The node of the current cut that begins at a leaf, if it can be a candidate."""
     if number >= len(schema.qid):
-        raise RemoteProtocolError(peer, step, "a candidate of a column that does not exist")
+        raise RemoteProtocolError(peer, step, "a candidate of an unknown column")
     nodes = [node for node in cut.nodes[number] if node.first == first]
     if not nodes or profile_length(schema.qid[number], nodes[0]) < 2:
-        raise RemoteProtocolError(peer, step, "a candidate that the current cut does not have")
+        raise RemoteProtocolError(peer, step, "a candidate outside the current cut")
     return nodes[0]
 
 
@@ -124,7 +126,7 @@ def decode_only_children(
     bits = np.split(flat, np.cumsum([len(sizes) for sizes in own])[:-1]) if own else []
     for told, sizes in zip(bits, own, strict=True):
         if told.any() and (told.sum() > 1 or sizes[told == 0].any()):
-            raise RemoteProtocolError(suspects, step, "a value of all records that others do not have")
+            raise RemoteProtocolError(suspects, step, "a value of all records differs between parties")
     return [int(told.argmax()) if told.any() else None for told in bits]
 
 
@@ -156,5 +158,5 @@ def checked_counts(opened: Ints, own: Ints, totals: Ints | None, suspects: str, 
     if opened.size and int(opened.max()) > MAX_RECORDS:
         raise RemoteProtocolError(suspects, step, "counts of more records than any table may have")
     if (counts < own).any():
-        raise RemoteProtocolError(suspects, step, "counts that contradict what is known")
+        raise RemoteProtocolError(suspects, step, "counts contradict known counts")
     return counts

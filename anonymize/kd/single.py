@@ -75,9 +75,9 @@ def the_entry(requirement: Requirement, schema: Schema) -> Entry:
     if len(entries) != 1 or entries[0].scope.columns != columns or entries[0].scope.size < len(columns):
         raise SchemaError(
             "job-invalid",
-            "`method: kd` takes one entry with `L: all` and without `columns`: each of its groups is one box of all "
-            "quasi-identifiers, so that knowing fewer of them tells less",
-            remedy="write `L: all` in one entry, or `method: top-down`",
+            "`method: kd` takes a single entry, with `L: all` and without `columns`: each group is a box of all "
+            "quasi-identifiers, so knowledge of fewer quasi-identifiers finds at least the whole group",
+            remedy="write a single entry with `L: all`, or `method: top-down`",
         )
     (entry,) = entries
     if sides := sides_of(entry.criteria):

@@ -31,7 +31,7 @@ class Groups:
 
     needs_class: ClassVar[bool] = False
     no_candidate: ClassVar[str] = (
-        "all records of such a value lie in one cell of its grid or one of its children (which one is not told)"
+        "all records of the value lie in a single cell of its grid or a single child (but not which)"
     )
     follows_partitions: ClassVar[bool] = True
     wants_sums: ClassVar[bool] = False

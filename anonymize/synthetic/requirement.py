@@ -97,9 +97,9 @@ def _check_column(column: QidColumn) -> None:
     if column.sets is not None:
         raise SchemaError(
             "job-invalid",
-            f"column {column.name} is set-valued, which `method: synthetic` cannot publish",
+            f"column {column.name} is set-valued, but `method: synthetic` cannot publish sets",
             column=column.name,
-            remedy="make it a categorical column, or say `method: diffgen`",
+            remedy="make the column categorical, or say `method: diffgen`",
         )
     if isinstance(column.values, Grid):
         _check_grid(column.name, column.values)
@@ -121,8 +121,8 @@ def _check_grid(name: str, grid: Grid) -> None:
     if max(map(abs, grid.units)) > 10**MAX_DIGITS:
         raise SchemaError(
             "grid-invalid",
-            f"numbers of column {name} would have more than {MAX_DIGITS} digits, {grid.decimals} of them behind the "
-            f"point as in its edges; `method: synthetic` draws none of more than {MAX_DIGITS}",
+            f"numbers of column {name} would have more than {MAX_DIGITS} digits, {grid.decimals} digits behind the "
+            f"point as in the edges; `method: synthetic` draws numbers of at most {MAX_DIGITS} digits",
             column=name,
             remedy="write min, max, step and cut points with fewer digits behind the point, or take a smaller domain",
         )

@@ -249,7 +249,7 @@ def test_a_pair_that_calls_a_value_by_a_name_that_our_records_do_not_have() -> N
     table, request = case()
     _, honest = run_sealed(dealt(table, 3), request)
     lie = encode_only_children(bits([0, 1], [0, 0, 0, 0]))
-    with pytest.raises(RemoteProtocolError, match="others do not have") as caught:
+    with pytest.raises(RemoteProtocolError, match="differs between parties") as caught:
         run_sealed(dealt(table, 3), request, tamper=vouched(told_wrongly("sealed/only_child", lie), honest))
     assert (caught.value.culprit, caught.value.step) == ("p0 or p1", "sealed/only_child")
 
@@ -257,7 +257,7 @@ def test_a_pair_that_calls_a_value_by_a_name_that_our_records_do_not_have() -> N
 def test_a_leader_that_does() -> None:
     table, request = case()
     lie = encode_only_children(bits([0, 1], [0, 0, 0, 0]))
-    with pytest.raises(RemoteProtocolError, match="others do not have") as caught:
+    with pytest.raises(RemoteProtocolError, match="differs between parties") as caught:
         run_led(dealt(table, 3), request, tamper=told_wrongly("horizontal/only_child", lie))
     assert caught.value.step == "horizontal/only_child"
     assert "p0" in caught.value.culprit.split(" or ")
@@ -278,7 +278,7 @@ def test_children_that_are_not_all_of_their_node_are_refused_by_the_leader() -> 
         words[0] += seen == place
         return words.tobytes()
 
-    with pytest.raises(RemoteProtocolError, match="contradict what is known") as caught:
+    with pytest.raises(RemoteProtocolError, match="contradict known counts") as caught:
         run_led(dealt(table, 3), request, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("p1 or p2", "horizontal/only_child")
 
@@ -297,6 +297,6 @@ def test_an_owner_that_calls_a_node_by_two_children() -> None:
     table, request = case()
     cut = cut_by_columns(table, Columns(("a", "b"), ()), ["b", "a"])
     lie = encode_only_children(bits([1, 1, 0, 0]))
-    with pytest.raises(RemoteProtocolError, match="others do not have") as caught:
+    with pytest.raises(RemoteProtocolError, match="differs between parties") as caught:
         run_vertical(cut, request, tamper=told_wrongly("vertical/only_child", lie, "b"))
     assert (caught.value.culprit, caught.value.step) == ("b", "vertical/only_child")

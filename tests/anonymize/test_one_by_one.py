@@ -234,7 +234,7 @@ def test_a_child_that_is_not_there_is_refused(mark: int) -> None:
     """The one taken out before, and none at all."""
     schema, cut, every = encoded_cases()
     told = encode_candidate(every[0])[:-8] + mark.to_bytes(8, "little", signed=True)
-    with pytest.raises(RemoteProtocolError, match="other children") as caught:
+    with pytest.raises(RemoteProtocolError, match="children that differ") as caught:
         decode_candidate(told, schema, cut, "p", "s")
     assert (caught.value.culprit, caught.value.step) == ("p", "s")
     with pytest.raises(ValueError, match="no such candidate"):

@@ -114,7 +114,7 @@ def test_malformed_files_are_refused(text: str, error_id: str, what: str) -> Non
         ("a,x,*\nb,x,*", 1, "looks ','-separated"),
         ("\na\tx\t*\nb\tx\t*", 2, "looks tab-separated"),
         ("a|x|*\nb|x|*", 1, r"looks '\|'-separated"),
-        ('a;x;*\n"b;x;*\nc;x;*', 2, "does not end on its line"),
+        ('a;x;*\n"b;x;*\nc;x;*', 2, "does not end on the line"),
         ("a;*\n" + "x" * 200_000 + ";*", 2, "no CSV"),
     ],
 )

@@ -546,7 +546,7 @@ def test_a_width_that_our_rows_do_not_fit_is_refused() -> None:
         first = harmed.setdefault("first", message.payload)
         return message.payload if first is message.payload else negated(first)
 
-    with pytest.raises(RemoteProtocolError, match="a width that cannot be") as caught:
+    with pytest.raises(RemoteProtocolError, match="an impossible width") as caught:
         widths({"a": 9, "b": 1, "c": 1}, tamper)
     assert caught.value.culprit == "b or c"
 
@@ -556,5 +556,5 @@ def negated(words: bytes) -> bytes:
 
 
 def test_no_width_at_all_is_refused() -> None:
-    with pytest.raises(RemoteProtocolError, match="a width that cannot be"):
+    with pytest.raises(RemoteProtocolError, match="an impossible width"):
         widths(dict.fromkeys("abc", 1), changing("shares/open", "c", lambda words: b"\1" * len(words)))

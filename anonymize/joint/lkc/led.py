@@ -172,7 +172,7 @@ class LeaderReferee:
         """The union's profile of a node. Raises RemoteProtocolError for one that T_g or our own part contradicts."""
         counts = counts.reshape(profiled.counts.shape)
         if (counts < profiled.counts).any() or (counts.sum(axis=0) != profiled.totals).any():
-            reason = "counts of a candidate that contradict what is known"
+            reason = "counts of a candidate contradict known counts"
             raise RemoteProtocolError(self._roster.suspects, "horizontal/candidate", reason)
         return counts
 
@@ -206,7 +206,7 @@ class LeaderReferee:
         """The sums, unless they are below ours or above what is public."""
         if (sums < own).any() or (sums.sum(axis=1) > wanted.totals).any():
             raise RemoteProtocolError(
-                self._roster.suspects, "horizontal/wanted", "sums that contradict what is known"
+                self._roster.suspects, "horizontal/wanted", "sums contradict known counts"
             )
         return sums
 
@@ -301,7 +301,7 @@ class LeaderReferee:
         checked_counts(opened, counts, totals, self._roster.suspects, step)
         plan, judged = self._judged[self._applied]
         if (plan.sums_of_cells(opened) != plan.cells_of(judged)).any():
-            raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
+            raise RemoteProtocolError(self._roster.suspects, step, "the counts differ from the judged counts")
 
     def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
         step, suspects = "horizontal/only_child", self._roster.suspects
@@ -312,9 +312,7 @@ class LeaderReferee:
             by_node = np.split(total, np.cumsum([len(of_node) for of_node in own])[:-1])
             for of_all, of_us, size in zip(by_node, own, sizes, strict=True):
                 if (of_all < of_us).any() or of_all.sum() != size:
-                    raise RemoteProtocolError(
-                        suspects, step, "counts of children that contradict what is known"
-                    )
+                    raise RemoteProtocolError(suspects, step, "counts of children contradict known counts")
             told = encode_only_children([of_all == size for of_all, size in zip(by_node, sizes, strict=True)])
         payload = yield from self._tell(step, told)
         return decode_only_children(payload, own, self._roster.leader, suspects, step)
@@ -384,10 +382,10 @@ def _encode_candidates(candidates: Sequence[Candidate]) -> bytes:
 def _decode_candidates(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> list[Candidate]:
     """At most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for anything else."""
     if len(payload) > MOST_ASKED * CANDIDATE_BYTES or len(payload) % CANDIDATE_BYTES:
-        raise RemoteProtocolError(peer, step, "more candidates than are told at once, or parts of one")
+        raise RemoteProtocolError(peer, step, "too many candidates at once, or parts of a candidate")
     parts = [payload[i : i + CANDIDATE_BYTES] for i in range(0, len(payload), CANDIDATE_BYTES)]
     decoded = (decode_candidate(part, schema, cut, peer, step) for part in parts)
     found = [candidate for candidate in decoded if candidate is not None]
     if len(set(found)) != len(parts):
-        raise RemoteProtocolError(peer, step, "a candidate told twice, or none")
+        raise RemoteProtocolError(peer, step, "a candidate twice, or no candidate")
     return found

@@ -98,8 +98,8 @@ def check_strict(request: Request) -> None:
     if request.goal.wants_sums or not isinstance(request.goal, StrictScore):
         raise SchemaError(
             "job-invalid",
-            "`disclosure: strict` opens no split point before its candidate is taken, and this score needs them",
-            remedy="goal classification or general with its default score, or `disclosure: sealed`",
+            "`disclosure: strict` hides split points until a candidate is taken, but the score needs split points",
+            remedy="goal classification or general with the default score, or `disclosure: sealed`",
         )
     if sides := sides_of(criteria_of(request.requirement.entries(request.schema))):
         raise SchemaError(
@@ -240,7 +240,7 @@ class StrictReferee(SealedReferee):
             if not self.ledger.reveal("same_counts", same, "all"):
                 suspects = self._roster.suspects
                 raise RemoteProtocolError(
-                    suspects, "strict/same", "other counts are to be opened than were judged"
+                    suspects, "strict/same", "the counts to be opened differ from the judged counts"
                 )
         return (yield from self._open(share, counts, totals))
 

@@ -194,7 +194,7 @@ def test_counts_of_a_candidate_that_cannot_be_are_not_scored(harm: Any) -> None:
         is_profile = message.step == "secure_sum/masked" and message.sender == "p2" and sums == 2
         return harm(message.payload) if is_profile else message.payload  # type: ignore[no-any-return]
 
-    with pytest.raises(RemoteProtocolError, match="counts of a candidate that contradict") as caught:
+    with pytest.raises(RemoteProtocolError, match="counts of a candidate contradict") as caught:
         run_led(tables, request, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("p1 or p2", "horizontal/candidate")
 

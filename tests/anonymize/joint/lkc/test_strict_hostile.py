@@ -83,7 +83,7 @@ class WithoutStrictForm:
 def test_a_score_that_opens_split_points_early_is_refused(goal: Any) -> None:
     tables, request = small_case()
     request = dataclasses.replace(request, goal=goal)
-    with pytest.raises(SchemaError, match="opens no split point before its candidate is taken") as caught:
+    with pytest.raises(SchemaError, match="hides split points until a candidate is taken") as caught:
         run_strict(tables, request)
     assert caught.value.error_id == "job-invalid"
 
