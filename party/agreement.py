@@ -74,7 +74,7 @@ class Ballot:
 
     def _voted(self, peer: str, release: bytes, *, kept: bool) -> None:
         if release != self.release:
-            self._withdraw(Problem("result-mismatch", f"{peer} was delivered other files than we were"))
+            self._withdraw(Problem("result-mismatch", f"{peer} was delivered different files than we were"))
             return
         self._votes.add(peer)
         self._kept = self._kept or kept
@@ -93,7 +93,7 @@ class Ballot:
     def late(self, patience_s: float) -> None:
         """The time for votes is over."""
         missing = ", ".join(sorted(set(self.peers) - self._votes))
-        message = f"nothing within {patience_s:g} s that says that {missing} checked the release"
+        message = f"within {patience_s:g} s we did not hear that {missing} checked the release"
         self._withdraw(Problem("peer-timeout", message, missing))
 
     def close(self) -> None:

@@ -41,7 +41,10 @@ def _recipient(session: Session, start: control.Start) -> bytes | None:
     try:
         return checked_key(start.key, session.coordinator, "start")
     except RemoteProtocolError as error:
-        message = f"{session.coordinator} gave no key for the release that it alone receives: {error.reason}"
+        message = (
+            f"{session.coordinator} gave no key for the release, which only the coordinator receives: "
+            f"{error.reason}"
+        )
         raise PartyError("peer-protocol", message, remedy="compare versions") from error
 
 

@@ -17,9 +17,7 @@ from jobs.task import Result, Task
 from party.net.link import Link
 from party.net.runner import Meter
 
-AGAIN = (
-    "the result of an earlier run was given again; the account of that run says what became of our records"
-)
+AGAIN = "the result of an earlier run was given again; see the account of the earlier run"
 """A sentence for the owner in the account of a repetition."""
 
 

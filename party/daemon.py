@@ -74,7 +74,7 @@ class Daemon:
         log.info("waiting up to %g s for accounts that only the owner may read", ACCOUNTS_S)
         _, left = await asyncio.wait(self._accounts, timeout=ACCOUNTS_S)
         if left:
-            log.warning("accounts that were not finished: %d; shown by `party accounts`", len(left))
+            log.warning("unfinished accounts: %d; shown by `party accounts`", len(left))
         await stopped(*left)
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:

@@ -180,7 +180,9 @@ class Reader:
             said = self._control.recv(_PIECE, socket.MSG_DONTWAIT).decode()
         except OSError:
             said = ""
-        log.error("the process that reads bundles has ended: %s; another is started", said or f"code {code}")
+        log.error(
+            "the process that reads bundles has ended: %s; a new process is started", said or f"code {code}"
+        )
         return True
 
 

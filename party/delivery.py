@@ -95,8 +95,8 @@ async def _received(session: Session, first: control.Release, expected: int) -> 
 def _too_large(session: Session) -> PartyError:
     return PartyError(
         "peer-protocol",
-        f"{session.coordinator} delivers more than the table and the {session.config.limits.delivery_mb} MiB that "
-        "`limits.delivery_mb` lets us take",
+        f"{session.coordinator} delivers more than the table and {session.config.limits.delivery_mb} MiB "
+        "(`limits.delivery_mb`)",
     )
 
 
@@ -148,7 +148,7 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
 
     Another party may have what was to be delivered, and waits for us to have checked it.
     """
-    await session.mesh.abort(Problem("cancelled", "the coordinator left before it delivered", session.me))
+    await session.mesh.abort(Problem("cancelled", "the coordinator left before the delivery", session.me))
     if session.task.job.deliver == "coordinator":
         await _kept(session, finished.run)
     session.log("ended before a release was delivered: charged, not delivered")
@@ -179,7 +179,7 @@ def write_account(session: Session, run: Computed) -> None:
     cost = own_costs(run.meter, session.mesh.links)
     fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **_which(session)}
     path = write_own_account(_folder(session), fields)
-    session.log(f"what only the owner may read of this run stands in {path}; shown by `party accounts`")
+    session.log(f"the owner's account of this run stands in {path}; shown by `party accounts`")
     tell_owner([f"  {line}" for line in words_of(fields)])
 
 

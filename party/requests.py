@@ -66,7 +66,7 @@ def _silent(caller: str, what: str, patience_s: float, setting: str) -> Transpor
     return TransportError(
         "peer-timeout",
         f"{what} from {caller} within {patience_s:g} s",
-        remedy=f"look at the log of {caller}; raise `timeouts.{setting}` if that needs so long",
+        remedy=f"look at the log of {caller}; if {caller} needs so long, raise `timeouts.{setting}`",
     )
 
 

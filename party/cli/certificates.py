@@ -18,18 +18,18 @@ def renew_command(model: type[NodeConfig], config_option: Option) -> click.Comma
     @config_option
     @format_option
     def command(config: Path) -> None:
-        """Make a new key and certificate, and keep the old ones aside.
+        """Make a new key and certificate, and keep the old files aside.
 
-        Every peer has to install the new certificate before it works with us again.
+        Every peer has to install the new certificate before the next job with us.
         """
         settings = load_config(model, config)
         made = renew(settings)
         add = f"peers add {settings.name} CERTIFICATE --replace --fingerprint {made.fingerprint}"
         say(
             f"{settings.name} has a new identity, valid until {made.until}\n"
-            f"  certificate    {made.certificate}  (send it to every peer)\n"
-            f"  fingerprint    {made.fingerprint}  (tell it to every peer on another channel)\n"
-            f"  until then     no peer works with {settings.name}; each of them calls: {add}\n"
+            f"  certificate    {made.certificate}  (send the certificate to every peer)\n"
+            f"  fingerprint    {made.fingerprint}  (tell the fingerprint to every peer over a separate channel)\n"
+            f"  until then     no peer works with {settings.name}; each peer calls: {add}\n"
             + "\n".join(f"  kept           {path}" for path in made.kept),
             {
                 "name": settings.name,

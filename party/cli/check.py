@@ -33,7 +33,7 @@ from party.owner.in_force import running
 
 @click.command()
 @config_option
-@job_option("Check table and policy against this job too.")
+@job_option("Check table and policy against this job, too.")
 @click.option("--coordinator", help="The coordinator the job would come from.")
 @format_option
 def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
@@ -55,7 +55,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
         [config, settings.tls.certificate, *(entry.certificate for entry in settings.peers.values())],
     )
     lines += [f"  warning      {words}" for words in lax]
-    lines.append(f"  daemon       {daemon or 'none runs on this `state_dir`'}")
+    lines.append(f"  daemon       {daemon or 'no daemon runs on this `state_dir`'}")
     lines.append(f"  circuits     {engine_line()}")
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
     fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines}
@@ -102,5 +102,5 @@ def _check_task(
             first = first or error
             lines.append(f"  {peer:12} {problem_of(error)}")
     refused = check_ledger(settings, task, caller, table, lines)
-    lines.append("  connections  not tested: whether the other parties and the coordinator can be reached")
+    lines.append("  connections  not tested: whether the daemon can reach peers and the coordinator")
     return first or refused

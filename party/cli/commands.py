@@ -8,10 +8,16 @@ from party.cli.console import run_command
 from party.cli.late import Late
 
 COMMANDS = (
-    Late("init", "party.cli.identity:init", "Make an identity and a configuration that allows nothing yet."),
-    Late("peers", "party.cli.identity:peers", "Who is known here."),
-    Late("renew", "party.cli.identity:renew", "Make a new key and certificate, and keep the old ones aside."),
-    Late("serve", "party.cli.serve:serve", "Run the daemon until it is told to stop."),
+    Late(
+        "init",
+        "party.cli.identity:init",
+        "Make an identity and a configuration that allows nothing.",
+    ),
+    Late("peers", "party.cli.identity:peers", "Install, remove and list peers."),
+    Late(
+        "renew", "party.cli.identity:renew", "Make a new key and certificate, and keep the old files aside."
+    ),
+    Late("serve", "party.cli.serve:serve", "Run the daemon until you stop it."),
     Late("check", "party.cli.check:check", "Check configuration, identity and table; start nothing."),
     Late(
         "budget", "party.cli.records:budget_command", "Show charges, releases, and the privacy budget left."
@@ -19,7 +25,7 @@ COMMANDS = (
     Late(
         "accounts",
         "party.cli.records:accounts_command",
-        "Show, to the owner alone, what releases did to our own rows.",
+        "Show the owner the effect of releases on our rows.",
     ),
     Late("problems", "party.cli.records:problems_command", "Show why jobs failed here, to the owner alone."),
     Late(
@@ -28,7 +34,9 @@ COMMANDS = (
         "Compare a result folder with the releases we agreed on.",
     ),
     Late(
-        "opening", "party.cli.records:opening_command", "Tell whether our table is the one of a signed run."
+        "opening",
+        "party.cli.records:opening_command",
+        "Check whether our table is the table of a signed run.",
     ),
 )
 

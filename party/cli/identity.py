@@ -22,40 +22,40 @@ listen: {listen}            # host:port; loopback until you decide otherwise
 data:
   csv: {{path: {data}}}
 tls:
-  certificate: tls/certificate.pem   # send this file to every peer, and its fingerprint on another channel
+  certificate: tls/certificate.pem   # send this file to every peer, and the fingerprint over a separate channel
   key: tls/key.pem                   # never leaves this machine
 peers: {{}}                            # party peers add NAME CERTIFICATE [--address HOST:PORT]
 state_dir: state                     # releases delivered to us
-policy:                              # what is not listed is refused
-  coordinators: []                   # who may start jobs, e.g. [coordinator]
-  parties: []                        # who may take part in a job with us, e.g. [hospital-b, hospital-c]
-  # pairs: [[hospital-b, hospital-c]]  # compute pairs that we accept while we are in neither place; unset: none
-  # leaders: [hospital-b]            # who else may lead; unset: any, but none where the leader learns sums
+policy:                              # the policy refuses everything not listed
+  coordinators: []                   # may start jobs, e.g. [coordinator]
+  parties: []                        # may take part in a job with us, e.g. [hospital-b, hospital-c]
+  # pairs: [[hospital-b, hospital-c]]  # compute pairs that we accept without us in the pair; unset: no pair
+  # leaders: [hospital-b]            # may lead, besides us; unset: any party, except if the leader learns sums
   # jobs: [SHA256]                   # pins: only these jobs, by the hash that `coordinator validate` prints
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
-  # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
-  # min_diversity: 2                 # no group of one protected value; 3: nor once one is ruled out; unset: any
+  # min_colluders: 1                 # K and C hold without the rows of so many parties, too; unset accepts any
+  # min_diversity: 2                 # no protected value is certain; 3: even after a value is ruled out; unset: any
   # per_person: true                 # a person has several rows: K must count people; unset accepts records
-  # methods: [top-down, kd]          # how LKC tables are cut; unset accepts top-down only
-  # releases: [rows, anatomy]        # what LKC tables are written as; unset accepts rows only
+  # methods: [top-down, kd]          # methods of LKC jobs; unset accepts top-down only
+  # releases: [rows, anatomy]        # forms of LKC tables; unset accepts rows only
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
-  # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
-  # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none
+  # protected: {{surgery: [HIV]}}      # values that a job must protect
+  # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts no job
   # epsilon_budget: 3                # largest sum of epsilon over all DP jobs; unset: max_epsilon
-  # max_rows: 1000000                # joint DP: our own bound on the rows of our table; others may know it
+  # max_rows: 1000000                # joint DP: public bound on the rows of our table
   # noise: [joint, each]             # joint DP: unset accepts joint only
-  # own_k: 2                         # horizontal LKC: our records in a group that has any, over all releases
-  # max_lkc_releases: 1              # LKC releases of the data set, ever; they do not compose
+  # own_k: 2                         # horizontal LKC: a group has no records of ours or so many, over all releases
+  # max_lkc_releases: 1              # LKC releases of the data set, ever; releases do not compose
   # max_questions: 10                # jobs that may read the table without coming to a result, ever
   # secure_sum: [masked, ring]       # disclosure leader: unset accepts masked only
   disclosure: []                     # e.g. [sealed], see docs/security.md
-  # match_ids: true                  # vertical jobs: who our people are is matched with other parties
+  # match_ids: true                  # vertical jobs: our ids are matched with the ids of the remaining parties
   # max_alignments: 10               # vertical jobs: how many alignments of ids, ever
-  # max_peer_ids: 5000               # vertical jobs: ids that each other may enter; unset: 10 times ours, or 1000
+  # max_peer_ids: 5000               # vertical jobs: ids that each peer may enter; unset: 10 times ours, or 1000
   # min_common: 20                   # vertical jobs: fewest common records for which classes are compared
-  # share_class: true                # vertical jobs: we may give the class of matched people to the others
+  # share_class: true                # vertical jobs: we may give the class of matched people to the remaining parties
 """
 
 
@@ -66,15 +66,15 @@ policy:                              # what is not listed is refused
 @click.option("--data", default="table.csv", show_default=True, help="Our table, relative to the folder.")
 @format_option
 def init(name: str, folder: Path, listen: str, data: str) -> None:
-    """Make an identity and a configuration that allows nothing yet."""
+    """Make an identity and a configuration that allows nothing."""
     text = _TEMPLATE.format(name=json.dumps(name), listen=json.dumps(listen), data=json.dumps(data))
     found = set_up(folder, name, folder / DEFAULT_CONFIG, PartyConfig, text)
     certificate = folder / CERTIFICATE
     say(
         f"{name} is set up in {folder}\n"
         f"  configuration  {folder / DEFAULT_CONFIG}  (the policy allows nothing yet)\n"
-        f"  certificate    {certificate}  (send it to every peer)\n"
-        f"  fingerprint    {found}  (tell it to every peer on another channel)",
+        f"  certificate    {certificate}  (send the certificate to every peer)\n"
+        f"  fingerprint    {found}  (tell the fingerprint to every peer over a separate channel)",
         {"name": name, "certificate": str(certificate), "fingerprint": found},
     )
 

@@ -15,7 +15,7 @@ from party.owner.peer_files import Added, add_peer, remove_peer, replace_peer
 
 def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
     """The commands about peers, for a kind of configuration and the option that names its file."""
-    group = click.Group("peers", help="Who is known here.")
+    group = click.Group("peers", help="Install, remove and list peers.")
     for make in (_add_command, _remove_command, _list_command):
         group.add_command(make(model, config_option))
     return group
@@ -25,8 +25,8 @@ def _add_command(model: type[NodeConfig], config_option: Option) -> click.Comman
     @click.command("add")
     @click.argument("name")
     @click.argument("certificate", type=click.Path(path_type=Path))
-    @click.option("--address", help="host:port where we reach it.")
-    @click.option("--fingerprint", "expected", help="SHA-256 you were told on another channel.")
+    @click.option("--address", help="host:port of the peer.")
+    @click.option("--fingerprint", "expected", help="SHA-256 that the peer told you over a separate channel.")
     @click.option("--replace", is_flag=True, help="A new certificate of a known peer; needs --fingerprint.")
     @config_option
     @format_option
@@ -52,9 +52,9 @@ def _add_command(model: type[NodeConfig], config_option: Option) -> click.Comman
 def _say_added(name: str, added: Added, expected: str | None) -> None:
     lines = [f"{name} is known now", f"  fingerprint  {added.fingerprint}"]
     if expected is None:
-        lines.append("  compare the fingerprint with its owner on another channel before the first job")
+        lines.append("  compare the fingerprint with the owner over a separate channel before the first job")
     if added.early:
-        lines.append("  warning: its time has not come yet; compare the clocks: no job with it until then")
+        lines.append("  warning: the certificate is not valid yet: no job until then; compare the clocks")
     until = in_words(added.until)
     lines.append(f"  valid until  {until}")
     say(lines, {"name": name, "fingerprint": added.fingerprint, "valid_until": until})

@@ -32,7 +32,7 @@ from party.owner.signing import check_signed, der_of, earlier_certificates, inst
 
 
 @click.command(name="budget")
-@click.option("--accept", is_flag=True, help="Take the ledger as it is, though runs are missing in it.")
+@click.option("--accept", is_flag=True, help="Accept the present ledger, even if runs are missing.")
 @config_option
 @format_option
 def budget_command(config: Path, accept: bool) -> None:
@@ -98,7 +98,7 @@ def _asker_lines(entry: Entry) -> list[str]:
 
 
 def _delivery_words(agreed: bool) -> str:
-    return "files checked here," if agreed else "files at the coordinator only, digest as it said,"
+    return "files checked here," if agreed else "files at the coordinator only, digest from the coordinator,"
 
 
 def entry_fields(entry: Entry) -> dict[str, Any]:
@@ -123,9 +123,9 @@ _last_option = click.option(
 def problems_command(config: Path, last: int) -> None:
     """Show why jobs failed here, to the owner alone.
 
-    With rows, values and paths that no log holds.
+    Shows rows, values and paths, which are in no log.
 
-    Shows values of our own table; run it where only its owner reads along.
+    Run this command where only the owner of the table reads along.
     """
     settings = load_config(PartyConfig, config)
     found = ProblemBook(settings.state_dir).entries(last)
@@ -141,10 +141,10 @@ def problems_command(config: Path, last: int) -> None:
 @_last_option
 @format_option
 def accounts_command(config: Path, last: int) -> None:
-    """Show, to the owner alone, what releases did to our own rows.
+    """Show the owner the effect of releases on our rows.
 
-    With what others may find out about them, as far as that was tested. Shows numbers of our own table; run it where
-    only its owner reads along.
+    Also shows inferences of readers about our rows, as far as tested. Shows numbers of our own table: run this
+    command where only the owner of the table reads along.
     """
     settings = load_config(PartyConfig, config)
     found = accounts(settings.state_dir, last, lost=running(settings, config) is None)
@@ -181,7 +181,7 @@ def _problem_lines(path: Path, fields: dict[str, Any]) -> list[str]:
 def verify_command(folder: Path, config: Path) -> None:
     """Compare a result folder with the releases we agreed on.
 
-    Byte for byte, whoever has it; and check what the parties signed.
+    Compares byte for byte, and checks the signatures of the parties.
     """
     settings = load_config(PartyConfig, config)
     if not (folder / SUMS).is_file():
@@ -200,7 +200,7 @@ def verify_command(folder: Path, config: Path) -> None:
     raise PartyError(
         "verification-failed",
         f"{settings.name} keeps no release with the digest of {folder}",
-        remedy="compare with the folders under `releases` of our state; do not use other files",
+        remedy="compare with the folders under `releases` of our state; use no different files",
     )
 
 
@@ -237,25 +237,27 @@ def _certificates(settings: PartyConfig) -> dict[str, bytes]:
 @config_option
 @format_option
 def opening_command(job: JobFile, folder: Path, config: Path) -> None:
-    """Tell whether our table is the one of a signed run.
+    """Check whether our table is the table of a signed run.
 
-    Reads the table as JOB says, and compares it with what we committed to before the run of the report in FOLDER. Its
-    salt is in `openings` of our state. Plain columns are not covered.
+    Reads the table as JOB says, and compares the table with our commitment before the run of the report in FOLDER.
+    The salt is in `openings` of our state. Plain columns are not covered.
     """
     settings, task = load_config(PartyConfig, config), job.load()
     report = _report(folder)
     if report.get("job_sha256") != task.digest.hex():
-        raise PartyError("verification-failed", f"the report in {folder} is about another job than {job}")
+        raise PartyError("verification-failed", f"the report in {folder} is about a different job than {job}")
     signed = read_signatures(report.get(SIGNATURES), task.digest, task.job.roster)
     check_signed(signed, _certificates(settings), earlier_certificates(settings))
     statement = signed[0].statement
     opening = kept_opening(settings.state_dir / OPENINGS, statement.run)
     if statement.commitments.get(settings.name) != opening.commitment.hex():
-        raise PartyError("verification-failed", "the report has another commitment of ours than we keep")
+        raise PartyError(
+            "verification-failed", "the report has a different commitment of ours than our state"
+        )
     if not opening.fits(task.load(settings.source, settings.name)):
-        message = f"the table is not the one that {settings.name} committed to in run {statement.run}"
-        raise PartyError("verification-failed", message, remedy="restore the table as it was at that time")
-    text = f"{settings.name}: the table, as {task.job.name} reads it, is the one committed to in run {statement.run}"
+        message = f"the table is not the table that {settings.name} committed to in run {statement.run}"
+        raise PartyError("verification-failed", message, remedy="restore the table of the run")
+    text = f"{settings.name}: the table, as {task.job.name} reads it, was committed to in run {statement.run}"
     say(text, {"run": statement.run, "commitment": opening.commitment.hex(), "fits": True})
 
 

@@ -29,7 +29,7 @@ log = logging.getLogger("party")
 @config_option
 @format_option
 def serve(config: Path) -> None:
-    """Run the daemon until it is told to stop.
+    """Run the daemon until you stop it.
 
     Without a terminal on standard error, everything it says is JSON lines.
     """

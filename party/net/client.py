@@ -96,7 +96,7 @@ def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyErro
         return JobFailed(Problem.told(details, peer))
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return TransportError(
-            "peer-protocol", f"{peer} does not speak this protocol; compare versions", party=peer
+            "peer-protocol", f"{peer} does not speak the protocol; compare the versions", party=peer
         )
     return lost(peer)
 

@@ -243,12 +243,12 @@ class _Assembly:
         if envelope.step == ABORT:
             return envelope.payload
         if self._begun and envelope.step != self._step:
-            raise RemoteProtocolError(self._peer, self._step, "a message that stops half-way")
+            raise RemoteProtocolError(self._peer, self._step, "a message stops half-way")
         self._step = envelope.step
         if not envelope.payload and not envelope.last:  # whoever sends such parts without end keeps us busy
-            raise RemoteProtocolError(self._peer, self._step, "a part without content that is not the last")
+            raise RemoteProtocolError(self._peer, self._step, "a part without content before the last part")
         if len(self._content) + len(envelope.payload) > self._max_bytes:
-            reason = f"more than {self._max_bytes} bytes, the most that `limits.message_mb` lets us take"
+            reason = f"more than {self._max_bytes} bytes (`limits.message_mb`)"
             raise RemoteProtocolError(self._peer, self._step, reason)
         if envelope.last and not self._begun:
             return envelope.payload
@@ -263,13 +263,13 @@ class _Assembly:
 def check_envelope(envelope: Envelope, key: RunKey, sender: str, recipient: str, sequence: int) -> None:
     """Refuse an envelope that does not belong exactly here."""
     if envelope.job != key.job or envelope.run != key.run:
-        message = f"a message of {sender} belongs to another job or run"
+        message = f"a message of {sender} belongs to a different job or run"
         raise PartyError("job-hash-mismatch", message, party=sender)
     step = printable(envelope.step[:MAX_STEP_CHARS])
     if step != envelope.step:
-        raise RemoteProtocolError(sender, step, "a step with a name that no step has")
+        raise RemoteProtocolError(sender, step, "an unknown name of a step")
     if (envelope.sender, envelope.recipient) != (sender, recipient):
-        raise RemoteProtocolError(sender, step, "an envelope with other names than its stream")
+        raise RemoteProtocolError(sender, step, "an envelope and its stream have different names")
     if envelope.sequence != sequence:
         raise RemoteProtocolError(sender, step, "an envelope out of sequence")
     if (step == HELLO) != (sequence == 0) and step != ABORT:

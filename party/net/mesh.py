@@ -47,7 +47,7 @@ class Mesh:
         """Take a stream that a peer opened. Raises PartyError if it is not due."""
         waiting = self._incoming.get(sender)
         if waiting is None or waiting.done():
-            raise PartyError("peer-protocol", f"{sender} opened a stream that is not due", party=sender)
+            raise PartyError("peer-protocol", f"{sender} opened a stream out of turn", party=sender)
         self._streams.append(duplex)
         waiting.set_result(duplex)
 

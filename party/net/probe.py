@@ -56,14 +56,15 @@ def _unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Prob
         f"{me} cannot reach {peer}{shown}: {reason}",
         party=peer,
         private=private,
-        remedy=f"at {me}: check the address of {peer} in `peers`; at {peer}: check that it runs, and `listen`",
+        remedy=f"at {me}: check the address of {peer} in `peers`; at {peer}: check that the daemon runs, and "
+        "`listen`",
     )
 
 
 def _other_certificate(config: NodeConfig, peer: str, address: str) -> Problem:
     shown, private = _place(config, peer, address)
     me = config.name
-    message = f"{peer}{shown} presented another certificate than the one installed for it at {me}"
+    message = f"{peer}{shown} presented a different certificate than the certificate installed at {me}"
     return Problem("identity-mismatch", message, party=peer, private=private)
 
 
@@ -71,8 +72,8 @@ def _turned_away(config: NodeConfig, peer: str, address: str) -> Problem:
     shown, private = _place(config, peer, address)
     me = config.name
     message = (
-        f"{peer}{shown} refused the TLS connection of {me}; it may not have the certificate of {me} installed, "
-        "or its clock may say that this is not valid"
+        f"{peer}{shown} refused the TLS connection of {me}. Perhaps the certificate of {me} is not installed at "
+        f"{peer}, or not valid by the clock of {peer}"
     )
     return Problem("tls-failed", message, party=peer, private=private)
 

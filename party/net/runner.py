@@ -139,5 +139,5 @@ async def _patience(peer: str, what: str, timeout_s: float) -> AsyncIterator[Non
             "peer-timeout",
             f"no message of {what} from {peer} within {timeout_s:g} s",
             party=peer,
-            remedy="look at its log; raise `timeouts.round_s` if the job is that large",
+            remedy="look at the party's log; if the job is so large, raise `timeouts.round_s`",
         ) from error

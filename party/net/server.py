@@ -122,7 +122,7 @@ class PartyServer:
             raise ConfigError(
                 "config-invalid",
                 f"cannot listen on {self._config.listen}: the address is in use, or not ours",
-                remedy="choose another `listen`, or stop what uses it",
+                remedy="choose a different `listen`, or stop the process that uses the port",
             ) from error
         await self._server.start()
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
@@ -328,7 +328,7 @@ class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
     async def _greeted(self, context: Any, caller: str) -> control.Envelope:
         """The hello of a stream. Raises PartyError if there is none in time, or the caller owes us another."""
         if caller in self._greeting:
-            raise PartyError("peer-protocol", "a stream of this peer has not said hello yet", party=caller)
+            raise PartyError("peer-protocol", "a stream of the peer has not said hello yet", party=caller)
         self._greeting.add(caller)
         try:
             async with asyncio.timeout(self._hello_s):
@@ -350,11 +350,11 @@ async def _hello(context: Any, caller: str) -> control.Envelope:
     if hello.sender != caller:
         raise IdentityError(
             "identity-mismatch",
-            f"an envelope of another sender came with the certificate of {caller}",
+            f"an envelope of a different sender came with the certificate of {caller}",
             party=caller,
         )
     if hello.step != HELLO or hello.sequence != 0:
-        raise PartyError("peer-protocol", "a stream that does not begin with a hello", party=caller)
+        raise PartyError("peer-protocol", "a stream does not begin with a hello", party=caller)
     return hello
 
 

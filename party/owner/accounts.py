@@ -18,8 +18,8 @@ from jobs.release.folder import OWN_ACCOUNT, write_own_account
 UNFINISHED = "unfinished"
 """Key of an account that is not finished: why."""
 BEING_MADE = "being made"
-FAILED = "it could not be made: see `party problems`; the next run of the job makes one"
-LOST = "never finished: the daemon ended before that; the next run of the job makes one"
+FAILED = "the account could not be made: see `party problems`; the next run of the job makes an account"
+LOST = "never finished: the daemon ended too early; the next run of the job makes an account"
 RELEASES = "releases"
 """In the state folder: what was delivered to us, a folder for each run."""
 

@@ -212,7 +212,7 @@ _DROPPED: Mapping[tuple[str, ...], str] = {
     (
         "policy",
         "diversity_by_block",
-    ): "leave it out; with `link` in a joint job `diversity` above 2 counts as 2",
+    ): "leave the key out; with `link` in a joint job `diversity` above 2 counts as 2",
 }
 """By path of a key of version 0.1 what to do."""
 

@@ -181,7 +181,9 @@ def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
             f"the certificate in {certificate} is for {common_name(credentials.certificate)}, not for {name}",
         )
     check_validity(
-        credentials.certificate, name, "correct the clock if it is wrong; else make a new one with `renew`"
+        credentials.certificate,
+        name,
+        "correct the clock if the clock is wrong; otherwise make a new certificate with `renew`",
     )
     try:
         private = serialization.load_pem_private_key(credentials.key, None)
@@ -206,7 +208,7 @@ def read_peer(name: str, certificate: Path, address: str | None) -> Peer:
         what = f"the certificate of {name} cannot be used"
         raise type(error)(error.problem.error_id, what, private=why) from error
     if found != name:
-        message = f"the certificate installed for {name} is for another name"
+        message = f"the certificate installed for {name} belongs to a different name"
         raise IdentityError("identity-mismatch", message, private=f"{certificate} is for {found}")
     return Peer(name, pem, address)
 
@@ -217,8 +219,8 @@ def load_peer(name: str, certificate: Path, address: str | None) -> Peer:
     check_validity(
         peer.certificate,
         name,
-        f"correct the clock if it is wrong; else ask {name} for a new certificate (its `renew` makes one) and "
-        f"install that: peers add {name} CERTIFICATE --replace --fingerprint SHA256",
+        f"correct the clock if the clock is wrong; otherwise ask {name} for a new certificate (made by `renew`) "
+        f"and install the certificate: peers add {name} CERTIFICATE --replace --fingerprint SHA256",
     )
     return peer
 
@@ -269,7 +271,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        remedy = "give it to the user who runs this" if isinstance(error, PermissionError) else ""
+        remedy = "let the user of this process own the file" if isinstance(error, PermissionError) else ""
         raise ConfigError("file-missing", f"cannot read {path}: {error.strerror}", remedy=remedy) from error
 
 

@@ -81,7 +81,7 @@ class InForce:
         check_validity(
             own,
             before.config.name,
-            f"at {before.config.name}: correct the clock if it is wrong; else party renew",
+            f"at {before.config.name}: correct the clock if the clock is wrong; otherwise party renew",
         )
         return self._settings
 
@@ -110,7 +110,7 @@ def _not_in_force(name: str, error: PartyError) -> ConfigError:
     """Return the error that a coordinator is told; the owner reads the details."""
     return ConfigError(
         "config-changed",
-        f"the configuration of {name} changed and is not in force: its daemon takes no job until it is",
+        f"the configuration of {name} changed and is not in force: until then the daemon takes no job",
         party=name,
         private=error.problem.message + (f" [{error.problem.private}]" if error.problem.private else ""),
     )
@@ -179,14 +179,14 @@ class Status:
             self.release()
             raise ConfigError(
                 "config-invalid",
-                f"another daemon runs with `state_dir` {folder}",
-                remedy="stop it, or choose another `state_dir`",
+                f"a second daemon runs with `state_dir` {folder}",
+                remedy="stop that daemon, or choose a different `state_dir`",
             ) from error
         except OSError as error:
             raise ConfigError(
                 "config-invalid",
                 f"`state_dir` {folder} cannot be written: {error.strerror}",
-                remedy="choose a folder that the daemon's user can write to",
+                remedy="choose a folder in which the daemon's user can write",
             ) from error
         self.write(settings)
 
@@ -231,8 +231,14 @@ class Running:
             return f"{runs}; this configuration is in force since {self.since}"
         if self.restart_for:
             changed = ", ".join(self.restart_for)
-            return f"{runs} under that of {self.since} and takes no job: restart it, {changed} changed"
-        return f"{runs} under that of {self.since}; this one will be in force from the next job"
+            return (
+                f"{runs} under the configuration of {self.since} and takes no job: restart the daemon, {changed} "
+                "changed"
+            )
+        return (
+            f"{runs} under the configuration of {self.since}; the new configuration will be in force from the next "
+            "job"
+        )
 
 
 def running(config: PartyConfig, path: Path) -> Running | None:

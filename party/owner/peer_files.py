@@ -41,7 +41,7 @@ def make_identity(folder: Path, name: str) -> str:
         raise ConfigError(
             "output-exists",
             f"{folder / 'tls'} holds an identity already",
-            remedy="keep it, or name another folder",
+            remedy="keep the file, or name a different folder",
         )
     (folder / "tls").mkdir(parents=True, exist_ok=True)
     (folder / "peers").mkdir(exist_ok=True)
@@ -57,7 +57,9 @@ def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], 
     Raises ConfigError, before anything is written, if either exists or the configuration would be invalid.
     """
     if config_path.exists():
-        raise ConfigError("output-exists", f"{config_path} exists", remedy="keep it, or name another folder")
+        raise ConfigError(
+            "output-exists", f"{config_path} exists", remedy="keep the file, or name a different folder"
+        )
     parse_config(model, text, config_path)
     with private_files():
         found = make_identity(folder, name)
@@ -123,8 +125,8 @@ def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str
     if expected is None:
         raise ConfigError(
             "usage",
-            "--replace needs --fingerprint: whoever brings a new certificate may be somebody else",
-            remedy=f"ask {name} for the fingerprint on another channel",
+            "--replace needs --fingerprint, because a stranger may bring a new certificate",
+            remedy=f"ask {name} for the fingerprint over a separate channel",
         )
     pem = read_bytes(certificate)
     _check_certificate(pem, name, expected)
@@ -167,11 +169,12 @@ def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:
     if expected is not None and expected.replace(":", "").lower() != found:
         raise IdentityError(
             "identity-mismatch",
-            f"the certificate has fingerprint {found}, not the expected one",
-            remedy="do not install it; ask its owner for the fingerprint again, on another channel",
+            f"the certificate has fingerprint {found}, not the expected fingerprint",
+            remedy="do not install the certificate; ask the owner for the fingerprint again, over a separate "
+            "channel",
         )
     if has_expired(pem):
-        check_validity(pem, name, f"ask {name} for a new one (its `renew` makes it), or correct the clock")
+        check_validity(pem, name, f"ask {name} for a new certificate (made by `renew`), or correct the clock")
 
 
 def _check_new(config: NodeConfig, pem: bytes) -> None:

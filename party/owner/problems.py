@@ -118,6 +118,6 @@ def _keep(problem: Problem, failed: FailedJob, book: ProblemBook, place: str) ->
     try:
         path = book.keep(problem, failed, place)
     except OSError as error:
-        log.error("what only the owner may read of this problem could not be kept: %s", error)
+        log.error("the details of this problem, for the owner alone, could not be kept: %s", error)
         return
     log.error("for the owner of the data: row, value or cause stand in %s; shown by `party problems`", path)

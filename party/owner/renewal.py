@@ -42,7 +42,7 @@ def renew(config: NodeConfig) -> Renewed:
         raise IdentityError(
             "identity-mismatch",
             f"the certificate in {tls.certificate} comes from an authority",
-            remedy="ask that authority for a new one",
+            remedy="ask the authority for a new certificate",
         )
     made = make_credentials(config.name)
     when = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"

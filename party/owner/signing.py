@@ -80,9 +80,7 @@ def sign(credentials: Credentials, content: bytes) -> bytes:
             return key.sign(content, _PSS, _HASH)
         case ed25519.Ed25519PrivateKey() as key:
             return key.sign(content)
-    raise IdentityError(
-        "tls-failed", "our key is of a kind that cannot sign a run: use P-256, RSA or Ed25519"
-    )
+    raise IdentityError("tls-failed", "our key cannot sign a run: use P-256, RSA or Ed25519")
 
 
 def check_signature(certificate: bytes, signature: bytes, content: bytes, name: str) -> None:
@@ -97,10 +95,12 @@ def check_signature(certificate: bytes, signature: bytes, content: bytes, name: 
                 key.verify(signature, content)
             case _:
                 raise IdentityError(
-                    "tls-failed", f"the key of {name} is of a kind that cannot sign a run", party=name
+                    "tls-failed",
+                    f"the key of {name} cannot sign a run: use P-256, RSA or Ed25519",
+                    party=name,
                 )
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, x509.InvalidVersion) as error:
-        message = f"the signature is not that of the certificate of {name}"
+        message = f"the signature does not belong to the certificate of {name}"
         raise IdentityError("identity-mismatch", message, party=name) from error
 
 
@@ -144,7 +144,9 @@ def check_signed(
         elif until is not None:
             compared[name] = until
         elif installed is not None:
-            message = f"the run is signed with another certificate than the one installed for {name}"
+            message = (
+                f"the run is signed with a different certificate than the certificate installed for {name}"
+            )
             raise PartyError("verification-failed", message)
         try:
             check_signature(each.certificate, each.signature, each.statement.encoded, name)

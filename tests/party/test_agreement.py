@@ -278,7 +278,7 @@ def test_equal_votes_are_kept_by_all_and_every_link_ends() -> None:
 def test_another_digest_ends_the_job_everywhere_at_once() -> None:
     found = run(outcomes(meshes("a", "b", "c"), {"a": OURS, "b": OURS, "c": OTHER}))
     assert all(problem is not None and problem.error_id == "result-mismatch" for problem in found)
-    assert "c was delivered other files than we were" in str(found[0])
+    assert "c was delivered different files than we were" in str(found[0])
 
 
 def test_a_vote_that_does_not_come_is_named() -> None:

@@ -82,7 +82,7 @@ def test_a_daemon_forks_its_reader_which_is_started_again_by_its_command() -> No
         check=True,
     )
     assert done.stdout == b"done\n"
-    assert b"ended: code -9; another is started" in done.stderr
+    assert b"ended: code -9; a new process is started" in done.stderr
     assert b"Warning" not in done.stderr
 
 
@@ -105,7 +105,7 @@ def test_a_reader_that_could_not_start_says_why() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAILING], input=BUNDLE, capture_output=True, timeout=GUARD_S, check=True
     )
-    assert b"OSError: no more processes; another is started" in done.stderr
+    assert b"OSError: no more processes; a new process is started" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -73,7 +73,7 @@ def test_a_bundle_has_a_greatest_size(net: Network, monkeypatch: pytest.MonkeyPa
     [
         (Problem("peer-lost", "hospital-b went away", "hospital-b"), "; it says: peer-lost at hospital-b"),
         (Problem("result-mismatch", "they differ"), "; it says: result-mismatch"),
-        (Problem("cancelled", "another party ended the job", "hospital-b"), ""),
+        (Problem("cancelled", "a different party ended the job", "hospital-b"), ""),
         (Problem("peer-lost", "x", "hospital\x1b[2J-b"), "; it says: peer-lost at hospital"),
     ],
 )

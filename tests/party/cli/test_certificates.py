@@ -72,7 +72,7 @@ def test_renew_says_what_the_peers_have_to_do(folder: Path) -> None:
     ran = invoke("party", "renew", "--config", folder / "party.yaml")
     own = fingerprint(credentials_of(config(folder)).certificate)
     assert f"peers add {A} CERTIFICATE --replace --fingerprint {own}" in ran.out
-    assert "send it to every peer" in ran.out
+    assert "send the certificate to every peer" in ran.out
     assert "PRIVATE" not in ran.out
 
 
@@ -105,7 +105,10 @@ def test_serve_with_an_expired_certificate_says_how_to_renew_it(folder: Path) ->
     assert (ran.code, ran.out) == (Exit.IDENTITY, "")
     assert f"the certificate of {A} is valid from 20" in ran.problem["message"]
     assert ran.problem["message"].count(" UTC") == 3
-    assert ran.problem["remedy"] == "correct the clock if it is wrong; else make a new one with `renew`"
+    assert (
+        ran.problem["remedy"]
+        == "correct the clock if the clock is wrong; otherwise make a new certificate with `renew`"
+    )
 
 
 # ---- peers add --replace
@@ -130,7 +133,7 @@ def test_replacing_needs_a_fingerprint_and_a_known_name(folder: Path, tmp_path: 
     before = (folder / "peers" / f"{B}.pem").read_bytes()
     for options, says in (
         (["--replace"], "--replace needs --fingerprint"),
-        (["--replace", "--fingerprint", "00" * 32], "not the expected one"),
+        (["--replace", "--fingerprint", "00" * 32], "not the expected fingerprint"),
         (["--replace", "--fingerprint", found, "--address", "h:1"], "the certificate alone"),
         ([], "give --replace for a new certificate"),
     ):
@@ -147,7 +150,7 @@ def test_an_expired_certificate_is_not_installed(folder: Path, tmp_path: Path) -
     ran = add(folder, received(tmp_path, (-30, -1)))
     assert ran.code == Exit.IDENTITY
     assert f"the certificate of {B} is valid from 20" in problem(ran)
-    assert f"ask {B} for a new one" in problem(ran)
+    assert f"ask {B} for a new certificate" in problem(ran)
     assert config(folder).peers == {}
 
 
@@ -155,7 +158,7 @@ def test_an_early_certificate_is_installed_with_a_warning(folder: Path, tmp_path
     invoke("party", "peers", "remove", B, "--config", folder / "party.yaml")
     ran = add(folder, received(tmp_path, (0.01, 30)))
     assert ran.code == 0
-    assert "its time has not come yet; compare the clocks" in ran.out
+    assert "the certificate is not valid yet: no job until then; compare the clocks" in ran.out
 
 
 # ---- peers remove

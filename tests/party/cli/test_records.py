@@ -61,7 +61,7 @@ def test_check_asks_the_ledger_about_lkc_releases(net: Network, tmp_path: Path) 
     assert "ledger       LKC releases: 1 charged, left: 0" in other.out
     assert "policy-refused: no further LKC release" in other.out
     assert (
-        "change the key of `policy` that the message names" in other.err
+        "to allow the job, change the key of `policy` in the message" in other.err
     )  # said to the owner, who is not told to ask the owner
     assert "ask" not in other.err.rpartition("What to do")[2]
 
@@ -77,7 +77,10 @@ def test_check_asks_the_ledger_about_epsilon(tmp_path: Path, partition: str) -> 
     conducted(net, tmp_path / "out")
     again = party(net, "check", "--job", job)
     assert again.code == 0
-    assert "its result is kept: if all parties keep it, it is given again and costs nothing" in again.out
+    assert (
+        "the result is kept: if all parties keep the result, a repeated run gives it again and costs nothing"
+        in again.out
+    )
     other = party(net, "check", "--job", write_job(tmp_path / "other", dp_joint(partition, name="other")))
     assert other.code == Exit.BUDGET
     assert "ledger       epsilon 1 spent, left: 0" in other.out

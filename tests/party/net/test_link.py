@@ -183,9 +183,9 @@ def test_an_envelope_of_another_job_or_run(envelope: Envelope) -> None:
 @pytest.mark.parametrize(
     ("envelopes", "reason"),
     [
-        ([said(0, HELLO), replace(GOOD, sender="c")], "other names than its stream"),
-        ([said(0, HELLO), replace(GOOD, recipient="c")], "other names than its stream"),
-        ([said(0, HELLO), replace(GOOD, sender="a", recipient="b")], "other names than its stream"),
+        ([said(0, HELLO), replace(GOOD, sender="c")], "and its stream have different names"),
+        ([said(0, HELLO), replace(GOOD, recipient="c")], "and its stream have different names"),
+        ([said(0, HELLO), replace(GOOD, sender="a", recipient="b")], "and its stream have different names"),
         ([said(0, HELLO), replace(GOOD, sequence=2)], "out of sequence"),
         ([said(0, HELLO), GOOD, GOOD], "out of sequence"),
         ([said(0, HELLO), GOOD, said(3, "x")], "out of sequence"),
@@ -197,8 +197,8 @@ def test_an_envelope_of_another_job_or_run(envelope: Envelope) -> None:
         ([said(0, HELLO), said(1, "x", b"1", last=False), said(2, "y")], "stops half-way"),
         ([said(0, HELLO), said(1, "x", b"1", last=False), said(2, END)], "stops half-way"),
         ([said(0, HELLO, b"1", last=False), said(1, "x")], "stops half-way"),
-        ([said(0, HELLO), said(1, "x" * 81)], "a name that no step has"),
-        ([said(0, HELLO), said(1, "x\n")], "a name that no step has"),
+        ([said(0, HELLO), said(1, "x" * 81)], "an unknown name of a step"),
+        ([said(0, HELLO), said(1, "x\n")], "an unknown name of a step"),
         ([said(0, HELLO), said(1, "y", b"1")], "a message of step y"),
         ([said(0, HELLO), said(1, END)], "the end of the stream where a message is due"),
     ],
@@ -215,14 +215,14 @@ def test_envelopes_that_break_the_rules_name_the_culprit(envelopes: list[Envelop
 def test_a_part_without_content_is_refused_unless_it_is_the_last() -> None:
     error = broken_by([said(0, HELLO), said(1, "x", b"", last=False)], gone=False)
     assert isinstance(error, RemoteProtocolError)
-    assert (error.culprit, error.reason) == ("b", "a part without content that is not the last")
+    assert (error.culprit, error.reason) == ("b", "a part without content before the last part")
 
 
 def test_a_message_has_a_greatest_size() -> None:
     parts = [said(0, HELLO), said(1, "x", b"12345", last=False), said(2, "x", b"678901", last=False)]
     error = broken_by(parts, gone=False, max_bytes=10)
     assert isinstance(error, RemoteProtocolError)
-    assert error.reason == "more than 10 bytes, the most that `limits.message_mb` lets us take"
+    assert error.reason == "more than 10 bytes (`limits.message_mb`)"
 
 
 @pytest.mark.parametrize(

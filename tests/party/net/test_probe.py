@@ -98,7 +98,7 @@ def test_a_server_with_another_certificate(net: Network) -> None:
 
     problem = run(scenario())
     assert (problem.error_id, problem.party, problem.exit_code) == ("identity-mismatch", A, Exit.IDENTITY)
-    assert "presented another certificate" in problem.message
+    assert "presented a different certificate" in problem.message
 
 
 def test_a_party_reached_at_the_address_of_another(net: Network) -> None:
@@ -146,4 +146,4 @@ def test_a_client_with_a_certificate_nobody_installed(net: Network, name: str) -
     for _ in range(3):  # the alert of the server must not lose a race against its hang-up
         problem = run(scenario())
         assert (problem.error_id, problem.party, problem.exit_code) == ("tls-failed", A, Exit.IDENTITY)
-        assert f"it may not have the certificate of {name} installed" in problem.message
+        assert f"Perhaps the certificate of {name} is not installed" in problem.message

@@ -75,7 +75,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: py
 
 def test_a_dropped_key_of_policies_is_to_be_left_out(tmp_path: Path) -> None:
     problem = refused(tmp_path, policy={"diversity_by_block": True})
-    assert "unknown key `policy.diversity_by_block`: leave it out; with `link`" in problem.message
+    assert "unknown key `policy.diversity_by_block`: leave the key out; with `link`" in problem.message
     assert problem.advice(to_owner=False) == "do what the error says of each key"
 
 
@@ -189,7 +189,7 @@ def test_identities_are_loaded_and_compared(tmp_path: Path) -> None:
     with pytest.raises(IdentityError) as caught:
         usable_peer(wrong, "c")
     assert caught.value.problem.error_id == "identity-mismatch"
-    assert caught.value.problem.message == "the certificate installed for c is for another name"
+    assert caught.value.problem.message == "the certificate installed for c belongs to a different name"
     assert caught.value.problem.private == f"{tmp_path / 'b' / 'certificate.pem'} is for b"
 
 
@@ -200,7 +200,7 @@ def test_a_key_in_place_of_its_path_is_not_repeated(tmp_path: Path, where: str) 
         with pytest.raises(ConfigError) as caught:
             loaded(tmp_path, tls={"certificate": "c.pem", "key": "k.pem", where: text})
         problem = caught.value.problem
-        assert f"`tls.{where}`: write the path of a file, not what is in it" in problem.message
+        assert f"`tls.{where}`: write the path of a file, not the content" in problem.message
         assert pem.split("\n")[1] not in str(problem)
 
 

@@ -254,7 +254,7 @@ def test_our_own_certificate_that_expires_while_we_run_stops_our_jobs(net: Netwo
     problem = caught.value.problem
     assert (problem.error_id, problem.exit_code) == ("tls-failed", Exit.IDENTITY)
     assert f"the certificate of {B} is valid from " in problem.message
-    assert problem.remedy == f"at {B}: correct the clock if it is wrong; else party renew"
+    assert problem.remedy == f"at {B}: correct the clock if the clock is wrong; otherwise party renew"
 
 
 # ---- what `party check` knows of a daemon
@@ -280,7 +280,7 @@ def test_check_tells_whether_a_daemon_runs_and_what_it_knows(net: Network) -> No
             daemon, line = daemon_of(net)
             assert daemon is not None
             assert (daemon["in_force"], daemon["restart_for"]) == (False, [])
-            assert "this one will be in force from the next job" in line
+            assert "the new configuration will be in force from the next job" in line
             await servers[A]._refresh()
             daemon, line = daemon_of(net)
             assert daemon is not None
@@ -289,11 +289,11 @@ def test_check_tells_whether_a_daemon_runs_and_what_it_knows(net: Network) -> No
             daemon, line = daemon_of(net)
             assert daemon is not None
             assert daemon["restart_for"] == ["listen"]
-            assert "takes no job: restart it, listen changed" in line
+            assert "takes no job: restart the daemon, listen changed" in line
 
     assert daemon_of(net)[0] is None
     run(scenario())
-    assert daemon_of(net) == (None, "  daemon       none runs on this `state_dir`")
+    assert daemon_of(net) == (None, "  daemon       no daemon runs on this `state_dir`")
     assert not (net.config(A).state_dir / STATUS).exists()
 
 
@@ -315,7 +315,7 @@ def test_one_daemon_per_state_dir(net: Network) -> None:
 
     with pytest.raises(ConfigError) as caught:
         run(scenario())
-    assert "another daemon runs with `state_dir`" in caught.value.problem.message
+    assert "a second daemon runs with `state_dir`" in caught.value.problem.message
 
 
 def test_a_state_dir_that_cannot_be_written_is_found_at_the_start(net: Network) -> None:
