@@ -28,8 +28,8 @@ def tell_noted(noted: Noted, budget: Fraction = UNLIMITED) -> None:
     """Tell the owner of the table what the release does not say."""
     if noted.again:
         note(
-            "the release of an earlier run, again: nothing was charged, and what changed in tables since is not "
-            "in it. A new one needs a new name",
+            "the release of an earlier run, again: nothing was charged, and later changes of tables are left out. "
+            "A new release needs a new name",
             again=True,
         )
     if noted.rows is not None:

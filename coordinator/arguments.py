@@ -22,7 +22,7 @@ ledger_option = click.option(
     help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
 )
 delimiter_option = click.option(
-    "--delimiter", default=",", show_default=True, help="What separates the values of CSV tables."
+    "--delimiter", default=",", show_default=True, help="The separator of values in CSV tables."
 )
 
 

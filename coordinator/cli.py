@@ -9,43 +9,43 @@ from party.cli.late import Late
 
 COMMANDS = (
     Late("init", "coordinator.commands.identity:init", "Make an identity and a configuration."),
-    Late("peers", "coordinator.commands.identity:peers", "Who is known here."),
+    Late("peers", "coordinator.commands.identity:peers", "Install, remove and list peers."),
     Late(
         "renew",
         "coordinator.commands.identity:renew",
-        "Make a new key and certificate, and keep the old ones aside.",
+        "Make a new key and certificate, and keep the old files aside.",
     ),
     Late(
         "validate",
         "coordinator.commands.validate:validate",
-        "Check a job file and its taxonomies, without any data.",
+        "Check a job file and its taxonomies, without data.",
     ),
     Late(
         "check",
         "coordinator.commands.check:check",
-        "Read a single holder's table, and make nothing of it.",
+        "Compare a single holder's table with the job; release nothing.",
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
         "budget",
         "coordinator.commands.budget:budget",
-        "Show what was charged of a single holder's table.",
+        "Show the charges of a single holder's table.",
     ),
     Late(
         "simulate",
         "coordinator.commands.runs:simulate",
-        "Run a joint job with all its parties on this machine.",
+        "Run a joint job with all parties on this machine.",
     ),
     Late(
         "demo",
         "coordinator.commands.runs:demo",
-        "Let three hospitals on this machine make one anonymous table.",
+        "Let three hospitals on this machine make an anonymous table.",
     ),
     Late("verify", "coordinator.commands.verify:verify", "Check a released table against its job."),
     Late(
         "evaluate",
         "evaluation.commands:evaluate",
-        "Show what a job costs whoever learns from its table.",
+        "Compare classifiers of anonymized and of raw rows.",
     ),
     Late(
         "clusters",

@@ -165,7 +165,9 @@ class Conductor:
         encoded = bytes(leader.results["result"])
         if hashlib.sha256(encoded).digest() != digests.pop():
             raise PartyError(
-                "result-mismatch", "the leader sent another result than it announced", party=leader.name
+                "result-mismatch",
+                "the leader announced a different result than the result sent",
+                party=leader.name,
             )
         result = self._task.model.decode(self._task, encoded, leader.name)
         summaries = {m.name: _summary(m) for m in members}
@@ -173,7 +175,7 @@ class Conductor:
         signatures = self._signatures(summaries, encoded)
         for name, cost in summaries.items():
             if not is_cost_of_party(cost, job.roster):
-                raise PartyError("peer-protocol", f"{name} told of costs in another form", party=name)
+                raise PartyError("peer-protocol", f"{name} reported costs in an unknown form", party=name)
         return Collected(result, _parts(members), summaries, signatures, self._key)
 
     def _signatures(self, summaries: Mapping[str, dict[str, Any]], encoded: bytes) -> dict[str, Any]:
@@ -185,7 +187,7 @@ class Conductor:
             raise PartyError("result-mismatch", "the parties give different signatures of the run")
         signed = read_signatures(told[0], self._task.digest, self._task.job.roster)
         if signed[0].statement.result != hashlib.sha256(encoded).hexdigest():
-            raise PartyError("result-mismatch", "the parties signed another result than was sent")
+            raise PartyError("result-mismatch", "the parties signed a different result than the result sent")
         known = {name: der_of(usable_peer(self._config, name).certificate) for name in self._members}
         check_signed(signed, known)
         return told[0]
@@ -225,7 +227,7 @@ class Conductor:
                     kept.add(name)
                 case control.Delivered():
                     ended[name] = Problem(
-                        "result-mismatch", f"{name} keeps other files than were delivered", name
+                        "result-mismatch", f"{name} keeps different files than the files delivered", name
                     )
                 case _:
                     self._note_end(name, event, ended)
@@ -282,7 +284,7 @@ class Conductor:
             case control.Delivered():
                 raise PartyError(
                     "peer-protocol",
-                    f"{member.name} said that it keeps a release before one was in place",
+                    f"{member.name} reported a kept release before a release was in place",
                     party=member.name,
                 )
             case _:
@@ -291,11 +293,11 @@ class Conductor:
     def _take_part(self, member: _Member, piece: control.Piece) -> None:
         """Raises PartyError for what was not fetched, and for more than ``limits.delivery_mb`` of one party."""
         if piece.name not in member.wanted - member.complete:
-            message = f"{member.name} sent a part of a result that was not fetched"
+            message = f"{member.name} sent a part of a result without request"
             raise PartyError("peer-protocol", message, party=member.name)
         limits = self._config.limits
         if sum(map(len, member.results.values())) + len(piece.content) > limits.delivery_bytes:
-            bound = f"the {limits.delivery_mb} MiB that `limits.delivery_mb` lets us take"
+            bound = f"the {limits.delivery_mb} MiB of `limits.delivery_mb`"
             message = f"{member.name} sent more than {bound}"
             raise PartyError("peer-protocol", message, party=member.name)
         member.results.setdefault(piece.name, bytearray()).extend(piece.content)
@@ -337,7 +339,7 @@ class Conductor:
                 problems.append(event.problem)
         cause = root_cause(problems, self._told)
         if self._slept_s >= _LONG_S and _RANK.get(cause.error_id):  # the parties took us for gone
-            slept = f"this process did not run for {self._slept_s:.0f} s, and the parties ended the job"
+            slept = f"for {self._slept_s:.0f} s this process did not run, and the parties ended the job"
             cause = Problem(cause.error_id, slept, remedy="start the job again, and let the process run")
         return cause.at(None, self._phase)
 
@@ -349,7 +351,7 @@ def _seconds() -> float:
 def _told_to_all(problem: Problem) -> Problem:
     """Return a problem as every party may hear it: of what depends on one party's table only where it arose."""
     if problem.error_id in ANSWERS:
-        return Problem("cancelled", "another party ended the job", problem.named)
+        return Problem("cancelled", "a different party ended the job", problem.named)
     return problem
 
 

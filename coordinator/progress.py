@@ -20,16 +20,16 @@ OWN_FIGURES = "own figures"
 
 _MEANING = {
     "connect": "reach the parties",
-    "admit": "parties check their policies and read their tables",
+    "admit": "parties check policies and read tables",
     "read": "read the table",
     "run": "compute",
-    "anonymize": "choose what is published in detail",
+    "anonymize": "choose the level of detail of every value",
     "collect": "fetch the result",
     "release": "make the table",
     "verify": "check every group of the table",
     "write": "write the files",
     "report": "write the report",
-    "deliver": "parties check the release and keep it",
+    "deliver": "parties check and keep the release",
     OWN_FIGURES: "tell each owner about its own records",
 }
 """A phase in words for people: shown until something happens in the phase."""

@@ -26,15 +26,12 @@ def tell_refused(n_refused: int) -> None:
     """Say whether groups follow from quasi-identifiers alone, which only the raw table tells."""
     if n_refused:
         words = (
-            f"{counted(n_refused, 'cut', 'cuts')} that K allows {noun(n_refused, 'was', 'were')} refused for what is "
-            "asked of sensitive columns: who knows the quasi-identifiers of all records may find out which, and so "
-            "something of the values that groups would have had (docs/security.md)"
+            f"{counted(n_refused, 'cut', 'cuts')} that K allows {noun(n_refused, 'was', 'were')} refused because "
+            "of sensitive columns. A reader who knows the quasi-identifiers of all records may find these cuts, "
+            "and so learn about the values of the groups that were not made (docs/security.md)"
         )
     else:
-        words = (
-            "no cut was refused for what is asked of sensitive columns: groups follow from quasi-identifiers "
-            "alone"
-        )
+        words = "no cut was refused because of sensitive columns: groups follow from quasi-identifiers alone"
     note(words, refused_for_sensitive=n_refused)
 
 
@@ -44,7 +41,8 @@ def charged_words(charged: Sequence[Fraction], limit: str = "") -> list[str]:
     lines = [f"privacy ledger of the table: epsilon {total} charged, by {runs}{limit}"]
     if len(charged) > 1:
         together = (
-            f"all these releases together protect as one with epsilon {total} would, not as each of them says"
+            f"all these releases together protect like a single release with epsilon {total}, not like each "
+            "release alone"
         )
         lines.append(f"warning: epsilon adds up: {together}")
     return lines
@@ -52,7 +50,7 @@ def charged_words(charged: Sequence[Fraction], limit: str = "") -> list[str]:
 
 def _limit_words(limit: Fraction) -> str:
     return (
-        "; this run set no limit (`--budget`)"
+        "; the run set no limit (`--budget`)"
         if limit == UNLIMITED
         else f"; limit of this run: {float(limit):g}"
     )

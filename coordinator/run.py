@@ -76,7 +76,7 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                 with watch.phase("deliver"):
                     silent = await conductor.deliver(folder, release)
             for name in silent:
-                log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
+                log.warning("%s did not confirm keeping the release", name, extra={"job": job.name})
     tell_noted(Noted(again=collected.result.repeated))
 
 

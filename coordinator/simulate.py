@@ -74,7 +74,7 @@ def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[s
         until = time.monotonic() + _ACCOUNT_S
         found = {party: _account(_state_of(config, party), runs, until) for party in task.job.roster}
     for party in [party for party, account in found.items() if account is None]:
-        log.warning("%s says nothing of its own records", party, extra={"job": task.job.name})
+        log.warning("%s gives no account of its records", party, extra={"job": task.job.name})
     return {party: account for party, account in found.items() if account is not None}
 
 
@@ -261,7 +261,7 @@ def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> d
     for name in given:
         if name not in roster:
             raise ConfigError(
-                "usage", f"--data {name}: the job has no such party; it has {', '.join(roster)}"
+                "usage", f"--data {name}: the job has no party {name}; the parties are {', '.join(roster)}"
             )
     missing = [name for name in roster if name not in given]
     if missing:

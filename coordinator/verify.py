@@ -45,7 +45,7 @@ def verify_folder(
     if report is None:
         return checked
     if (key := first_malformed(report, task.job.roster)) is not None:
-        raise PartyError("verification-failed", f"the report has no `{key}` as reports have it")
+        raise PartyError("verification-failed", f"the report's `{key}` is missing or malformed")
     return _with_signatures(checked, task, out, report, known or {}, earlier or {}) if joint else checked
 
 
@@ -61,7 +61,7 @@ def _with_signatures(
     if SIGNATURES not in report:
         raise PartyError(
             "verification-failed",
-            "the report of a joint run has no signatures: every run between parties is signed by all of them",
+            "the report of a joint run has no signatures, but all parties sign every run between parties",
             remedy="ask a party for its files of the release",
         )
     if report[SIGNATURES] is None:
@@ -71,7 +71,7 @@ def _with_signatures(
     lines = [_held_against(checked.result, signed[0].statement, out)]
     found = {each.statement.party: hashlib.sha256(each.certificate).hexdigest() for each in signed}
     for party, fingerprint in found.items():
-        how = "as installed here" if party in compared else "not compared: none is installed here"
+        how = "as installed here" if party in compared else "not compared: no certificate is installed here"
         if until := compared.get(party):
             how = f"as was installed here until {until}: an earlier certificate"
         lines.append(f"  {party}  {fingerprint}  {how}")
@@ -97,22 +97,22 @@ def _held_against(result: str | None, statement: Statement, out: Path) -> str:
             ):
                 raise PartyError(
                     "verification-failed",
-                    f"the parties signed another {printable(name)} than the one that is here",
-                    remedy="do not use it; ask a party for its files of the release",
+                    f"the parties signed a different {printable(name)} than the file here",
+                    remedy="do not use the file; ask a party for its files of the release",
                 )
         return f"signed by all parties, {run}: {', '.join(statement.tables)}, byte for byte"
     if result is None:
         return (
-            f"not verified: that these files are of the result that all parties of {run} signed, since it does not "
-            f"follow from them (`{_SIGNED_RESULT}`)"
+            f"not verified: whether the files belong to the result that all parties of {run} signed, since the "
+            f"result does not follow from the files (`{_SIGNED_RESULT}`)"
         )
     if statement.result != result:
         raise PartyError(
             "verification-failed",
-            "the parties signed another result than the one that has these files",
-            remedy="do not use them; ask a party for its files of the release",
+            "the parties signed a different result than the result of the files",
+            remedy="do not use the files; ask a party for its files of the release",
         )
-    return f"signed by all parties, {run}: the result that has these files"
+    return f"signed by all parties, {run}: the result of the files"
 
 
 def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: bool) -> Checked:
@@ -124,7 +124,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     if not found:
         if expected is not None:
             raise PartyError(
-                "verification-failed", f"{out} has no {SUMS}: it cannot be compared with a digest"
+                "verification-failed", f"{out} has no {SUMS}: a comparison with a digest needs the file"
             )
         return checked.also([_ONLY_ROWS], {"release": None, "agreed": None})
     if len(found) < 2:
@@ -135,19 +135,19 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     if expected is not None and release != expected.strip().lower():
         raise PartyError(
             "verification-failed",
-            "these are not the files of that digest: they were changed, or belong to another release",
-            remedy=f"do not use them; ask {'a party' if joint else 'who made the release'} for its files",
+            "the files do not have the digest: somebody changed them, or they belong to a different release",
+            remedy=f"do not use the files; ask {'a party' if joint else 'the holder'} for the files of the release",
         )
     beside = unlisted(out)
     others = [name for name in beside if name != f"{OWN}/"]
-    lines = [f"{out / SUMS}: every file that it lists has the bytes that it lists"]
+    lines = [f"{out / SUMS}: every file listed has the bytes listed"]
     if others:
         lines.append(f"warning: not part of the release, and not checked: {_named(others)}")
     if others != beside:
         lines.append(f"warning: {OWN}/ is not part of the release, and only for the owners of the tables")
     lines.append(f"digest of the release: {release}")
     if expected is not None:
-        lines.append("this is the digest that was given")
+        lines.append("the digest matches")
     else:
         lines.append(_UNASKED if joint else _UNASKED_ALONE)
     told = {"release": release, "agreed": None if expected is None else True, "unlisted": beside}
@@ -155,21 +155,24 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
 
 
 _SIGNED_RESULT = f"report.{SIGNATURES}.result"
-_ONLY_ROWS = "not checked: who made the file and whether it was changed; it comes without report and digests"
+_ONLY_ROWS = (
+    "not checked: who made the file and whether somebody changed it; a report and digests are missing"
+)
 _CHANGED_TOGETHER = (
-    "Whoever changes all of them together is found out only by comparing this digest with the one"
+    "If somebody changed all files together, only a comparison of this digest shows the change: compare with the "
+    "digest"
 )
 _UNASKED = (
-    f"not checked: whether the parties agreed on these files. {_CHANGED_TOGETHER} that a party keeps (at a party: "
+    f"not checked: whether the parties agreed on the files. {_CHANGED_TOGETHER} that a party keeps (at a party: "
     "party verify FOLDER, or party budget; here: --release DIGEST)"
 )
 _UNASKED_ALONE = (
-    f"not checked: whether these are the files that were made. {_CHANGED_TOGETHER} that `coordinator run` printed "
-    "when it made them (--release DIGEST)"
+    f"not checked: whether somebody changed the files. {_CHANGED_TOGETHER} that `coordinator run` printed "
+    "(--release DIGEST)"
 )
 _IN_ONE_PROCESS = (
-    "not signed: the report says that one process computed it, for a trial. Parties sign: do not take it for the "
-    "release of a run between them"
+    "not signed: according to the report, one process computed the result, for a trial. In a run between parties, "
+    "the parties sign: do not take the files for a release of a run between parties"
 )
 _MOST_NAMED = 10
 
@@ -187,4 +190,6 @@ def _check_files_of_report(out: Path) -> None:
         raise PartyError("verification-failed", f"{out / REPORT} has no digests of the files made with it")
     for name, fields in files.items():
         if name not in MADE or not (out / name).is_file() or fields_of_file(out / name) != fields:
-            raise PartyError("verification-failed", f"{out / REPORT} was made with another {printable(name)}")
+            raise PartyError(
+                "verification-failed", f"{out / REPORT} was made with a different {printable(name)}"
+            )

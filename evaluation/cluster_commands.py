@@ -53,8 +53,8 @@ UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": _general("records")}
 [CLU] does.
 """
 PUBLIC = (
-    "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "
-    "sees the model."
+    "The model tells averages of the rows of this table. The model goes with every job that uses it: everybody who "
+    "sees the job sees the model."
 )
 _method = click.Choice(list(METHODS))
 
@@ -69,7 +69,7 @@ def clusters() -> None:
 @data_option
 @delimiter_option
 @click.option("--count", type=click.IntRange(2, MAX_CLUSTERS), required=True, help="How many clusters.")
-@click.option("--method", type=_method, default="kmeans", show_default=True, help="How they are found.")
+@click.option("--method", type=_method, default="kmeans", show_default=True, help="How clusters are found.")
 @click.option("--columns", multiple=True, metavar="NAME", help="A quasi-identifier to look at; default: all.")
 @click.option(
     "--min-cluster",
@@ -92,8 +92,8 @@ def fit(
 ) -> None:
     """Find clusters in one table, and write their centroids.
 
-    The file becomes public with every job that uses it, and tells averages of the rows. `clusters` of the job is not
-    looked at. Needs `jointcut[evaluate]`.
+    The file becomes public with every job that uses it, and tells averages of the rows. `clusters` of the job is
+    ignored. Needs `jointcut[evaluate]`.
     """
     set_up_logs("WARNING")
     library("sklearn")
@@ -102,7 +102,7 @@ def fit(
         raise ConfigError("usage", "clusters are for LKC jobs, single or horizontal")
     for name in columns:
         if name not in task.job.names("qid"):
-            raise ConfigError("usage", f"--columns {name}: the job has no such quasi-identifier")
+            raise ConfigError("usage", f"--columns {name}: the job has no quasi-identifier {name}")
     refuse_existing(out, "file")
     if not out.parent.is_dir():
         raise ConfigError("file-missing", f"{out.parent} is not a folder")
@@ -112,7 +112,7 @@ def fit(
     if int(sizes.min()) < min_cluster:
         raise PartyError(
             "cluster-too-small",
-            f"a cluster has fewer than {min_cluster} {counted}, and the model would tell their averages",
+            f"a cluster has fewer than {min_cluster} {counted}, and the model would tell the averages of few",
             private=", ".join(map(str, sizes.tolist())),
         )
     out.write_bytes(model.encoded)
@@ -141,7 +141,7 @@ def fitted(
     codes = [table.qid[i] for i in numbers]
     found = clustered([raw_points(column) for column in columns], codes, table.weights, count, method, seed)
     if found.count < count or len(set(found.labels.tolist())) < count:
-        raise ConfigError("usage", f"--count {count}: fewer records than that are different")
+        raise ConfigError("usage", f"--count {count}: the table has fewer different records")
     centroids = np.clip(np.rint(found.centroids * UNIT), 0, UNIT).astype(np.int64)
     model = ClusterModel.model_validate(
         {
@@ -171,13 +171,16 @@ def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
 @data_option
 @delimiter_option
 @click.option(
-    "--method", type=_method, help="How clusters of released rows are found; default: as those of the model."
+    "--method",
+    type=_method,
+    help="How clusters of released rows are found; default: the method of the model.",
 )
 @click.option(
     "--against",
     type=click.Choice(list(UNGUIDED)),
     multiple=True,
-    help="Also a release of the same rows that no clusters guided: goal general, with its default score or this.",
+    help="Also compare with a release of the same rows without clusters as a guide: goal general, with the default "
+    "score or this score.",
 )
 @format_option
 def evaluate(
@@ -188,10 +191,10 @@ def evaluate(
     method: str | None,
     against: tuple[str, ...],
 ) -> None:
-    """Compare the clusters of raw rows with those of released ones.
+    """Compare clusters of raw and of released rows.
 
-    RESULT is the folder of the release. The rows are those of its holder, or of one party of a joint job, without
-    those that the job withholds; each is generalized as the report says. Nothing is written. Needs
+    RESULT is the folder of the release. The rows belong to the holder, or to a single party of a joint job. Rows
+    withheld by the job are left out; the rest is generalized as the report says. Nothing is written. Needs
     `jointcut[evaluate]`.
     """
     set_up_logs("WARNING")
@@ -245,8 +248,8 @@ def _report_of(task: Task, result: Path) -> Mapping[str, Any]:
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError(
             "verification-failed",
-            f"{path} is about another job (or another version of this one)",
-            remedy="name the folder of this job's release",
+            f"{path} is about a different job (or a different version of the job)",
+            remedy="name the folder of the job's release",
         )
     return report
 
@@ -256,13 +259,13 @@ def _require_its_rows(report: Mapping[str, Any], n_records: int) -> list[str]:
     data = report.get("data")
     if not isinstance(data, Mapping):
         return [
-            "The report does not say of how many rows it was made: that these are its rows is not checked."
+            "The report does not state its number of rows: whether the table belongs to the release is not checked."
         ]
     if data.get("used") != n_records:
         raise PartyError(
             "verification-failed",
-            "the table has another number of rows than the release was made of",
-            remedy="name the table that was released with `--data`",
+            "the table has a different number of rows than the release",
+            remedy="name the table of the release with `--data`",
         )
     return []
 
@@ -320,4 +323,4 @@ def _short(value: Fraction) -> str:
 def _contingency_lines(counts: Ints) -> list[str]:
     width = max(len(f"{n:,}") for n in counts.ravel().tolist())
     rows = (" ".join(f"{n:>{width},}" for n in row) for row in counts.tolist())
-    return ["  clusters of raw rows (down) and of released ones:", *(f"    {row}" for row in rows)]
+    return ["  clusters of raw rows (down) and of released rows:", *(f"    {row}" for row in rows)]

@@ -35,12 +35,11 @@ from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
 
-OWN = (
-    "These figures come from the rows themselves, without protection: they are for the owner of the table, not for "
-    "publication."
-)
+OWN = "These figures come from raw rows, without protection: for the owner of the table, not for publication."
 data_option = click.option(
-    "--data", type=PATH, help="The table, with all columns of the job; of a single holder's job its own."
+    "--data",
+    type=PATH,
+    help="The table, with all columns of the job; default, for a single holder: the table in the job.",
 )
 _MOST_SPLITS = 1000
 
@@ -49,7 +48,7 @@ _MOST_SPLITS = 1000
 @job_argument
 @data_option
 @delimiter_option
-@click.option("--holdout", default="1/3", show_default=True, help="The share of the rows that is held out.")
+@click.option("--holdout", default="1/3", show_default=True, help="The share of the rows to hold out.")
 @click.option(
     "--splits",
     type=click.IntRange(1, _MOST_SPLITS),
@@ -62,7 +61,7 @@ _MOST_SPLITS = 1000
     "scores",
     type=click.Choice(list(SCORES)),
     multiple=True,
-    help="Instead of the job's score, top-down with a goal that it is for; repeated: one after the other.",
+    help="Instead of the job's score, use top-down with this score; may be repeated.",
 )
 @click.option("--published", is_flag=True, help="Also the protocol of the papers: anonymize all, then split.")
 @click.option(
@@ -79,13 +78,13 @@ def evaluate(
     published: bool,
     seed: int,
 ) -> None:
-    """Show what a job costs whoever learns from its table.
+    """Compare classifiers of anonymized and of raw rows.
 
-    For every split the training rows alone are anonymized as the job says, the rows held out are generalized as
-    these were, and a decision tree and boosted trees predict their class; beside that, the same with the raw rows,
-    without quasi-identifiers, and always the most frequent class. Figures are means over the splits, ± the standard
-    error. Nothing is written and no ledger is asked: the figures are for the owner of the table. An LKC job of any
-    partition, with a class column; needs `jointcut[evaluate]`.
+    For every split: anonymize the training rows alone, as the job says; generalize the rows held out alike;
+    let a decision tree and boosted trees predict the class of the latter. Baselines: the raw rows, the rows without
+    quasi-identifiers, and the most frequent class. Figures are means over the splits, ± the standard error. Nothing
+    is written or charged: the figures are for the owner of the table. For LKC jobs of any partition with a class
+    column; needs `jointcut[evaluate]`.
     """
     set_up_logs("WARNING")
     library("sklearn")
@@ -154,7 +153,7 @@ def _share(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share < 1:
-        raise ConfigError("usage", f"--holdout {text}: write a share between 0 and 1, such as 1/3")
+        raise ConfigError("usage", f"--holdout {text}: write a share between 0 and 1, e.g. 1/3")
     return share
 
 
@@ -167,14 +166,14 @@ def _check(task: Task) -> None:
         )
     if not task.job.names("class"):
         raise ConfigError(
-            "usage", "evaluate needs a column with `role: class`: what is to be predicted from the others"
+            "usage", "evaluate needs a column with `role: class`, to be predicted from the remaining columns"
         )
 
     if is_parted(task.job):
         raise ConfigError(
             "usage",
-            "evaluate learns from rows in which the class stands beside all sensitive values, and this job's release "
-            "does not link them",
+            "evaluate learns from rows in which the class stands beside all sensitive values, and the release of "
+            "the job does not link class and sensitive values",
             remedy="evaluate the job without `link` and `release`",
         )
 
@@ -185,7 +184,7 @@ def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str) ->
         return source_of(data, delimiter_of(delimiter))
     if (table := task.job.table) is None:
         raise ConfigError(
-            "usage", "a joint job names no table", remedy="give --data FILE, with all its columns"
+            "usage", "a joint job names no table", remedy="give --data FILE, with all columns of the job"
         )
     return source_of(job.folder / table.path, table.delimiter)
 
@@ -197,7 +196,7 @@ def _check_sides(rows: Rows) -> None:
     if task.job.roster and any(isinstance(side, OwnCount) for side in sides):
         raise ConfigError(
             "usage",
-            "the requirement counts what each party has, and one table does not say whose a row is",
+            "the requirement counts records by party, and a single table does not tell the party of a row",
             remedy="evaluate a job of `partition: single`, with a column of `role: party`",
         )
 

@@ -19,10 +19,10 @@ from party.cli.records import entry_fields, entry_lines
 @click.command()
 @job_argument
 @ledger_option
-@click.option("--accept", is_flag=True, help="Take the ledger as it is, though runs are missing in it.")
+@click.option("--accept", is_flag=True, help="Accept the present ledger, even if runs are missing.")
 @format_option
 def budget(job: JobFile, ledger: Path | None, accept: bool) -> None:
-    """Show what was charged of a single holder's table.
+    """Show the charges of a single holder's table.
 
     With what was released. The table is the one that JOB names; all jobs of it are shown.
     """
@@ -30,7 +30,7 @@ def budget(job: JobFile, ledger: Path | None, accept: bool) -> None:
     if table is None:
         raise ConfigError(
             "usage",
-            "the job has several holders, and each has a ledger of its own",
+            "the job has several holders, and each holder has a ledger",
             remedy="each owner looks with `party budget`",
         )
     source = source_of(job.folder / table.path, table.delimiter)

@@ -15,17 +15,17 @@ from party.cli.job_file import JobFile, job_argument
 @job_argument
 @format_option
 def check(job: JobFile) -> None:
-    """Read a single holder's table, and make nothing of it.
+    """Compare a single holder's table with the job; release nothing.
 
-    Says what of the table a run of JOB would leave out or move. Nothing is written or charged. What is told is for
-    the owner of the table.
+    Shows the rows and values that a run of JOB would leave out or move. Nothing is written or charged. The output is
+    for the owner of the table.
     """
     task = job.load()
     table = task.job.table
     if table is None:
         raise ConfigError(
             "usage",
-            "the job has several holders, and each has a table of its own",
+            "the job has several holders, and each holder has a table",
             remedy="each owner looks with `party check --job`",
         )
     source = source_of(job.folder / table.path, table.delimiter)
@@ -35,7 +35,5 @@ def check(job: JobFile) -> None:
         lines += outside_words(task, rows, source)
         share = settings(task.job).max_outside
         if names := rows.mostly_outside(MOST_OUTSIDE if share is None else share):
-            lines.append(
-                f"a run would be refused before it is charged, for {', '.join(names)} (`max_outside`)"
-            )
+            lines.append(f"a run would be refused before a charge, for {', '.join(names)} (`max_outside`)")
     say(lines, rows.fields())

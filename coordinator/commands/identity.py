@@ -20,7 +20,7 @@ _TEMPLATE = """\
 version: 1
 name: {name}
 tls:
-  certificate: tls/certificate.pem   # send this file to every party, and its fingerprint on another channel
+  certificate: tls/certificate.pem   # send this file to every party, and the fingerprint over a separate channel
   key: tls/key.pem                   # never leaves this machine
 peers: {{}}                            # coordinator peers add NAME CERTIFICATE [--address HOST:PORT]
 """
@@ -28,7 +28,9 @@ peers: {{}}                            # coordinator peers add NAME CERTIFICATE 
 
 @click.command()
 @click.option(
-    "--name", required=True, help="Our name, as parties will know us; no party can know two of one name."
+    "--name",
+    required=True,
+    help="Our name, as parties will know us; no party can know two coordinators with the same name.",
 )
 @click.option("--dir", "folder", type=PATH, default=Path(), help="Folder to set up.")
 @format_option
@@ -39,8 +41,8 @@ def init(name: str, folder: Path) -> None:
     say(
         f"{name} is set up in {folder}\n"
         f"  configuration  {folder / DEFAULT_CONFIG}\n"
-        f"  certificate    {folder / CERTIFICATE}  (send it to every party)\n"
-        f"  fingerprint    {found}  (tell it to every party on another channel)",
+        f"  certificate    {folder / CERTIFICATE}  (send the certificate to every party)\n"
+        f"  fingerprint    {found}  (tell the fingerprint to every party over a separate channel)",
         {"name": name, "certificate": str(folder / CERTIFICATE), "fingerprint": found},
     )
 

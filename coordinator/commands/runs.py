@@ -41,7 +41,7 @@ as_records_option = click.option(
 @out_option
 @as_records_option
 @click.option(
-    "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
+    "--budget", help="DP, single holder: the largest sum of epsilon over all releases of the table."
 )
 @ledger_option
 @config_option
@@ -76,8 +76,8 @@ def _require_counts(task: Task, as_records: bool) -> None:
     if as_records and task.model.name != "dp":
         raise ConfigError(
             "usage",
-            "--as-records is for `method: diffgen`, which releases counts; this job releases rows",
-            remedy="leave it out",
+            "--as-records is for `method: diffgen`, which releases counts; the job releases rows",
+            remedy="leave --as-records out",
         )
 
 
@@ -99,10 +99,10 @@ def _budget(text: str | None) -> Fraction:
 def simulate(
     job: JobFile, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
 ) -> None:
-    """Run a joint job with all its parties on this machine.
+    """Run a joint job with all parties on this machine.
 
-    The parties are real daemons with throw-away certificates. Privacy ledgers are thrown away, too: what a
-    simulation of a DP job spends is on nobody's account.
+    The parties are real daemons with throw-away certificates. Privacy ledgers are thrown away, too: a
+    simulation of a DP job spends no privacy budget.
     """
     set_up_logs("WARNING")
     _simulate(job, tables, out, in_process, Options(as_records), delimiter_of(delimiter))
@@ -144,16 +144,16 @@ def _simulate(
 @click.option("--out", type=PATH, help="New folder for table and report; default a new one under out/.")
 @format_option
 def demo(out: Path | None) -> None:
-    """Let three hospitals on this machine make one anonymous table.
+    """Let three hospitals on this machine make an anonymous table.
 
-    They report surgeries to a blood transfusion service.
+    The hospitals report surgeries to a blood transfusion service.
     """
     set_up_logs("WARNING")
     folder = _examples() / "transfusion"
     out = out or Path("out") / f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
     job = folder / "demo.yaml"
-    note(f"three hospitals, a daemon for each of them on this machine; the job is {job}", job=str(job))
+    note(f"three hospitals, each with a daemon on this machine; the job is {job}", job=str(job))
     _simulate(JobFile(job), hospitals, out, in_process=False, rows=6)
 
 

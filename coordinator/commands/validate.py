@@ -13,6 +13,6 @@ from party.cli.job_file import JobFile, job_argument
 @job_argument
 @format_option
 def validate(job: JobFile) -> None:
-    """Check a job file and its taxonomies, without any data."""
+    """Check a job file and its taxonomies, without data."""
     task = job.load()
     say([f"{job} is valid", *description_lines(task)], description_fields(task))

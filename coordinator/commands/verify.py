@@ -19,13 +19,15 @@ from party.owner.signing import earlier_certificates, installed_certificates
 @job_argument
 @click.argument("out", type=PATH)
 @click.option(
-    "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
+    "--release",
+    metavar="DIGEST",
+    help="The digest of the release that a party keeps; verify fails if the folder has a different digest.",
 )
 @click.option(
     "--config",
     "-c",
     type=PATH,
-    help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
+    help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG}, if the file exists.",
 )
 @format_option
 def verify(job: JobFile, out: Path, release: str | None, config: Path | None) -> None:

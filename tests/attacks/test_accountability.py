@@ -157,7 +157,7 @@ def test_a_party_that_tells_more_than_costs_is_named(tmp_path: Path, monkeypatch
     monkeypatch.setattr(party.delivery, "public_costs", lambda *_: costs)
     problem = failed(sample_network(tmp_path / "net"), tmp_path / "out", {})
     assert (problem.error_id, problem.party in PARTIES) == ("peer-protocol", True)
-    assert "costs in another form" in problem.message
+    assert "costs in an unknown form" in problem.message
 
 
 def resigned(each: Signed, key: Credentials) -> Signed:
@@ -194,7 +194,7 @@ def test_a_report_has_the_signatures_of_all_parties(site: tuple[Network, Path, P
     with_config, without = verified(site, out, "--config", config), verified(site, out)
     assert with_config.code == without.code == 0
     assert with_config.out.count("as installed here") == 3
-    assert without.out.count("not compared: none is installed here") == 3
+    assert without.out.count("not compared: no certificate is installed here") == 3
     assert "signed  " in invoke("party", "verify", out, "--config", net.config_path(A)).out
 
 
@@ -246,10 +246,13 @@ def test_keys_of_others_are_found_out_where_certificates_are_installed(
     config = site[0].config_path("coordinator")
     ran = verified(site, out, "--config", config, "--format", "json")
     assert ran.problem["error"] == "verification-failed"
-    assert "signed with another certificate than the one installed for hospital-a" in ran.problem["message"]
+    assert (
+        "signed with a different certificate than the certificate installed for hospital-a"
+        in ran.problem["message"]
+    )
     alone = verified(site, out)
     assert alone.code == 0
-    assert alone.out.count("not compared: none is installed here") == 3
+    assert alone.out.count("not compared: no certificate is installed here") == 3
 
 
 def test_a_joint_report_without_signatures_is_refused(
@@ -268,7 +271,7 @@ def test_a_table_can_be_shown_to_be_the_one_that_was_committed_to(
     config = net.config_path(A)
     ran = invoke("party", "opening", job, out, "--config", config)
     assert ran.code == 0, ran.err
-    assert "is the one committed to in run" in ran.out
+    assert "was committed to in run" in ran.out
     table = net.config(A).source.path
     before = table.read_bytes()
     try:
@@ -287,7 +290,7 @@ def test_a_table_can_be_shown_to_be_the_one_that_was_committed_to(
     assert invoke("party", "opening", job, other, "--config", config).code == Exit.FAILED
     other = tampered(site, tmp_path / "job", lambda r: r.update(job_sha256="0" * 64))
     ran = invoke("party", "opening", job, other, "--config", config)
-    assert (ran.code, "is about another job" in ran.err) == (Exit.FAILED, True)
+    assert (ran.code, "is about a different job" in ran.err) == (Exit.FAILED, True)
 
 
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])

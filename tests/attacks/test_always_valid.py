@@ -113,7 +113,7 @@ def test_a_contributor_that_shows_the_leader_one_number_and_opens_another(
         return sums(plan, counts, sides) + (np.arange(plan.n_groups) == 0).reshape(-1, 1, 1)
 
     monkeypatch.setattr(GroupPlan, "sums", more)
-    with pytest.raises(RemoteProtocolError, match="other counts than were judged") as caught:
+    with pytest.raises(RemoteProtocolError, match="the counts differ from the judged counts") as caught:
         run_led(tables, request)
     assert caught.value.culprit == "p1 or p2"
 
@@ -140,7 +140,9 @@ def test_whoever_has_other_counts_judged_than_opened(
         monkeypatch.setattr(StrictReferee, "_judge", other_checks)
     else:
         monkeypatch.setattr(StrictReferee, "_share_told", other_counts)
-    with pytest.raises(RemoteProtocolError, match="other counts are to be opened than were judged") as caught:
+    with pytest.raises(
+        RemoteProtocolError, match="the counts to be opened differ from the judged counts"
+    ) as caught:
         run_strict(tables, request)
     assert caught.value.step == "strict/same"
     assert opened == []

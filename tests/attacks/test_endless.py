@@ -97,7 +97,7 @@ def test_a_file_that_never_ends(net: Network) -> None:
         problem = run(scenario())
         assert memory_mb(daemons, A, "VmHWM") < MOST_MB
     assert (problem.error_id, problem.party) == ("peer-protocol", A)
-    assert "more than the table and the 64 MiB that `limits.delivery_mb` lets us take" in problem.message
+    assert "more than the table and 64 MiB (`limits.delivery_mb`)" in problem.message
 
 
 async def collected(conductor: Conductor) -> None:
@@ -111,8 +111,8 @@ async def collected(conductor: Conductor) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (control.Admitted, "sent a part of a result that was not fetched"),
-        (ResultPart, "sent more than the 1 MiB that `limits.delivery_mb` lets us take"),
+        (control.Admitted, "sent a part of a result without request"),
+        (ResultPart, "sent more than the 1 MiB of `limits.delivery_mb`"),
     ],
 )
 def test_results_of_a_party_that_never_end(net: Network, kind: type[Any], says: str) -> None:

@@ -60,7 +60,7 @@ def test_a_synthetic_table_of_other_marginals_than_were_signed(partition: str, t
     counts = counts_of(result.outcome).copy()
     counts[-1] += 500
     forged = synthetic_result.joint_result(synthetic_run(task, edges_of(result.outcome), counts))
-    assert "signed another result" in refused(task, synthetic(task, forged, signed, tmp_path / "forged"))
+    assert "signed a different result" in refused(task, synthetic(task, forged, signed, tmp_path / "forged"))
 
 
 def counted(task: Task, result: DpResult, signed: dict[str, Any], out: Path) -> Path:
@@ -86,7 +86,7 @@ def test_counts_other_than_were_signed(
     counts[-1] += 500
     table = NoisyTable(result.table.cells, counts, result.table.n_cells)
     forged = joint_result(replayed_run(task, result.outcome.steps, table), task)
-    assert "signed another result" in refused(task, counted(task, forged, signed, tmp_path / "forged"))
+    assert "signed a different result" in refused(task, counted(task, forged, signed, tmp_path / "forged"))
 
 
 def swapped_cells(out: Path) -> None:
@@ -161,7 +161,7 @@ def test_what_a_report_says_twice_is_believed_by_nobody(first: str, tmp_path: Pa
     text = (out / REPORT).read_text()
     (out / REPORT).write_text(text.replace("{", f"{{{first}, ", 1))
     write_sums(out, (MARGINALS, SYNTHETIC_TABLE, REPORT))
-    assert "does not hold one JSON object" in refused(site.task, out)
+    assert "must hold a single JSON object" in refused(site.task, out)
     files = {name: (out / name).read_bytes() for name in (MARGINALS, SYNTHETIC_TABLE, REPORT, SUMS)}
     with pytest.raises(PartyError) as caught:
         check_delivery(site.task, result, files, {})
@@ -188,7 +188,7 @@ def test_a_table_that_signatures_do_not_bind_is_not_called_signed(
     checked: Checked = verify_folder(task, out)
     assert checked.result is None
     assert "signed by all" not in checked.text
-    assert "not verified: that these files are of the result that all parties of run 5a" in checked.text
+    assert "not verified: whether the files belong to the result that all parties of run 5a" in checked.text
     assert checked.fields["not_verified"][-1] == "report.signatures.result"
 
 
@@ -244,5 +244,5 @@ def test_specializations_that_print_alike_are_not_told_apart() -> None:
     made = [("Any", "x", "y", "?"), ("x", "g*", "h"), ("y", "g*", "k"), ("g*", "p*", "q*")]
     told = [{"attribute": "job", "value": value, "children": list(children)} for value, *children in made]
     assert len(readings(task.schema, told)) == 2
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="missing node"):
         readings(task.schema, [*told[:1], *told[3:]])  # neither is there yet

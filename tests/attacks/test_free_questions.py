@@ -335,7 +335,7 @@ def test_a_table_beyond_its_owners_bound_says_the_same_to_every_job(tmp_path: Pa
                 said.add(problem.message)
         return said
 
-    assert run(scenario()) == {"the table has more rows than its owner's own bound for DP jobs"}
+    assert run(scenario()) == {"the table has more rows than the owner's bound for DP jobs"}
     assert not any(net.config(party).ledger.spent() for party in PARTIES)
 
 

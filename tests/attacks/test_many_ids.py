@@ -41,7 +41,7 @@ from tests.support.samples import COLUMNS, vertical_job
 from tests.support.synthetic_jobs import synthetic_joint
 
 OPENING = "lkc/opening"
-SAYS = "another party enters more ids than our policy allows (`policy.max_peer_ids`)"
+SAYS = "a party enters more ids than our policy allows (`policy.max_peer_ids`)"
 PEOPLE, BOUND = 12, 20
 PAIR = ("loan", "bank")
 THREE = {"loan": ["job"], "bank": ["age"], "clinic": ["surgery"]}

@@ -100,7 +100,7 @@ def test_a_second_cut_of_the_same_domains_leaves_enough_of_each_party(
     try:
         site.run()
     except PolicyError as error:
-        stopped = {"set beside earlier releases", "what would be published next holds groups"}
+        stopped = {"compared with earlier releases", "what would be published next holds groups"}
         assert any(words in error.problem.message for words in stopped)  # noqa: PT017
     opened = 0
     for party in site.bundle.job.roster:

@@ -298,7 +298,7 @@ def test_counts_as_rows_of_several_holders_are_for_jobs_that_release_counts(tmp_
             "job-too-few-parties",
             "the sum minus one's own counts is the other's",
         ),
-        ({"partition": "vertical", "disclosure": None}, "job-invalid", "which `columns` a party contributes"),
+        ({"partition": "vertical", "disclosure": None}, "job-invalid", "write the party's `columns`"),
         ({"disclosure": "open"}, "job-invalid", "`disclosure`"),
         ({"columns": columns(transfused={"role": "class"})}, "job-invalid", "needs its `domain`"),
     ],
@@ -462,8 +462,8 @@ def test_arguments_of_simulate(tmp_path: Path) -> None:
     for given, says in (
         (options[:4], "no table for hospital-c"),
         ([], "no table for hospital-a, hospital-b, hospital-c"),
-        ([*options, "--data", f"hospital-z={table}"], "the job has no such party"),
-        ([*options, "--data", f"={table}"], "the job has no such party"),
+        ([*options, "--data", f"hospital-z={table}"], "the job has no party"),
+        ([*options, "--data", f"={table}"], "the job has no party"),
         ([*options, *options[:2]], "hospital-a is given twice"),
         ([*options, "--data", "hospital-a"], "write NAME=FILE"),
         ([*options, "--data", "hospital-a="], "write NAME=FILE"),
@@ -557,7 +557,7 @@ def test_a_result_that_cannot_be_printed_is_there(
     assert done.returncode == Exit.UNSAID
     said = done.stderr.splitlines()[-1]
     assert f"{out} is complete, with table and report, but standard output did not take the rest: " in said
-    assert "do not start again what made them" in said
+    assert "do not start the command again" in said
     assert "output-lost" in said
     assert invoke("coordinator", "verify", job, out).code == 0
 

@@ -197,7 +197,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     assert report_of(tmp_path / "out")["rows"] == 60
     assert [len(net.releases(party)) for party in PARTIES] == [1, 1, 1]
     warnings = [r.getMessage() for r in caplog.records if r.name == "coordinator"]
-    assert warnings == [f"{B} did not confirm that it kept the release"]
+    assert warnings == [f"{B} did not confirm keeping the release"]
 
 
 def test_parties_that_say_nothing_in_the_end(net: Network, tmp_path: Path) -> None:
@@ -386,6 +386,6 @@ def test_what_parties_tell_of_the_result_is_no_cost() -> None:
 def test_no_party_hears_of_another_partys_table() -> None:
     """The coordinator says why it cancels, but not what depends on rows."""
     of_rows = Problem("data-unknown-value", "column job has a value", B, "load", "job")
-    assert _told_to_all(of_rows) == Problem("cancelled", "another party ended the job", B)
+    assert _told_to_all(of_rows) == Problem("cancelled", "a different party ended the job", B)
     lost = Problem("peer-lost", "it went away", B)
     assert _told_to_all(lost) == lost

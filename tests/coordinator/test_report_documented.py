@@ -155,7 +155,9 @@ def test_records_below_k_are_counted_in_the_table_and_explained(tmp_path: Path) 
     risk = report["risk"]
     assert (risk["columns"], risk["unique"], risk["below_k"]) == (2, unique, below)
     assert (risk["unique_share"], risk["below_k_share"]) == (unique / 60, below / 60)
-    assert risk["meaning"].startswith("K=5 holds for whoever knows at most L=1 of the 2 quasi-identifiers.")
+    assert risk["meaning"].startswith(
+        "K=5 holds toward a reader who knows at most L=1 of the 2 quasi-identifiers."
+    )
     assert f"{below:,} ({below / 60:.1%}) are in groups below K" in risk["meaning"]
     shown = invoke("coordinator", "run", tmp_path / "job" / "job.yaml", "--out", tmp_path / "again")
     assert risk["meaning"] in shown.out.splitlines()

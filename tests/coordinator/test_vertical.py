@@ -131,7 +131,7 @@ def test_what_one_holder_has_is_looked_at_together(tmp_path: Path) -> None:
     for key in ("rows", "cut", "requirements", "specializations", "verified"):
         assert ours[key] == theirs["blocks"][key]
     assert "of one block of columns" in ours["verified"]
-    assert any("by themselves (credit with arrears; guarantor)" in words for words in ours["protection"])
+    assert any("separately (credit with arrears; guarantor)" in words for words in ours["protection"])
 
     def groups(rows: Rows, block: Sequence[str]) -> Counter[tuple[str, ...]]:
         return Counter(tuple(row[name] for name in (*QID, *block)) for row in rows)
@@ -230,7 +230,7 @@ def test_the_report_says_what_was_shared(ran: Path) -> None:
     assert revealed <= listed
     assert not {to for _, to in revealed} & {"owner", "holder"}
     assert ("cell_columns", "coordinator") in revealed
-    assert any("approved" in words and "without sending it" in words for words in report["protection"])
+    assert any("approved" in words and "without sending them" in words for words in report["protection"])
     assert set(report["cost"]["seconds"]) >= {"read", "run", "release"}
 
 

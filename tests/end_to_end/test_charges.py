@@ -76,7 +76,11 @@ def test_the_last_permit_is_not_lost_with_a_release_that_nobody_got(tmp_path: Pa
     conducted(net, out)
     assert report_of(out)["rows"] == 60
     assert states(net) == [["released"]] * 3
-    checked = "files checked here" if deliver == "all" else "files at the coordinator only, digest as it said"
+    checked = (
+        "files checked here"
+        if deliver == "all"
+        else "files at the coordinator only, digest from the coordinator"
+    )
     assert checked in told(net)
     release = invoke("party", "verify", out, "--config", net.config_path(C))
     assert release.code == 0, release.err

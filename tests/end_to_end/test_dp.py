@@ -227,7 +227,7 @@ def test_a_vertical_job_of_two_daemons(tmp_path: Path) -> None:
     assert (tmp_path / "first" / COUNTS).read_bytes() == (tmp_path / "again" / COUNTS).read_bytes()
     assert invoke("coordinator", "verify", job, tmp_path / "again").code == 0
     words = report_of(tmp_path / "first")["privacy"]["guarantees"][-1]
-    assert "for replacing one record by another, twice that, ε = 2" in words
+    assert "for replacing a record, twice the ε, ε = 2" in words
 
 
 CANARIES = ("CANARY-id-4711", "CANARY-value-4712", "842.4242424", "CANARY-note-4713", "CANARY-class-4714")

@@ -97,4 +97,4 @@ def test_daemons_publish_blocks_and_are_told_no_more(tmp_path: Path) -> None:
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert f": {TABLE}, byte for byte" in checked.out
-    assert "whoever links the blocks again" not in checked.out
+    assert "a reader who links the blocks again" not in checked.out

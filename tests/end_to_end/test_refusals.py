@@ -188,7 +188,7 @@ def test_a_job_needs_no_addresses_where_every_node_has_them(tmp_path: Path, who:
     assert (problem.error_id, problem.party, problem.phase) == ("address-missing", who, phase)
     assert problem.exit_code == Exit.USAGE
     assert f"the configuration of {who} does not say where {C} is reached" in problem.message
-    assert "give it an `address` in `peers`" in problem.advice(to_owner=False) or who == "coordinator"
+    assert "give the party an `address` in `peers`" in problem.advice(to_owner=False) or who == "coordinator"
 
 
 def test_requirements_that_the_union_does_not_meet(tmp_path: Path) -> None:

@@ -237,7 +237,9 @@ def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
     expect_same_as_alone(net, tmp_path)
     report = report_of(tmp_path / "out")
     assert (report["leader"], report["deputy"]) == (names[leader], names[1 - leader])
-    assert any("what remains is the other's" in words for words in report["protection"])
+    assert any(
+        "each party learns the generalized table of its peer" in words for words in report["protection"]
+    )
 
 
 @pytest.mark.some(1)

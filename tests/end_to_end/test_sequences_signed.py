@@ -57,7 +57,7 @@ def test_a_report_of_other_sweeps_than_were_signed_is_refused(
     assert "signed by all parties" in verify_folder(net.task, out).text
     report = json.loads((out / REPORT).read_text())
     names = "values" if header == "codes,dx" else "locations and times"
-    assert f"by the names of {names}: these must mean the same at all of them" in report["notes"][0]
+    assert f"by the names of {names}: the names must mean the same at all parties" in report["notes"][0]
     first = report["sweeps"][0]
     first["kept"][-1] += 1  # another pair was kept at first, and lost later: table and reveals agree with it
     assert first["kept"][-1] <= first["tested"][-1]
@@ -65,4 +65,4 @@ def test_a_report_of_other_sweeps_than_were_signed_is_refused(
     write_sums(out, (TABLE, REPORT))
     with pytest.raises(PartyError) as caught:
         verify_folder(net.task, out)
-    assert "signed another result" in caught.value.problem.message
+    assert "signed a different result" in caught.value.problem.message

@@ -264,7 +264,7 @@ def test_a_sensitive_column_at_a_third_party(tmp_path: Path) -> None:
         refused = run(net, job, tmp_path / "refused" / "out")
     assert (refused.code, refused.problem["error"]) == (Exit.REFUSED, "policy-refused")
     assert refused.problem["party"] == "registry"
-    assert "may not be given to the other parties" in refused.problem["message"]
+    assert "may not be given to peers" in refused.problem["message"]
     assert not (tmp_path / "refused").exists()
 
 

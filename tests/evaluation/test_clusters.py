@@ -115,7 +115,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
     for part in (
         f"{out}: 2 clusters, kmeans, of job, age",
         "cluster 1: ",
-        "whoever sees the job sees the model",
+        "everybody who sees the job sees the model",
     ):
         assert part in ran.out
 
@@ -169,7 +169,7 @@ ONE = single_job(columns={"age": COLUMNS["age"]}, goal="general")
             "cluster-too-small",
             "fewer than 200 records",
         ),
-        (ONE, ("--count", "11", "--min-cluster", "1"), "usage", "fewer records than that are different"),
+        (ONE, ("--count", "11", "--min-cluster", "1"), "usage", "the table has fewer different records"),
         (single_job(), ("--count", "2", "--out", "table.csv"), "output-exists", "table.csv"),
         (single_job(), ("--count", "2", "--out", "nowhere/model.json"), "file-missing", "nowhere"),
     ],
@@ -419,8 +419,8 @@ def test_the_rest_of_a_node_in_a_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error_id", "says"),
     [
-        (lambda report: report.update(job_sha256="0" * 64), "verification-failed", "another job"),
-        (lambda report: report["data"].update(used=7), "verification-failed", "another number of rows"),
+        (lambda report: report.update(job_sha256="0" * 64), "verification-failed", "a different job"),
+        (lambda report: report["data"].update(used=7), "verification-failed", "a different number of rows"),
         (lambda report: report.pop("cut"), "verification-failed", "does not cover"),
         (lambda report: report.update(cut=[1]), "verification-failed", "does not cover"),
         (lambda report: report["cut"].update(age=["[0,50)"]), "verification-failed", "column age"),
@@ -440,7 +440,7 @@ def test_folders_that_are_no_release_of_the_job(
     ran = invoke("coordinator", "clusters", "evaluate", job, tmp_path / "out", "--format", "json")
     assert ran.problem["error"] == error_id
     assert says in ran.problem["message"]
-    assert ("this job's release" in ran.problem["remedy"]) == (says == "another job")
+    assert ("the job's release" in ran.problem["remedy"]) == (says == "a different job")
 
 
 def test_jobs_and_folders_without_clusters(tmp_path: Path) -> None:
