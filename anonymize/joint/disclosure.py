@@ -80,10 +80,10 @@ _HORIZONTAL = (
     Allowed(
         "candidate",
         "all",
-        "the candidate taken, with its split point, or that no candidate is left; finer than the table if the "
-        "candidate is discarded. The end tells about nodes never taken: classification, that no specialization has "
-        "gain (`score: added`: adds anything); general, that all records of the node lie in the same cell of the "
-        "grid",
+        "the candidate taken, with its split point, or that no candidate is left. Finer than the table are "
+        "discarded candidates, and the facts at the end about nodes never taken: for classification, that no "
+        "specialization of the node has gain (`score: added`: adds anything); for general, that all records of the "
+        "node lie in the same cell of the grid",
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
@@ -135,7 +135,7 @@ _VERTICAL = (
     Allowed(
         "valid",
         "owner",
-        "whether the owner's candidate meets C of sensitive columns of different parties: one bit",
+        "whether the owner's candidate meets C of sensitive columns of the remaining parties: one bit",
         finer=True,
     ),
     Allowed(

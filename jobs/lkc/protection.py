@@ -63,8 +63,8 @@ def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
         _origin(job),
         "We assume that the parties follow the protocol (semi-honest) and that the certificates are right.",
         *on_the_way,
-        "Toward a party, K counts the records of the remaining parties, too: a party can subtract its own rows "
-        f"from the table. {_colluders(job)}",
+        "Toward a party, K counts the records of all parties: a party can subtract its own rows from the table. "
+        f"{_colluders(job)}",
     ]
 
 
@@ -230,9 +230,9 @@ def _discarded(job: Job) -> str:
     if not reasons:
         return "Only the owner of a discarded candidate knows it: some finer group would be smaller than K."
     return (
-        "Only the owner of a discarded candidate knows it and why it failed: some finer group would be smaller "
-        f"than K, or in some finer group {' or '.join(reasons)}. The holder of a sensitive column saw which value "
-        "of a candidate's column was tested against the sensitive column, and when. Nobody else was told."
+        "The owner of a discarded candidate knows it, and why it failed: some finer group would be smaller than K, "
+        f"or in some finer group {' or '.join(reasons)}. The holder of a sensitive column saw which value of a "
+        "candidate's column was tested against the sensitive column, and when. Nobody else was told."
     )
 
 

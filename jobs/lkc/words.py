@@ -150,7 +150,7 @@ def _about_clusters(task: Task) -> list[str]:
     """K does not bound who computes a cluster."""
     return [
         f"the column {name} follows from raw quasi-identifiers by a public model: a reader who knows a person's "
-        "quasi-identifiers knows the person's part of its group, and K does not bound the size of the part"
+        "quasi-identifiers knows the person's part of the group, and K does not bound the size of the part"
         for name in task.job.published_clusters
     ]
 
@@ -196,7 +196,7 @@ def _held(entry: Entry, *, insider: bool) -> str:
     by_insiders = [demand.held_by_insiders for demand in entry.demands if demand.held_by_insiders]
     if not insider or not by_insiders:
         return held
-    return f"{held}; every group on all quasi-identifiers and the class has {_joined(by_insiders)}"
+    return f"{held}; every group on all these columns and the class has {_joined(by_insiders)}"
 
 
 def _joined(clauses: Sequence[str]) -> str:

@@ -82,7 +82,8 @@ def _exclusion_words(task: Task, table: Paths) -> list[str]:
             "few people are may still discard records, and nothing bounds the result (docs/security.md, N44)"
         ]
     discards = (
-        "a reader who also knows that nobody is at two places at once may discard records seen elsewhere"
+        "a reader who also knows that nobody is at two places at once may discard records seen elsewhere at a "
+        "known time"
     )
     if settings(task.job).exclusion == REPORT:
         return [f"{discards}, and K and C need not hold among the records left (docs/security.md, N44)"]
@@ -109,8 +110,8 @@ def of_sealed_runs(task: Task, result: Any) -> Sentences:
             "it. A party with the sequence learned that too few records have it, or that C fails.",
             "A party that counts differently from its records can find out how many records of the remaining "
             "parties have a sequence, also below K, and nobody notices (docs/security.md, N38).",
-            "Toward a party, K counts the records of the remaining parties, too: a party can subtract its own "
-            "records from the table.",
+            "Toward a party, K counts the records of all parties: a party can subtract its own records from the "
+            "table.",
         ]
     }
 

@@ -47,4 +47,4 @@ def test_releases_from_before_a_renewal_are_verified(tmp_path: Path) -> None:
         file.unlink()
     gone = verified(net, out, job)
     assert gone.code == Exit.FAILED
-    assert f"a different certificate than the certificate installed at {B}" in gone.err
+    assert f"a different certificate than the certificate installed for {B}" in gone.err

@@ -396,9 +396,8 @@ def test_what_was_counted_again_is_said_of_every_entry() -> None:
     )
     assert "of at most L=1 of job, at least K=5 records" in said
     insider = vertical_job(insider="true", model={"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]})
-    assert (
-        "; every group on all quasi-identifiers and the class has at least 2 different values of surgery"
-        in (verified_words(jobs.task_of(insider)))
+    assert "; every group on all these columns and the class has at least 2 different values of surgery" in (
+        verified_words(jobs.task_of(insider))
     )
 
 
