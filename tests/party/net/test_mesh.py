@@ -97,7 +97,7 @@ def test_a_stream_that_is_not_due_is_refused(before: str) -> None:
 
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("peer-protocol", "a")
-    assert "not due" in problem.message
+    assert "out of turn" in problem.message
 
 
 def test_a_peer_that_does_not_call_is_waited_for_as_long_as_said(monkeypatch: pytest.MonkeyPatch) -> None:
