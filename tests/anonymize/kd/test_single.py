@@ -99,7 +99,7 @@ def test_observers_are_told_of_fronts() -> None:
     ("requirement", "word"),
     [
         (AskedList((Ask(3, (Size(2),)),)), "L: all"),
-        (AskedList((Ask(4, (Size(2),)), Ask(4, (Size(3),)))), "one entry"),
+        (AskedList((Ask(4, (Size(2),)), Ask(4, (Size(3),)))), "a single entry"),
         (AskedList((Ask(4, (Size(2),), ("q0", "n0")),)), "without `columns`"),
         (AskedList((Ask(4, (Size(2), Colluders(1, (Size(2),)))),)), "records only"),
         (AskedList((Ask(4, (Size(2),)),), insider=True), "insider"),

@@ -225,8 +225,8 @@ def test_a_class_value_that_differs_stops_the_run_everywhere(split: str) -> None
         assert errors.keys() == set(cut.parties)
         for error in errors.values():
             assert str(error) == (
-                "the parties hold different class values for at least one common record; which, and how many, is "
-                "told to nobody"
+                "the parties hold different class values for at least one common record; nobody learns the "
+                "records, or how many"
             )
             assert (error.error_id, error.private, error.column) == ("class-mismatch", "", None)
             assert "`shared_by: NAME`" in error.remedy
