@@ -191,16 +191,21 @@ def main(words: list[str] | None = None) -> None:
     print(f"{'':34} {'words':>7} {'pronouns':>9} {'median':>8} {'1 in 10':>7}")
     for name, prose in found.items():
         print(_line(name, prose))
-    print(_line("README and docs", _together(found.values())))
+    print(_line("README and docs", together(found.values())))
     for folder in FOLDERS:
         texts = [text for _, tree in sources(folder) for _, text in docstrings(tree)]
         asking = sum(first_word(text) in QUESTIONS for text in texts)
         print(_line(f"docstrings of {folder}", _of_texts(texts), f"  {asking} of {len(texts):,} ask"))
-    spoken = [text for folder in FOLDERS[:-2] for _, tree in sources(folder) for text in said(tree)]
-    print(_line("sentences of the program", _of_texts(spoken)))
+    print(_line("sentences of the program", of_program()))
 
 
-def _together(proses: Iterable[Prose]) -> Prose:
+def of_program() -> Prose:
+    """Return the sentences that the program says."""
+    return _of_texts(text for folder in FOLDERS[:-2] for _, tree in sources(folder) for text in said(tree))
+
+
+def together(proses: Iterable[Prose]) -> Prose:
+    """Return the prose of several texts as one."""
     all_of = list(proses)
     return Prose([w for each in all_of for w in each.words], [s for each in all_of for s in each.sentences])
 

@@ -15,6 +15,19 @@ def test_no_docstring_begins_with_a_question_word(folder: str) -> None:
     assert [f"{path}:{line}: {text}" for path, line, text in prose.questions(folder)] == []
 
 
+def test_documents_are_short_of_pronouns() -> None:
+    """Of README and all documents together; `python -m benchmarks.prose --long 28` lists long sentences."""
+    found = prose.together(prose.of_markdown(path.read_text("utf-8")) for path in prose.documents())
+    median, of_one_in_ten = found.lengths
+    assert found.pronouns <= 55
+    assert median <= 15
+    assert of_one_in_ten <= 28
+
+
+def test_sentences_of_the_program_are_short_of_pronouns() -> None:
+    assert prose.of_program().pronouns <= 45
+
+
 def test_figures_of_a_text() -> None:
     """Code is a name, headings and tables have no sentences, a link counts by its text."""
     found = prose.of_markdown(
