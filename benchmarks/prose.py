@@ -102,15 +102,15 @@ def _sentences(text: str) -> list[str]:
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a module, its classes, functions and values, each with its line."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        for i, statement in enumerate(body):
-            first = i == 0 and isinstance(node, owners)
-            if _is_text(statement) and (first or isinstance(body[i - 1], ast.Assign | ast.AnnAssign)):
-                yield statement.lineno, statement.value.value
+    of_owner = isinstance(tree, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    body: list[ast.stmt] = getattr(tree, "body", [])
+    for i, statement in enumerate(body):
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.If | ast.With):
+            yield from docstrings(statement)
+        elif _is_text(statement) and (
+            of_owner if i == 0 else isinstance(body[i - 1], ast.Assign | ast.AnnAssign)
+        ):
+            yield statement.lineno, statement.value.value
 
 
 def _is_text(statement: ast.stmt) -> bool:
