@@ -144,7 +144,7 @@ def _settings_lines(settings: Mapping[str, Any]) -> Iterator[str]:
     """Every setting of the model, where the requirement does not say them all."""
     if settings:
         yield "  model"
-        yield from (f"    {key}: {_word(value)}" for key, value in settings.items())
+        yield from (f"    {key}: {_word(value)}" for key, value in settings.items() if value is not None)
 
 
 def _party_lines(task: Task) -> Iterator[str]:

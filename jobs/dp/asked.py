@@ -33,8 +33,13 @@ def check(job: Job) -> None:
     """
     check_table(job)
     (name,) = job.names("class") or (None,)
-    if name is None or job.goal is None or not needs_class(job.goal):
-        raise ValueError("a DP job needs a column with `role: class`, and goal classification")
+    if name is None:
+        raise ValueError("a DP job of `method: diffgen` needs a column with `role: class`")
+    if job.goal is None or not needs_class(job.goal):
+        raise ValueError(
+            "`goal`: DiffGen chooses generalizations that predict a class: leave `goal` out, or say "
+            "`method: synthetic`"
+        )
     budget.check(job)
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column {COUNT}; rename the job's column")

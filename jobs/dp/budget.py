@@ -41,6 +41,19 @@ def settings(job: Job) -> Settings:
     return job.model.dp
 
 
+_OF_INFERENCES = ("C", "at_most", "distance", "values")
+
+
+def without_effect(job: Job) -> list[str]:
+    """Say which keys of sensitive columns bound no inference here: ε bounds inferences of all values alike."""
+    return [
+        f"columns.{name}.{key} has no effect: in a DP job ε bounds the inference of every value alike"
+        for name in job.names("sensitive")
+        for key in _OF_INFERENCES
+        if getattr(job.columns[name], key) is not None
+    ]
+
+
 def check(job: Job) -> None:
     """Refuse what no DP job can have: everything about the domain is public, nothing is exact. Raises ValueError."""
     for sensitive in job.names("sensitive"):

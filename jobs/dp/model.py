@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
 from jobs.data.sources import Source
-from jobs.dp import asked
+from jobs.dp import asked, budget
 from jobs.dp.charged import Charged, reading_by
 from jobs.dp.coders import coder
 from jobs.dp.counts import COUNTS, counts_csv
@@ -44,7 +44,8 @@ class DifferentialPrivacy(Charged):
 
     def described(self, task: Task) -> Described:
         settings = asked.settings(task.job).model_dump(mode="json")
-        return Described(asked.requirement_words(task), settings, notes=asked.noise_of_counts(task))
+        notes = [*asked.noise_of_counts(task), *budget.without_effect(task.job)]
+        return Described(asked.requirement_words(task), settings, notes=notes)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -49,7 +49,7 @@ DpSettings = Annotated[
 class Privacy(Fields):
     """The privacy model of the release: exactly one."""
 
-    # These fields are all that the format of jobs knows of models.
+    # The format knows models by these fields, their settings and their defaults alone.
 
     lkc: Lkc | None = Field(default=None, description="LKC-privacy: linkage and inference are bounded.")
     dp: DpSettings | None = Field(

@@ -14,6 +14,12 @@ _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
 _TRUTHS = {"bool_parsing", "bool_type"}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "from {} on"),
+    "greater_than": ("gt", "above {}"),
+    "less_than_equal": ("le", "up to {}"),
+    "less_than": ("lt", "below {}"),
+}
 
 
 Advice: TypeAlias = Callable[[Sequence[str], Any], str]
@@ -123,6 +129,11 @@ def _message(item: Mapping[str, Any]) -> str:
         return f"list {item['ctx']['min_length']} or more {what}, or leave the key out"
     if kind == "string_type":
         return "write a single value"
+    if kind == "literal_error":
+        return f"write {item['ctx']['expected']}"
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return f"write a number {words.format(item['ctx'][key])}"
     return str(item["msg"]).removeprefix("Value error, ")
 
 

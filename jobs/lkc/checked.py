@@ -160,7 +160,8 @@ def _are_reveals(task: Task, said: Any) -> bool:
 def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return what follows of rows that were read and left out, and the risk beside them, from how many were used.
 
-    Raises PartyError where that is no number of rows of which so many could be left out.
+    Of a job that leaves out rows, no table tells how many were used. Raises PartyError where that is no number of
+    rows of which so many could be left out.
     """
     if task.job.roster:
         return {}
@@ -175,7 +176,8 @@ def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Pat
         )
     if not _adds_up(task, data):
         raise PartyError("verification-failed", f"{path}: `data.read` is not the sum of `used` and `dropped`")
-    told = {"data": {"read": Untold(), "dropped": Untold(), "used": used}}
+    read = {"read": Untold(), "dropped": Untold(), "used": Untold() if options else used}
+    told: dict[str, Any] = {"data": read}
     for option in options:
         told |= option.fields(task, n_left_out, release)
     return told

@@ -109,7 +109,10 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def _check_bounded(job: Job, lkc: LkcModel) -> None:
-    """A job of one requirement says a C of every sensitive column."""
+    """Require that a job of one requirement says a C of every sensitive column, and of no other column."""
+    for name in lkc.C if isinstance(lkc.C, Mapping) else ():
+        if name not in job.names("sensitive"):
+            raise ValueError(f"model.lkc.C names {name!r}, which is not a sensitive column")
     for name in job.names("sensitive"):
         if not _is_bounded(job, lkc, name):
             raise ValueError(

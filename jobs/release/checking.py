@@ -132,15 +132,8 @@ def report_beside(task: Task, out: Path) -> dict[str, Any] | None:
     path = out / REPORT
     if not out.is_dir() or not path.is_file():
         return None
-    report = json_object(path.read_bytes())
-    if report is None:
-        raise PartyError("verification-failed", f"{path} is not a report")
-    if report.get("job_sha256") != task.digest.hex():
-        raise PartyError(
-            "verification-failed",
-            f"{path} is about a different job (or a different version of the job)",
-            remedy="verify against the job file of the table",
-        )
+    report = read_report(path.read_bytes())
+    require_this_job(task, report, "table")
     return report
 
 

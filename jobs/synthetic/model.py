@@ -44,7 +44,8 @@ class SyntheticTables(Charged):
         return tuple(budget.rules(task))
 
     def described(self, task: Task) -> Described:
-        return Described(asked.requirement_words(task), asked.settings(task.job).model_dump(mode="json"))
+        settings = asked.settings(task.job).model_dump(mode="json")
+        return Described(asked.requirement_words(task), settings, notes=budget.without_effect(task.job))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -422,3 +422,15 @@ def test_what_tests_of_a_vertical_job_take_is_said() -> None:
         jobs.task_of(vertical_job(model={"lkc": {"L": "2", "K": "2", "C": "1"}}))
     )
     assert "costs" not in description_fields(jobs.task_of(sealed()))
+
+
+def test_keys_that_bound_no_inference_in_a_dp_job_are_noted() -> None:
+    """A job of LKC-privacy becomes a DP job with the same columns: keys of inferences say nothing there."""
+    surgery = {"role": "sensitive", "domain": ["Rare", "Usual"], "values": ["Rare"], "C": "0.5"}
+    for job in (dp_single, synthetic_single):
+        text = text_of(job(columns=columns(surgery=surgery)))
+        for key in ("C", "values"):
+            assert f"columns.surgery.{key} has no effect: in a DP job ε bounds the inference" in text
+        assert "None" not in text
+        plain = columns(surgery={"role": "sensitive", "domain": ["Rare", "Usual"]})
+        assert "has no effect" not in text_of(job(columns=plain))

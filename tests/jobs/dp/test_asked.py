@@ -179,7 +179,7 @@ def test_what_has_no_default(missing: str) -> None:
             "one of `taxonomy`, `numeric` and `dates`",
         ),
         ({"columns": columns(transfused=None), "goal": "general"}, "needs a column with `role: class`"),
-        ({"goal": "general"}, "goal classification"),
+        ({"goal": "general"}, "DiffGen chooses generalizations that predict a class: leave `goal` out"),
         ({"columns": columns(ward={"role": "plain"})}, "columns.ward: a DP release holds nothing exact"),
         ({"columns": columns(count=COLUMNS["age"])}, "columns.count: the release has a column count"),
         ({"columns": changed("age", other="7")}, "`other` is for categorical columns"),

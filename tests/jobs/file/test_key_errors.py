@@ -11,7 +11,7 @@ import yaml
 
 from anonymize.errors import SchemaError
 from jobs.errors import ConfigError
-from jobs.loading import load_task, reader_below
+from jobs.loading import load_task, parse_job, reader_below
 from party.owner.config import PartyConfig, load_config
 from tests.support.clusters import joint_clusters, single_clusters
 from tests.support.samples import single_job
@@ -209,3 +209,18 @@ def test_jobs_are_the_same_whether_their_lines_are_known_or_not(tmp_path: Path) 
     path.write_text(yaml.safe_dump(single_job()))
     assert load_task(path).bundle.encoded.startswith(b'{"bundle":1,"job":{"version":"1","name":"sample"')
     assert b"lines" not in load_task(path).bundle.encoded
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"version": "2"}, "`version`: write '1'"),
+        ({"partition": "diagonal"}, "`partition`: write 'single', 'horizontal' or 'vertical'"),
+        ({"model": {"lkc": {"L": "2", "K": "0", "C": "1"}}}, "`model.lkc.K`: write a number from 1 on"),
+        ({"model": {"lkc": {"L": "2", "K": "5", "C": "2"}}}, "model.lkc.C"),
+    ],
+)
+def test_words_and_bounds_are_named(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_job({**single_job(), **changes}, "job.yaml")
+    assert says in str(caught.value)

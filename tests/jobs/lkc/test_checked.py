@@ -176,7 +176,7 @@ NOT_COMPARED = {
 OF_ONE_HOLDER = NOT_COMPARED | {f"report.{name}" for name in ("stopped", "data.read", "data.dropped")}
 LEFT = {
     "single": OF_ONE_HOLDER,
-    "withheld": OF_ONE_HOLDER,
+    "withheld": OF_ONE_HOLDER | {"report.data.used"},
     "joint": NOT_COMPARED | {"report.reveals"},
 }
 
