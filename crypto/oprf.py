@@ -137,7 +137,7 @@ def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng:
                     identifiers are one bin of that capacity; then bins hold up to 1,600 more than their mean.
     Assumes:        as :func:`crypto.ot.wide.setup_wide_sender`; BLAKE2b a random oracle. A receiver that deviates
                     gets tags of about as many identifiers as its tables have rows, and of no others
-                    (docs/crypto.md); a sender that deviates learns nothing of ``ids``.
+                    (docs/proofs.md); a sender that deviates learns nothing of ``ids``.
     Source:         Pinkas, Rosulek, Trieu, Yanai (EUROCRYPT 2020), section 6; transfers: Orrù, Orsini, Scholl (2017).
 
     Raises LocalProtocolError if the hashes do not fit into the tables, which has probability below 2**-40 and of

@@ -8,7 +8,7 @@ encryption randomness come from the Rng argument, never from ``phe``'s own gener
 **Randomness.** The key carries a random unit ``base``; everybody forms h = base**n mod n² and uses
 ρ = h**e with e uniform in [0, 2**(key_bits + 64)), so that fixed-base tables apply. This is *full-range*
 randomness: e mod the order of h is within 2**-64 of uniform. The decisional composite residuosity assumption
-(DCR) suffices; the proof is in docs/crypto.md.
+(DCR) suffices; the proof is in docs/proofs.md.
 
 A party without the private key that multiplies by a fresh ρ hides from the *holder* how a ciphertext came
 about, statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h.

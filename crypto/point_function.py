@@ -146,7 +146,7 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a party that
                     deviates in its transfers is stopped as stated there.
     Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level: Doerner, Shelat
-                    (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999). Argument: docs/crypto.md.
+                    (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999). Argument: docs/proofs.md.
 
     Raises LocalProtocolError for bits or a count that there are not, RemoteProtocolError for messages of another
     length, and as the transfers do.

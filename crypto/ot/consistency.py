@@ -17,7 +17,7 @@ uniform sums.) h(t_i) says nothing that the sender cannot compute.
 
 Where a column's choices are a linear code's (:mod:`crypto.ot.wide`), x is as many rows as the code has bits, the
 receiver sends the hash of each, and the sender encodes them. Then columns are compared with what others add up to,
-not two with each other: so two hashes side by side are taken (docs/crypto.md, The check of wide transfers).
+not two with each other: so two hashes side by side are taken (docs/proofs.md, Consistency of wide transfers).
 
 Source: Roy, *SoftSpokenOT* (CRYPTO 2022), consistency check by a universal hash, whose proof asks of h just that it
 is universal and hides. It replaces the check of Keller, Orsini, Scholl (CRYPTO 2015), whose single equation over
