@@ -79,7 +79,7 @@ def check_rows() -> list[Row]:
             target=8.0,
             anchor="the same transfers without it",
             detail={"digest_of_the_message_percent": 100 * 2 * digest / without},
-            why=f"the digest of the message alone is {100 * 2 * digest / without:.0f} % (docs/crypto.md)",
+            why=f"the digest of the message alone is {100 * 2 * digest / without:.0f} % (benchmarks/RESULTS.md)",
         ),
     ]
 
