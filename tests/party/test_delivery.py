@@ -184,7 +184,7 @@ def test_a_daemon_that_is_stopped_does_not_wait_for_ever_for_its_accounts(
     run(scenario())
     state = net.config(PARTIES[0]).state_dir
     (folder,) = net.releases(PARTIES[0])
-    assert "not finished: 1" in caplog.text
+    assert "unfinished accounts: 1" in caplog.text
     assert _account(folder)[UNFINISHED] == BEING_MADE
     ((_, shown),) = accounts(state, 5, lost=True)
     assert words_of(shown) == [f"not finished: {LOST}"]

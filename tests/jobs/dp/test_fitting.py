@@ -132,7 +132,7 @@ def test_check_is_for_tables_of_one_holder(tmp_path: Path) -> None:
 
 
 def noise_said(fields: dict[str, Any]) -> float:
-    (line,) = jobs.task_of(fields).model.described(jobs.task_of(fields)).notes
+    line, *_ = jobs.task_of(fields).model.described(jobs.task_of(fields)).notes
     return float(line.split("standard deviation of about ")[1].split()[0])
 
 

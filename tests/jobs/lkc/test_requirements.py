@@ -165,7 +165,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "C": {"job": "1"}}}),
-            "surgery needs a C, at the column or in",
+            "model.lkc.C names 'job', which is not a sensitive column",
         ),
         (
             vertical_job(insider="true", model={"requirements": [WHOLE, {"columns": ["age"], "C": "0.25"}]}),
