@@ -235,7 +235,7 @@ _ANATOMY = {"goal": "general", **_NO_CLASS, **_COLUMNS_LINKED}
 
 # Key: a value, and what else such a job has. A key below `model.MODEL` stands here by its own name.
 TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
-    "goal": ("general", _NO_CLASS),
+    "goal: general": ("general", _NO_CLASS),
     "goal: clusters": ("clusters", _NO_CLASS),
     "deliver": ("coordinator", {}),
     "columns: role plain": ({"role": "plain"}, {}),
@@ -412,7 +412,7 @@ def _belongs(key: str, job: Mapping[str, Any]) -> bool:
     (name, said), *_ = job["model"].items()
     if key in _PROTECTING:
         return name != "dp"
-    if key in ("goal", "goal: clusters", "deliver") or key.startswith("columns:"):
+    if key in ("goal: general", "goal: clusters", "deliver") or key.startswith("columns:"):
         return True
     models = {
         "lkc": ("LkcModel", "LkcList"),

@@ -382,7 +382,8 @@ def test_the_value_of_a_table(examples: Path) -> None:
 def test_the_clusters_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the guide, on a made-up table with a job that has the lines of the guide."""
     page = (GUIDE / "clusters.md").read_text()
-    fit, evaluate = commands_about("job.yaml", page)
+    commands = commands_about("job.yaml", page)
+    assert [words[1] for words in commands] == ["clusters", "run", "clusters"]
     (lines,) = blocks("yaml", page)
     (of_readme,) = blocks("yaml", README)
     fields = yaml.safe_load(of_readme)
@@ -398,7 +399,7 @@ def test_the_clusters_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         rows.append(",".join(str(told[name]) for name in fields["columns"]))
     (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
-    for words in (fit, ["coordinator", "run", "job.yaml", "--out", "result"], evaluate):
+    for words in commands:
         ran = invoke(*words)
         assert ran.code == 0, ran.err
     assert "adjusted" in ran.out.lower()

@@ -307,7 +307,7 @@ class LkcSettings(Fields):
         description="method top-down: the score that compares candidates (docs/semantics/topdown.md §3.5, §10.6)."
         " goal classification: `added` (default), the information that a specialization adds "
         "to the present table; `infogain`, its information gain by itself, as published, and "
-        "the only score with `disclosure: strict`; `tdr`, information gain for each step of "
+        "the default with `disclosure: strict`; `tdr`, information gain for each step of "
         "anonymity lost. goal general: `groups` (default), large groups first; `records`, "
         "values with most records first.",
     )
