@@ -75,7 +75,15 @@ def home(tmp_path: Path) -> Path:
     home.mkdir()
     (home / "fails").write_text("nothing")
     recorder(tmp_path / "bin" / "make")
+    user_is(home, 1000)
     return home
+
+
+def user_is(home: Path, number: int) -> None:
+    """Let `id -u` say a number; 0 is root."""
+    path = home.parent / "bin" / "id"
+    path.write_text(f"#!/bin/sh\necho {number}\n")
+    path.chmod(0o755)
 
 
 @pytest.fixture
@@ -138,8 +146,18 @@ def test_ci_tells_the_time_of_each_stage_and_ends_with_what_the_suite_says(
 ) -> None:
     lines = ci(checkout, home).stdout.splitlines()
     times = [re.fullmatch(r" +[0-9]+ s  ([a-z]+)", line) for line in lines]
-    assert [found[1] for found in times if found] == list(STAGES)[:-1]
+    assert [found[1] for found in times if found] == ["packages", *STAGES][:-1]
     assert lines[-1] == "says test"
+
+
+def test_root_installs_the_packages_that_tests_need(checkout: Path, home: Path) -> None:
+    user_is(home, 0)
+    recorder(home.parent / "bin" / "apt-get")
+    done = ci(checkout, home)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = calls(home)[0].arguments.split()
+    assert first[:2] == ["apt-get", "install"]
+    assert first[-2:] == ["chromium", "chromium-driver"]
 
 
 @pytest.mark.parametrize("stage", STAGES)

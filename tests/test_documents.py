@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import element_to_be_clickable as visible
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.support.bare import bare
+from tests.support.browser import chromium, served
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,17 +67,24 @@ def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=bare(), capture_output=True, text=True, check=False)
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Nothing of it is fetched from elsewhere; search has every page."""
-    done = build(ROOT, tmp_path / "site")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site once."""
+    folder = tmp_path_factory.mktemp("documents") / "site"
+    done = build(ROOT, folder)
     assert done.returncode == 0, done.stderr
-    pages = list((tmp_path / "site").rglob("*.html"))
+    return folder
+
+
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
+    """Nothing of it is fetched from elsewhere; search has every page."""
+    pages = list(site.rglob("*.html"))
     assert {path.stem for path in pages} >= {path.stem for path in (ROOT / "docs").rglob("*.md")}
     for path in pages:
         text = path.read_text("utf-8")
         assert 'src="http' not in text, path
         assert '<link rel="stylesheet" href="http' not in text, path
-    assert "guide/hospitals.html" in (tmp_path / "site" / "search" / "search_index.json").read_text("utf-8")
+    assert "guide/hospitals.html" in (site / "search" / "search_index.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("link", ["[a](no-page.md)", "[a](job.md#no-heading)"])
@@ -82,3 +96,61 @@ def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode != 0
     assert "index.md" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with served(site) as found:
+        yield found
+
+
+def test_search_finds_a_page(browser: Chrome, address: str) -> None:
+    """As a reader does: type a word, and follow the first result. No script of the page fails."""
+    browser.set_window_size(1400, 900)
+    browser.get(f"{address}/index.html")
+    browser.find_element(By.CSS_SELECTOR, "input.md-search__input").send_keys("own_k")
+    first = (By.CSS_SELECTOR, ".md-search-result__item a.md-search-result__link")
+    WebDriverWait(browser, 30).until(visible(first)).click()
+    WebDriverWait(browser, 30).until(lambda b: "index.html" not in b.current_url)
+    assert "own_k" in browser.find_element(By.TAG_NAME, "article").text
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("page", ["index", "job", "guide/first-table", "architecture"])
+def test_a_page_fits_its_window(page: str, width: int, browser: Chrome, address: str) -> None:
+    """Wide tables scroll in their own frame; the page does not."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800},
+    )
+    browser.get(f"{address}/{page}.html")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_reader_chooses_dark_colours(browser: Chrome, address: str) -> None:
+    """The colours are those of the reader's system until the reader chooses others."""
+
+    def background(of_system: str) -> int:
+        media = {"features": [{"name": "prefers-color-scheme", "value": of_system}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.execute_script("localStorage.clear()")  # a new reader
+        browser.get(f"{address}/index.html")
+        return brightness()
+
+    def brightness() -> int:
+        colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        return sum(int(part) for part in re.findall(r"[0-9]+", colour)[:3])
+
+    browser.get(f"{address}/index.html")
+    light, dark = background("light"), background("dark")
+    assert dark < 300 < light
+    browser.find_element(By.CSS_SELECTOR, "form[data-md-component=palette] label:not([hidden])").click()
+    WebDriverWait(browser, 10).until(lambda _: brightness() > 300)

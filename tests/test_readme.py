@@ -24,7 +24,7 @@ from jobs.file.yaml_text import parse_yaml
 from jobs.loading import parse_job
 from tests.support.bare import bare
 from tests.support.commands import Ran, invoke
-from tests.support.network import command
+from tests.support.network import call, command
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
@@ -68,9 +68,14 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=bare())
 
 
-def done(words: list[str], *more: str) -> Ran:
-    """Run a shown command in this process. It must succeed."""
-    ran = invoke(words[0], *words[1:], *more)
+def ended(program: str, *words: str | Path) -> Ran:
+    """Run a process in the current folder, in a bare environment, to its end."""
+    return call(*words, program=program)
+
+
+def done(words: list[str]) -> Ran:
+    """Run a shown command in a bare environment. It must succeed."""
+    ran = ended(*words)
     assert ran.code == 0, ran.err
     return ran
 
@@ -176,7 +181,7 @@ def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for line in commands:
         program, *words = line.split()
-        done = invoke(program, *words)
+        done = ended(program, *words)
         assert done.code == 0, done.err
     report = json.loads((tmp_path / "result" / "report.json").read_text())
     assert report["rows"] == 300
@@ -225,10 +230,10 @@ def test_the_discharges_example(examples: Path) -> None:
 
 
 def test_the_hospitals_example(examples: Path, demo: tuple[str, Path]) -> None:
-    """The simulation, without daemons. It is the demo's job, so what daemons signed there is verified."""
+    """The simulation. It is the demo's job, so what daemons signed there is verified."""
     simulate, verify = commands_about("examples/transfusion/demo.yaml", HOSPITALS)
     of_simulation, of_verify = blocks("text", HOSPITALS)
-    assert_printed(of_simulation, done(simulate, "--in-process").out)
+    assert_printed(of_simulation, done(simulate).out)
     shutil.rmtree(examples / verify[-1])
     shutil.copytree(demo[1], examples / verify[-1])
     assert_printed(of_verify, done(verify).out)
@@ -251,10 +256,10 @@ def test_the_vertical_example(examples: Path) -> None:
 
 
 def test_the_wards_example(examples: Path) -> None:
-    """The command, without daemons; the path shown is a patient's, and what is shown of it is in the table."""
+    """The command; the path shown is a patient's, and what is shown of it is in the table."""
     (words,) = commands_about("examples/wards/job.yaml", SEQUENCES)
     (shown,) = blocks("text", SEQUENCES)
-    assert_printed(shown, done(words, "--in-process").out)
+    assert_printed(shown, done(words).out)
     out = examples / "stays"
     report = json.loads((out / "report.json").read_text())
     with (out / "anonymized.csv").open(newline="") as file:
@@ -321,15 +326,15 @@ def shown_path() -> tuple[Stay, Stay]:
 
 
 def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of docs/dp.md, but for where the result goes, without daemons; the guide shows the same run."""
+    """The commands of docs/dp.md, but for where the result goes; the guide shows the same run."""
     monkeypatch.chdir(ROOT)
     job = "examples/transfusion/dp.yaml"
     validate, simulate, verify = commands_about(job, (ROOT / "docs" / "dp.md").read_text())
     (guide,) = commands_about(job, DP)
     assert [*guide, "--as-records"] == simulate
     assert [words[1] for words in (validate, simulate, verify)] == ["validate", "simulate", "verify"]
-    for words in (validate, [*simulate, "--in-process"], verify):
-        done = invoke(words[0], *[str(tmp_path / word) if word == "counts" else word for word in words[1:]])
+    for words in (validate, simulate, verify):
+        done = ended(*[str(tmp_path / word) if word == "counts" else word for word in words])
         assert done.code == 0, done.err
     report = json.loads((tmp_path / "counts" / "report.json").read_text())
     assert sum(Fraction(charge["epsilon"]) for charge in report["privacy"]["account"]) == 1
@@ -338,9 +343,9 @@ def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_vertical_dp_example(tmp_path: Path) -> None:
     tables = [f"--data={name}={ROOT}/examples/loan/{name}.csv" for name in ("loan-company", "bank")]
     job = ROOT / "examples" / "loan" / "dp.yaml"
-    done = invoke("coordinator", "simulate", job, *tables, "--out", tmp_path / "out", "--in-process")
+    done = ended("coordinator", "simulate", job, *tables, "--out", tmp_path / "out")
     assert done.code == 0, done.err
-    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+    assert ended("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
 @pytest.mark.parametrize(
@@ -349,12 +354,10 @@ def test_the_vertical_dp_example(tmp_path: Path) -> None:
 def test_the_joint_synthetic_examples(
     example: str, out: str, table: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands of docs/dp.md, without daemons; and table 8 of the first is the one that the page reads."""
+    """The commands of docs/dp.md; and table 8 of the first is the one that the page reads."""
     monkeypatch.chdir(ROOT)
     (words,) = commands_about(f"examples/{example}/synthetic.yaml", (ROOT / "docs" / "dp.md").read_text())
-    done = invoke(
-        words[0], *[str(tmp_path / word) if word == out else word for word in words[1:]], "--in-process"
-    )
+    done = ended(*[str(tmp_path / word) if word == out else word for word in words])
     assert done.code == 0, done.err
     found = json.loads((tmp_path / out / "report.json").read_text())["tables"][7]
     assert found["table"] == 8
@@ -400,7 +403,7 @@ def test_the_clusters_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
     for words in commands:
-        ran = invoke(*words)
+        ran = ended(*words)
         assert ran.code == 0, ran.err
     assert "adjusted" in ran.out.lower()
 
@@ -428,9 +431,9 @@ def test_the_commands_of_three_machines(tmp_path: Path, monkeypatch: pytest.Monk
     init, cd, add, check, serve = [line.split("#")[0].split() for line in block.strip().splitlines()]
     folder, b, examples = tmp_path / "etc jointcut", tmp_path / "b", ROOT / "examples" / "transfusion"
     there = ["party", "init", "--name", "hospital-b", "--listen", "0.0.0.0:7400", "--data", "b.csv"]
-    assert invoke(*there, "--dir", b).code == 0
+    assert ended(*there, "--dir", b).code == 0
     places = {"/etc/jointcut": str(folder), "/data/table.csv": str(examples / "hospital-a.csv")}
-    ran = invoke(*[places.get(word, word) for word in init])
+    ran = ended(*[places.get(word, word) for word in init])
     assert ran.code == 0, ran.err
     assert cd == ["cd", "/etc/jointcut"]
     monkeypatch.chdir(folder)
@@ -438,11 +441,11 @@ def test_the_commands_of_three_machines(tmp_path: Path, monkeypatch: pytest.Monk
     fingerprint = x509.load_pem_x509_certificate(Path("hospital-b.pem").read_bytes()).fingerprint(
         hashes.SHA256()
     )
-    added = invoke(*[fingerprint.hex() if word.endswith("…") else word for word in add])
+    added = ended(*[fingerprint.hex() if word.endswith("…") else word for word in add])
     assert added.code == 0, added.err
     shutil.copytree(examples / "hierarchies", "hierarchies")
     shutil.copy(examples / "job.yaml", "job.yaml")
-    checked = invoke(*check)
+    checked = ended(*check)
     assert "policy-refused" in checked.out, checked.err
     assert serve == ["party", "serve"]
 

@@ -22,6 +22,7 @@ BY_MODULE = (
     "jointcut/",
     "party/",
     "test_citations.py",
+    "test_documents.py",
     "test_layering.py",
 )
 """The tests of a module here stay together: many share daemons that a fixture started, or texts that they read."""
