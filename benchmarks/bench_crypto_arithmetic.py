@@ -156,11 +156,12 @@ def random_value_row(count: int, rng: Rng) -> Row:
     first = uniform_words(rng, count) >> np.uint64(12)
     second = (np.uint64(10**15) - first) & np.uint64((1 << 52) - 1)
     random_value_circuit(52, TRIES)
+    sessions: dict[str, Any]
     sessions, _ = run_local({"a": open_garbler("a", "b", rng), "b": open_evaluator("b", "a", rng)})
     seconds, transcript = measured(
         lambda: {
-            "a": random_value(sessions["a"], first, 52),  # type: ignore[arg-type]
-            "b": random_value(sessions["b"], second, 52),  # type: ignore[arg-type]
+            "a": random_value(sessions["a"], first, 52),
+            "b": random_value(sessions["b"], second, 52),
         }
     )
     return Row(
@@ -224,6 +225,7 @@ def histogram_row(records: int, rng: Rng, runs: int, target: float, anchor: str)
     """32 × 32, transfers included, base transfers not (30 ms once per pair of parties and job)."""
     a, b = np.random.default_rng(2).integers(0, 32, (2, records))
     shape = HistogramShape(records, 32, 32)
+    sessions: dict[str, Any]
     sessions, _ = run_local({"a": setup_sender("a", "b", rng), "b": setup_receiver("b", "a", rng)})
     sent = 0
 
@@ -237,8 +239,8 @@ def histogram_row(records: int, rng: Rng, runs: int, target: float, anchor: str)
 
         sent = 0
         parties: dict[str, Rounds[Any]] = {
-            "a": joint_histogram_send(sessions["a"], a, shape, rng),  # type: ignore[arg-type]
-            "b": joint_histogram_receive(sessions["b"], b, shape),  # type: ignore[arg-type]
+            "a": joint_histogram_send(sessions["a"], a, shape, rng),
+            "b": joint_histogram_receive(sessions["b"], b, shape),
         }
         run_local(parties, record=False, tamper=count)
 

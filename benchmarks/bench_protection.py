@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -53,12 +54,13 @@ def check_rows() -> list[Row]:
             "r": extension.setup_receiver("r", "s", SystemRng()),
         }
     )
-    sender, receiver = ends["s"], ends["r"]
+    sender: Any = ends["s"]
+    receiver: Any = ends["r"]
     choices = np.frombuffer(os.urandom(extension.CHUNK // 8), dtype=np.uint64)
 
     def extend() -> None:
-        payload, _ = receiver.extend(choices, extension.CHUNK)  # type: ignore[union-attr]
-        sender.extend(payload, extension.CHUNK, "ot/extend")  # type: ignore[call-arg, arg-type]
+        payload, _ = receiver.extend(choices, extension.CHUNK)
+        sender.extend(payload, extension.CHUNK, "ot/extend")
 
     extend()
     checked, plain = [], []

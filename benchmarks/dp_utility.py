@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from anonymize.cut import Cut, top
 from anonymize.dp.noisy_table import NoisyTable, norm_sub
 from anonymize.table import CodedTable, QidColumn
+from anonymize.taxonomy import Taxonomy
 from anonymize.tds import Outcome
 
 Floats = NDArray[np.float64]
@@ -105,7 +106,9 @@ class Features:
         self._number = number
         self._cuts = _cuts(release.outcome)
         self._listed = None if release.table is None else release.table.cells.columns[column.name].labels
-        nodes = self._cuts[-1].nodes[number] if column.sets is None else column.values.nodes  # type: ignore[union-attr]
+        nodes = self._cuts[-1].nodes[number]
+        if column.sets is not None and isinstance(column.values, Taxonomy):
+            nodes = column.values.nodes
         self._labels = [column.label(node) for node in nodes]
 
     def of_labels(self, labels: Sequence[str]) -> Floats:

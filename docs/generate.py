@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from markdown.extensions.toc import slugify
+
 from anonymize.clusters import n_features
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import ALLOWED, Allowed, mixed_reveals
@@ -22,6 +24,7 @@ from jobs.file.bundle import Bundle
 from jobs.file.clusters import digest_of
 from jobs.file.job import Job
 from jobs.loading import check_task, open_task, parse_job
+from jobs.task import Task
 from party.cli.schemas import FORMATS, AsEditorsRead
 
 DOCS = Path(__file__).resolve().parent
@@ -101,7 +104,7 @@ def _form(field: Mapping[str, Any], places: Mapping[str, str]) -> str:
     """Return the values that a key takes, in words."""
     if "$ref" in field:
         name = field["$ref"].rsplit("/", 1)[-1]
-        return f"[keys](#{_anchor(places[name])})" if name in places else "the content of this file"
+        return f"[keys](#{slugify(places[name], '-')})" if name in places else "the content of this file"
     for several in ("oneOf", "anyOf"):
         if several in field:
             return " or ".join(dict.fromkeys(_form(each, places) for each in field[several]))
@@ -137,10 +140,6 @@ def _bounds(field: Mapping[str, Any]) -> str:
     }
     found = [word.format(f"{field[key]:,}") for key, word in words.items() if key in field]
     return "".join(f" {each}" for each in found)
-
-
-def _anchor(heading: str) -> str:
-    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -310,10 +309,6 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
 }
 
 
-_PROTECTING = {"columns: C", "columns: at_most", "columns: distance"}
-"""Keys of columns that bound inferences. A DP job reads them, and they change nothing there."""
-
-
 def tried(key: str) -> str:
     """Return the key of a row: `score` of `score: tdr`, `diversity` of `diversity above 3`."""
     return key.split(":")[0].split(" ")[0]
@@ -370,17 +365,20 @@ def _clusters(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def takes(job: Mapping[str, Any], key: str) -> bool:
-    """Return True where a job with this key is accepted."""
-    return accepted(_changed(job, key))
+    """Return True where a job with this key is accepted, and the key has an effect."""
+    task = accepted(_changed(job, key))
+    idle = f"columns.tried.{key.removeprefix('columns: ')} has no effect"
+    return task is not None and not any(note.startswith(idle) for note in task.model.described(task).notes)
 
 
-def accepted(fields: Mapping[str, Any]) -> bool:
-    """Return True for a job that passes every check which needs no data."""
+def accepted(fields: Mapping[str, Any]) -> Task | None:
+    """Return a job that passes every check which needs no data; None for other jobs."""
     try:
-        check_task(open_task(Bundle(parse_job(fields, "job.yaml"), {})))
+        task = open_task(Bundle(parse_job(fields, "job.yaml"), {}))
+        check_task(task)
     except (ConfigError, SchemaError):
-        return False
-    return True
+        return None
+    return task
 
 
 def _kinds() -> Iterator[str]:
@@ -410,8 +408,6 @@ def _shown(key: str) -> str:
 def _belongs(key: str, job: Mapping[str, Any]) -> bool:
     """Return True for a key of jobs of all models, or of the model of this job."""
     (name, said), *_ = job["model"].items()
-    if key in _PROTECTING:
-        return name != "dp"
     if key in ("goal: general", "goal: clusters", "deliver") or key.startswith("columns:"):
         return True
     models = {
