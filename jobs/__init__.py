@@ -1,1 +1,1 @@
-"""Jobs and what comes of them: for daemons, coordinators and single holders alike."""
+"""Jobs and job results: for daemons, coordinators and single holders alike."""

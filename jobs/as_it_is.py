@@ -1,6 +1,6 @@
-"""Columns that a release publishes as they are: `role: plain`, and the class. Neither L nor K nor C protects them.
+"""Columns published unchanged: `role: plain`, and the class. L, K and C do not protect plain columns.
 
-Somebody who knows a person's value of such a column finds the row of the person where no other row has the value.
+A reader who knows a person's value of the column finds the person's row if the value is unique.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_PEOPLE = frozenset(
     )
     for word in words.split()
 )
-"""Words of column names that tell of a single person."""
+"""Words of column names that suggest a single person."""
 Columns: TypeAlias = "Mapping[str, Column]"
 """The columns of a job, by name."""
 
@@ -63,15 +63,15 @@ _OF_THINGS = frozenset(
         "type",
     ]
 )
-"""Words before or behind `name` and the like that tell of no person."""
+"""Words beside `name` and the like for a thing, not a person."""
 _WORDS = re.compile(r"[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+")
 _ONE_WORD = re.compile(r"(patient|user|person|customer|member|subject)s?(id|ids|no|nr|number|name)")
 FEW_ROWS = 20
-"""Below so many rows it says little that each has a value of its own."""
+"""Number of rows below which unique values say little."""
 
 
 def names_a_person(column: str) -> str | None:
-    """Return the word by which the name of a column tells of a single person, or None."""
+    """Return the word for a single person in a column's name, or None."""
     words: list[str] = [word.lower() for word in _WORDS.findall(column)]
     of_a_thing = bool(_OF_THINGS.intersection(words))
     for word in words:
@@ -81,7 +81,7 @@ def names_a_person(column: str) -> str | None:
 
 
 def check(columns: Columns) -> None:
-    """Refuse a plain column, or a class, whose name tells of a single person, unless the job says that it means it.
+    """Refuse a plain column or a class whose name suggests a single person, unless the job has `publish_as_is`.
 
     Raises ValueError.
     """
@@ -101,7 +101,7 @@ def named(columns: Columns, *roles: str) -> list[str]:
 
 
 def note(columns: Columns) -> str | None:
-    """Say which columns nothing protects, from the job alone."""
+    """Return the sentence on unprotected columns, from the job alone."""
     plain = named(columns, "plain")
     if not plain:
         return None
@@ -109,10 +109,10 @@ def note(columns: Columns) -> str | None:
 
 
 def measure(columns: Columns, release: Release) -> dict[str, Any]:
-    """Return what a release tells in columns that it publishes as they are; empty where it has none.
+    """Measure the columns published unchanged; return an empty mapping without plain columns and class.
 
-    ``values``: different values. ``alone``: rows whose value no other row has; of all columns together: rows whose
-    combination no other row has. ``formulas``: rows whose value a spreadsheet takes for a formula.
+    ``values``: different values. ``alone``: rows with a unique value; for all columns together, rows with a unique
+    combination. ``formulas``: rows whose value a spreadsheet takes for a formula.
     """
     names = [name for name in named(columns, "plain", "class") if name in release.columns]
     if not names:
@@ -133,14 +133,14 @@ def measure(columns: Columns, release: Release) -> dict[str, Any]:
 
 
 def n_formulas(release: Release, name: str) -> int:
-    """Return how many records have a value that a spreadsheet takes for a formula (:mod:`jobs.data.texts`)."""
+    """Count the records with a value readable as a formula by a spreadsheet (:mod:`jobs.data.texts`)."""
     column = release.columns[name]
     are = np.array([is_formula(label.lstrip()) for label in column.labels], dtype=np.bool_)
     return int(tally(column.codes, release.counts, len(are))[are].sum())
 
 
 def about_formulas(release: Release) -> list[str]:
-    """Say which columns of a released table have values that a spreadsheet takes for formulas."""
+    """Warn about columns of a released table with values readable as formulas by a spreadsheet."""
     found = {name: n_formulas(release, name) for name in release.columns}
     return [
         f"warning: {counted(n, 'value', 'values')} of {name} would be a formula in a spreadsheet: import the table "
@@ -151,14 +151,14 @@ def about_formulas(release: Release) -> list[str]:
 
 
 def _times(release: Release, names: Sequence[str]) -> Ints:
-    """Return how many records have each combination of values that occurs: int64, shape (n_combinations,)."""
+    """Count the records of each occurring combination of values: int64, shape (n_combinations,)."""
     codes = np.stack([release.columns[name].codes for name in names])
     combinations, of_row = np.unique(codes, axis=1, return_inverse=True)
     return tally(of_row, release.counts, combinations.shape[1])
 
 
 def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
-    """Say of each column how many values it has, and how many rows are alone with theirs."""
+    """Say for each column how many different values and how many unique rows there are."""
     by_column = found["columns"]
     said = [
         f"{name} is published unchanged, without protection: "
@@ -181,10 +181,7 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
 
 
 def require_meant(columns: Columns, release: Release) -> None:
-    """Raise DataError for a plain column, or a class, in which most rows have a value of their own.
-
-    Unless the job means it.
-    """
+    """Raise DataError for a plain column or a class with mostly unique values, unless `publish_as_is` is set."""
     if release.n_rows < FEW_ROWS:
         return
     for name in named(columns, "plain", "class"):
@@ -202,7 +199,7 @@ def require_meant(columns: Columns, release: Release) -> None:
 
 
 def told_by_source(source: Source, names: Sequence[str]) -> list[str]:
-    """Say of each column of a table how many rows are alone with their value; for the owner. Raises DataError."""
+    """Say for each column of a table how many rows have a unique value; for the owner. Raises DataError."""
     if not names:
         return []
     times: dict[str, dict[str, int]] = {name: {} for name in names}

@@ -1,6 +1,6 @@
-"""A job as `coordinator validate` prints it: everything that matters to whoever is asked to approve it.
+"""Description of a job as printed by `coordinator validate`: everything of importance for an approval.
 
-Two jobs that differ in anything that matters print differently, not by their hash alone.
+Two jobs with an important difference print differently, not by the hash alone.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jobs.release.report import clusters_fields, model_fields
 from jobs.task import Described, Task
 
 _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})
-"""Fields that have lines of their own."""
+"""Fields with separate lines."""
 
 
 def description_fields(task: Task) -> dict[str, Any]:
-    """The job as fields; what the job does not have is left out."""
+    """Return the job as fields, without absent settings."""
     return _fields(task, task.model.described(task))
 
 
@@ -52,7 +52,7 @@ def _fields(task: Task, described: Described) -> dict[str, Any]:
 
 
 def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[str, Any]:
-    """One column: its role, its public domain, what the model says of it."""
+    """Return the role of a column, the public domain, and the model's fields."""
     column = task.job.columns[name]
     fields: dict[str, Any] = {
         "role": column.role,
@@ -76,7 +76,7 @@ def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[s
 
 
 def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
-    """Return the size of a value hierarchy, and its digest: an owner's policy may pin it (`policy.domains`)."""
+    """Return the size and the digest of a value hierarchy. An owner's policy may pin the digest (`policy.domains`)."""
     sha256 = digest_of(values)
     if isinstance(values, Grid):
         first, last = values.edge_label(0), values.edge_label(values.n_cells)
@@ -86,7 +86,7 @@ def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
 
 
 def _height(taxonomy: Taxonomy) -> int:
-    """Return the number of steps from the root to its farthest value. A node stands before its children."""
+    """Return the number of steps from the root to the farthest value. A node stands before its children."""
     depth = [0] * len(taxonomy.nodes)
     for node, children in enumerate(taxonomy.children):
         for child in children:
@@ -95,7 +95,7 @@ def _height(taxonomy: Taxonomy) -> int:
 
 
 def _revealed(task: Task) -> list[dict[str, Any]]:
-    """List the values that become known during the run, and to whom; nothing where one holder works alone."""
+    """List the values that become known during the run, and to whom; return an empty list for a single holder."""
     return [
         {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer} for a in task.reveals
     ]
@@ -130,7 +130,7 @@ def _word(value: Any) -> str:
 
 
 def _words(fields: Mapping[str, Any]) -> str:
-    """A column in one line: the role, then the rest by name."""
+    """Return a column in one line: the role, then the rest by name."""
     parts = [str(fields["role"])]
     for key, value in fields.items():
         if isinstance(value, Mapping):
@@ -141,7 +141,7 @@ def _words(fields: Mapping[str, Any]) -> str:
 
 
 def _settings_lines(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Every setting of the model, where the requirement does not say them all."""
+    """Yield a line for every setting of the model, unless the requirement says all settings."""
     if settings:
         yield "  model"
         yield from (f"    {key}: {_word(value)}" for key, value in settings.items() if value is not None)

@@ -1,7 +1,7 @@
 """Errors of the daemon and its tools, the catalogue of all error ids, and the form in which errors travel.
 
-An error that leaves a party is a :class:`Problem`: a stable id, the party, the phase, a message with public
-names only, and what to do. What only the data's owner may read stays in ``private`` and is never sent.
+A :class:`Problem` is an error fit to leave a party: a stable id, the party, the phase, a message with public names
+only, and a remedy. Text for the data's owner alone stays in ``private`` and is never sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from jobs.json_text import read_json
 
 MAX_SHARED_CHARS = 500
-"""Of what a party tells others, or was told."""
+"""Most characters of a text to or from a peer."""
 MAX_LINE_CHARS = 4000
 """Of a line of a log."""
 MAX_HOPS = 100
@@ -41,10 +41,10 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """One entry of the catalogue.
+    """Entry of the catalogue.
 
-    remedy:    for whoever asked for the job, or runs the command.
-    at_owner:  for the owner of the party where it arose, where that is something else.
+    remedy:    for the person who requested the job or runs the command.
+    at_owner:  for the owner of the party where the error arose, if the remedy differs.
     """
 
     exit_code: Exit
@@ -331,26 +331,27 @@ ANSWERS: Mapping[str, str] = {
     "no-common-records": "question, alignment",
     "class-mismatch": "question, alignment",
 }
-"""The errors of a joint job that tell something about a party's table, with what its ledger counts them as.
+"""Errors of a joint job with information about a party's table, with the ledger's categories.
 
-Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job. Joint jobs list all
-values, and owners allow plain columns: `data-two-spellings` and `data-published-as-is` are of one holder's table.
+`file-missing` and `too-many-rows` come from a table, too, but do not depend on the job. `data-two-spellings` and
+`data-published-as-is` concern a single holder's table: joint jobs list all values, and owners allow plain columns.
 """
 
 
 _OF_THE_UNION = {"requirement-unmet", "confidence-too-fine", "too-many-sequences"}
-"""Errors about all parties' rows taken together: no single party is at fault, so none is named."""
+"""Errors about all parties' rows together. No single party is at fault, so the error names no party."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An error as it is shown, logged and sent.
+    """Error as the program shows, logs and sends it.
 
-    party:    where it arose, or who told us of it; None where whoever told us of it heard of it.
-    about:    whom the party that told us of it says it is about, if that is another: hearsay.
-    hops:     how many parties it went through to reach us; 0 if it arose here.
-    private:  what only the owner of the data may read; in no log, and never sent.
-    cause:    what the operating system said, with paths; may stand in the owner's log, and is never sent.
+    party:    the party where the error arose, or the peer that reported the error; None if the peer only
+              passed the error on.
+    about:    hearsay: the party named by the peer, if different from the peer.
+    hops:     number of parties on the error's way to us; 0 if the error arose here.
+    private:  text for the data's owner alone; never logged, never sent.
+    cause:    message of the operating system, with paths; may stand in the owner's log, never sent.
     """
 
     error_id: str
@@ -365,18 +366,18 @@ class Problem:
     hops: int = field(default=0, compare=False)
 
     def advice(self, *, to_owner: bool) -> str:
-        """Say what to do: for the owner of the party where it arose, or for everybody else."""
+        """Return the remedy for the owner of the party where the error arose, or for everybody else."""
         kind = CATALOGUE[self.error_id]
         return self.remedy or (to_owner and kind.at_owner) or kind.remedy
 
     @property
     def named(self) -> str | None:
-        """Name the party that the problem is about, as far as we were told."""
+        """Party behind the problem, as far as known."""
         return self.about or self.party
 
     @property
     def exit_code(self) -> Exit:
-        """The exit code of a command that ends with this problem."""
+        """Exit code of a command on the problem."""
         return CATALOGUE[self.error_id].exit_code
 
     def shared(self) -> dict[str, Any]:
@@ -393,7 +394,7 @@ class Problem:
         return {key: value for key, value in fields.items() if value}
 
     def for_others(self) -> str:
-        """Return what may leave the party, as JSON of bounded length, which :meth:`told` reads."""
+        """Return the shared fields as JSON of bounded length; :meth:`told` reads the JSON."""
         fields = self.shared().items()
         return json.dumps(
             {key: printable(value) if isinstance(value, str) else value for key, value in fields}
@@ -401,9 +402,9 @@ class Problem:
 
     @staticmethod
     def received(fields: Mapping[str, Any]) -> Problem:
-        """Read a problem a peer sent; an id we do not know counts as the peer breaking the protocol.
+        """Read a problem from a peer. An unknown id counts as a breach of protocol by the peer.
 
-        What to do about it, our own catalogue says: a peer's advice would be followed as if it were ours.
+        The remedy comes from our own catalogue: an owner would follow a peer's advice as if the advice were ours.
         """
         error_id = str(fields.get("error", ""))
         text = {
@@ -420,9 +421,10 @@ class Problem:
 
     @staticmethod
     def told(text: str | bytes, peer: str) -> Problem:
-        """Read the JSON in which ``peer`` says why it stopped. What it says of others, it says: they did not.
+        """Read the JSON in which ``peer`` says why the peer stopped. A statement about another party is the peer's
+        statement.
 
-        Where ``peer`` only heard of it, nobody is named but in the text: the first to tell of it speaks for itself.
+        If ``peer`` only passed the error on, only the text names a party: the first reporter speaks for itself.
         """
         fields = json_object(text)
         if fields is None:
@@ -438,9 +440,9 @@ class Problem:
         return replace(said, message=message, party=peer, about=about, hops=1)
 
     def at(self, party: str | None, phase: str | None) -> Problem:
-        """Fill in party and phase where they are unknown.
+        """Fill in party and phase where unknown.
 
-        An error that all records together cause names no party, nor does one that was passed on to us.
+        An error of all records together, or an error that was passed on to us, names no party.
         """
         party = None if self.error_id in _OF_THE_UNION or self.hops else party
         return replace(self, party=self.party or party, phase=self.phase or phase)
@@ -449,7 +451,7 @@ class Problem:
         return self.text(to_owner=self.party is None and not self.hops)
 
     def text(self, *, to_owner: bool) -> str:
-        """The whole problem in one line, with what only the owner may read if there is any."""
+        """Return the whole problem in one line, with the owner's private text if present."""
         where = ", ".join(part for part in (self.party, self.phase and f"phase {self.phase}") if part)
         own = "".join(f" [{part}]" for part in (self.cause, self.private) if part)
         said = f"{self.error_id}{f' ({where})' if where else ''}: {self.message.rstrip('.')}{own}"
@@ -457,16 +459,16 @@ class Problem:
 
 
 def printable(text: object, most: int | None = MAX_SHARED_CHARS) -> str:
-    """Text that somebody else may have written, made fit for our terminal and log: one line of ``most`` characters.
+    """Return text of a foreign writer as one line of at most ``most`` characters, safe for our terminal and log.
 
-    What is not printable becomes a blank: control characters, which steer a terminal, those that turn the direction
-    of writing, and line ends, which would let a name look like a line of ours.
+    Unprintable characters become blanks: control characters steer a terminal, other characters reverse the
+    direction of writing, and line ends would let a name look like a line of ours.
     """
     return "".join(c if c.isprintable() else " " for c in str(text)[:most])
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """Read a JSON object that a peer sent; None where it is anything else, or has a key twice."""
+    """Read a JSON object from a peer; return None for anything else, or for a repeated key."""
     try:
         fields = read_json(text)
     except (ValueError, RecursionError):
@@ -475,7 +477,7 @@ def json_object(text: str | bytes) -> dict[str, Any] | None:
 
 
 class PartyError(Exception):
-    """An error with its problem."""
+    """Error with a problem."""
 
     def __init__(self, error_id: str, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -483,7 +485,7 @@ class PartyError(Exception):
 
 
 class BudgetError(PartyError):
-    """The privacy ledger does not allow it."""
+    """Refusal by the privacy ledger."""
 
 
 class ConfigError(PartyError):
@@ -491,19 +493,19 @@ class ConfigError(PartyError):
 
 
 class TransportError(PartyError):
-    """A peer is unreachable, timed out or went away: the only retriable one."""
+    """Unreachable, silent or vanished peer: the only retriable error."""
 
 
 class IdentityError(PartyError):
-    """A certificate is not the one it should be."""
+    """Unexpected certificate."""
 
 
 class PolicyError(PartyError):
-    """The owner's policy does not allow it."""
+    """Refusal by the owner's policy."""
 
 
 class JobFailed(PartyError):
-    """A job ended with a problem that another party, or the coordinator, told us."""
+    """Failure of a job with a problem reported by a peer or the coordinator."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.error_id, problem.message)
@@ -511,7 +513,7 @@ class JobFailed(PartyError):
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Map any error to the problem that is shown and sent: the one table of its kind."""
+    """Map any error to the problem for display and sending: the only table of the kind."""
     match error:
         case PartyError():
             return error.problem

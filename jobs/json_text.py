@@ -1,4 +1,4 @@
-"""JSON that others wrote, read so that no two readers can take it for different things."""
+"""Reader of foreign JSON. No two readers can take the same text for different things."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for what is none or has a key twice, RecursionError if too deep.
+    """Return the value of a JSON text. Raises ValueError for invalid JSON or a repeated key, RecursionError if too
+    deep.
 
-    Of a key that stands twice one reader takes the first value, another the last (RFC 8259, section 4).
+    Of a repeated key, some readers take the first value and some the last (RFC 8259, section 4).
     """
     return json.loads(text, object_pairs_hook=_with_each_key_once)
 

@@ -1,6 +1,6 @@
-"""Reading jobs, from files and bundles, with all that can be checked without data.
+"""Reader of jobs, from files and bundles, with all checks possible without data.
 
-The one place that knows every model.
+The only module with knowledge of every model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MODELS: Mapping[str, str] = {
     "sequences": "jobs.sequences.model",
     "synthetic": "jobs.synthetic.model",
 }
-"""By name the module of a model: it is imported for a job that asks for it."""
+"""Module of each model, by name. A job's model is imported on demand."""
 
 MADE = (
     "anonymized.csv",
@@ -41,11 +41,11 @@ MADE = (
     "synthetic.csv",
     "marginals.csv",
 )
-"""The files that a release of any model may have besides report and digests."""
+"""Possible files of a release of any model, apart from report and digests."""
 
 
 _OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
-"""Errors that a hierarchy file has the place of."""
+"""Errors with a place in the hierarchy file."""
 
 
 def model_named(name: str) -> Model:
@@ -55,21 +55,21 @@ def model_named(name: str) -> Model:
 
 
 def import_models() -> None:
-    """Import every model with its modes, which a job otherwise imports when it is read."""
+    """Import every model with its modes. Normally a model is imported when a job is read."""
     for name in MODELS:
         for partition in PARTITIONS:
             model_named(name).modes(partition)
 
 
 def open_task(bundle: Bundle) -> Task:
-    """The bundle with its model, partition and mode. Raises ValueError for a job that :func:`parse_job` refuses."""
+    """Return the bundle with model, partition and mode. Raises ValueError for a job refused by :func:`parse_job`."""
     job = bundle.job
     model = model_named(job.model.name)
     return Task(bundle, model, PARTITIONS[job.partition], mode_of(model, job))
 
 
 def reader_below(folder: Path) -> Callable[[Path], str]:
-    """Return a reader of text files that lie in a folder or below it, links followed. It raises ConfigError."""
+    """Return a reader of text files in a folder or below, with links followed. The reader raises ConfigError."""
 
     def read(path: Path) -> str:
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -87,9 +87,9 @@ def reader_below(folder: Path) -> Callable[[Path], str]:
 def load_task(
     path: Path, changes: Mapping[str, Any] | None = None, read: Callable[[Path], str] = read_text
 ) -> Task:
-    """Read a job file and the files it names, and check all that can be checked without data.
+    """Read a job file with all named files, and check everything possible without data.
 
-    changes:  keys of the job that replace those of the file, and keys below them; None takes one out.
+    changes:  replacements of keys of the job, or of keys below; None removes a key.
     read:     reads a file that the job names.
 
     Raises ConfigError or SchemaError.
@@ -110,7 +110,7 @@ def load_task(
 
 
 def _read_named(read: Callable[[Path], str], path: Path, column: str, file: str, fields: Any) -> str:
-    """Read the file of a column's values. Raises ConfigError with the place of the column if it may not be read."""
+    """Read the file of a column's values. Raises ConfigError with the place of the column if reading is not allowed."""
     try:
         return read(path.parent / file)
     except ConfigError as error:
@@ -122,16 +122,18 @@ def _read_named(read: Callable[[Path], str], path: Path, column: str, file: str,
 
 
 def _place(path: Path | str, keys: Iterable[str], fields: Any) -> str:
-    """Return a job file with the line of a key, where that is known."""
+    """Return a job file with the line of a key, if the line is known."""
     line = line_of(keys, fields)
     return f"{path}: line {line}" if line else str(path)
 
 
 def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
-    """Return an error about a key or a column with its place.
+    """Return an error about a key or a column with the place.
 
-    The place is the hierarchy file where the error has a line of that file. Else the place is the job file, with the
-    line of the key that the error names, or of the column. named: by column, the file of its values.
+    The place is the hierarchy file if the error has a line of the hierarchy file. Otherwise the place is the job
+    file, with the line of the named key, or of the column.
+
+    named: the file of values, by column.
     """
     said = str(error)
     column = () if error.column is None else ("columns", error.column)
@@ -161,7 +163,7 @@ def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
 
 
 def _changed(found: Any, changes: Mapping[str, Any]) -> Any:
-    """Return keys of a file with some of them changed, key by key also where a value has keys itself."""
+    """Return the keys of a file with changes applied, key by key also inside nested values."""
     if not isinstance(found, Mapping):
         return found
     made = {
@@ -172,7 +174,7 @@ def _changed(found: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
-    """The job with the model of its clusters, where that is in a file."""
+    """Return the job with the model of clusters, if a file has the model."""
     asked = job.clusters
     if asked is None or not isinstance(asked.model, str):
         return job
@@ -183,9 +185,9 @@ def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
 
 
 def decode_task(encoded: bytes) -> Task:
-    """Read a bundle as a coordinator sent it, and check all that can be checked without data.
+    """Read a bundle from a coordinator, and check everything possible without data.
 
-    Raises ConfigError or SchemaError, also on anything not canonical.
+    Raises ConfigError or SchemaError, also for a non-canonical bundle.
     """
     task = read_task(encoded)
     check_task(task)
@@ -193,7 +195,7 @@ def decode_task(encoded: bytes) -> Task:
 
 
 def read_task(encoded: bytes) -> Task:
-    """Read a bundle, but look into none of its taxonomies. Raises ConfigError on anything not canonical."""
+    """Read a bundle without the taxonomies. Raises ConfigError for a non-canonical bundle."""
     try:
         parts: Any = read_json(encoded)
     except (ValueError, RecursionError) as error:
@@ -216,7 +218,7 @@ def read_task(encoded: bytes) -> Task:
 
 
 def parse_job(fields: Any, where: str) -> Job:
-    """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
+    """Validate a job read from YAML or JSON. Raises ConfigError with the path of every wrong key."""
     job = parse_model(Job, fields, where, "job-invalid", advice_on)
     model = model_named(job.model.name)
     try:

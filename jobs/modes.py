@@ -1,4 +1,4 @@
-"""The modes: for a model, a partition and a level how a job is computed. Each model lists its own."""
+"""Modes: ways to compute a job of a model, a partition and a level. Each model lists the modes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from crypto.rounds import Rounds
 
 SECONDS = Withheld(seconds=None, links=True)
-"""Of a run whose seconds depend, however little, on the data."""
+"""Withheld costs of a run whose seconds depend, however little, on the data."""
 
 
 def no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:
-    """Run what a single holder runs with others. Raises LocalProtocolError."""
+    """Stand for the protocol of a single holder, who runs no protocol. Raises LocalProtocolError."""
     raise LocalProtocolError(f"{me} is a single holder, who runs no protocol")
 
 
 def mode_of(model: Model, job: Job) -> Mode:
-    """Return the mode of a job. Raises ValueError if its level is not one of its model and partition."""
+    """Return the mode of a job. Raises ValueError if model and partition have no mode of the job's level."""
     level, known = model.level(job), {mode.level: mode for mode in model.modes(job.partition)}
     if level not in known:
         levels = " or ".join(known)
@@ -41,7 +41,7 @@ def protocol_of(
     account: Account,
     besides: Besides = NOTHING_BESIDES,
 ) -> Rounds[Result]:
-    """The generator that party ``me`` runs for a job, under its account."""
+    """Return the generator of party ``me`` for a job, under the party's account."""
 
     def run(shown: Observer) -> Rounds[Result]:
         result: Result = yield from task.mode.run(task, me, table, rng, shown)

@@ -1,4 +1,4 @@
-"""Advice on keys that a job file has in the wrong place, or that earlier versions had."""
+"""Advice on misplaced keys of a job file, and on keys of earlier versions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ OF_MODELS: Mapping[str, AbstractSet[str]] = {
     "dp": DpModel.model_fields.keys() | SyntheticModel.model_fields.keys(),
     "sequences": SequencesModel.model_fields.keys(),
 }
-"""The keys of each model, by the key under `model`; the first model that has a key gives the advice."""
+"""Keys of each model, by the key under `model`. The first model with a key gives the advice."""
 DROPPED: Mapping[str, str] = {
     "accept_exact_quasi_identifiers": "leave the key out, since `quasi: exact` says the same",
     "relinkable": "leave the key out; for the table of a single holder, `diversity` and `ruled_out` hold even for "
     "a reader who links the blocks again; in a joint job they hold block by block",
 }
-"""Keys of version 0.1 that LKC jobs do not have any more, with what to do."""
+"""Keys of version 0.1, no longer in LKC jobs, with advice."""
 _SEVERAL = "requirements"
 
 
 def advice_on(keys: Sequence[str], job: Any) -> str:
-    """Return what to write instead of an unknown key of a job file; empty where nothing is known of the key.
+    """Return the advice on an unknown key of a job file; empty for a key without advice.
 
-    keys:  the path of the key. job: the file, as it was read.
+    keys:  the path of the key.
+    job:   the file as read.
     """
     *above, key = keys
     model = job.get("model")
@@ -52,7 +53,7 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
 
 
 def _below_model(key: str, of_job: str | None) -> str:
-    """Return the advice on a key that stands above the model's own keys."""
+    """Return the advice on a key above the model's own keys."""
     having = [name for name, keys in OF_MODELS.items() if key in keys]
     if not having:
         return ""

@@ -11,7 +11,7 @@ from jobs.data.sources import Source
 from jobs.owner.ledger import PrivacyLedger
 
 UNLIMITED = Fraction(10**9)
-"""The limit of a single holder who states no budget: every release is charged, no release is refused."""
+"""Limit of a single holder without a stated budget: every release is charged, no release is refused."""
 
 _REMEDY = "lower epsilon, or allow more with `--budget`; what is spent: `coordinator budget JOB`"
 
@@ -30,7 +30,7 @@ class Options:
     ledger: Path | None = None
 
     def own_ledger(self, source: Source) -> PrivacyLedger:
-        """A single holder's privacy ledger: beside the table itself, not beside a link to it."""
+        """Return a single holder's privacy ledger: beside the table itself, not beside a link to the table."""
         return PrivacyLedger(self.ledger or source.ledger, source.identity, remedy=_REMEDY)
 
 
@@ -41,11 +41,12 @@ NO_OPTIONS = Options()
 class Noted:
     """Notes for the holder of the table besides the release, on the own console only.
 
-    again:  the files are those of an earlier run of the job, which cost nothing more.
-    rows:   what became of the table's rows.
-    strays: DP: by column the first value outside its domain, in sentences.
-    refused_for_sensitive: method kd: cuts that K allowed and what is asked of sensitive columns refused.
-    of_table: what the job made of the table, in sentences.
+    again:  the files come from an earlier run of the job, at no further cost.
+    rows:   counts of the table's rows by outcome.
+    strays: DP: the first value outside the domain, by column, in sentences.
+    refused_for_sensitive: method kd: number of cuts that K allowed and the requirement on sensitive columns
+                refused.
+    of_table: effects of the job on the table, in sentences.
     charged: DP: the ε of each run that the ledger of the table charges, oldest first.
     """
 

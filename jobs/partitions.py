@@ -1,4 +1,4 @@
-"""Partitions: one holder has everything; each party has some of the rows; each party has some of the columns."""
+"""Partitions: a holder has everything; each party has some of the rows; each party has some of the columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANY_SIZE = (1 << 32) - 1
 
 
 class Single:
-    """One holder has the table."""
+    """Partition of a single holder, who has the whole table."""
 
     name = "single"
     matched = False
@@ -50,7 +50,7 @@ class Single:
 
 
 class Horizontal(Single):
-    """Each party has all columns of its own records."""
+    """Partition in which each party has all columns of its own records."""
 
     name = "horizontal"
 
@@ -63,7 +63,7 @@ class Horizontal(Single):
 
 
 class Vertical:
-    """Each party has some columns of records that all of them know; an id matches them."""
+    """Partition in which all parties know the records, and each party has some columns. An id matches the records."""
 
     name = "vertical"
     matched = True
@@ -144,7 +144,7 @@ def _check_joint(job: Job) -> None:
 
 
 def _check_vertical(job: Job) -> None:
-    """Ids to match by, and exactly one party for every column."""
+    """Require ids to match by, and exactly one party for every column."""
     if not job.names("id"):
         raise ValueError("a vertical job needs a column with `role: id`, to match records")
     owners: dict[str, list[str]] = {name: [] for name in job.columns}
@@ -164,7 +164,7 @@ def _check_vertical(job: Job) -> None:
 
 
 def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
-    """Id and class need not be listed; where they are, the list must say who has them."""
+    """Check the lists of id and class. Both may stand in no list; if listed, the list must name the holders."""
     giver = job.columns[name].shared_by
     if giver is not None and giver not in job.roster:
         raise ValueError(f"columns.{name}.shared_by: {giver!r} is not a party of the job")

@@ -12,7 +12,7 @@ _MOST_LISTED = 3
 
 
 def promise(who: str, never: list[str]) -> list[str]:
-    """Return the sentence on a reader; no sentence where there is nothing that such a reader cannot do."""
+    """Return the sentence on a reader; return an empty list if the reader can do everything."""
     return [f"no reader who knows {who} {', or '.join(never)}"] if never else []
 
 
@@ -22,7 +22,7 @@ def found(least: int) -> list[str]:
 
 
 def inferred(job: Job, bounds: Mapping[str, Fraction]) -> list[str]:
-    """Say for each sensitive column with a C below 1 what nobody infers, and with which confidence."""
+    """Say, for each sensitive column with a C below 1, what nobody infers, and with which confidence."""
     below = {name: _share(bound) for name, bound in bounds.items() if bound < 1}
     return [f"infers {_protected(job, name)} with confidence above {c}" for name, c in below.items()]
 

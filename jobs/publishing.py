@@ -1,4 +1,4 @@
-"""Pass 2: what of a party's table is published besides the counts (semantics §3)."""
+"""Pass 2: the published part of a party's table besides the counts (semantics §3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def generalized_rows(source: Source, task: Task, schema: Schema, cut: Cut) -> It
     """Stream the source again with quasi-identifiers replaced by the labels of the cut.
 
     Yields record batches of the published columns in job order, dictionary-encoded text throughout. ``schema``
-    is that of pass 1. Raises DataError as pass 1, and for a value that pass 1 did not find.
+    comes from pass 1. Raises DataError as pass 1, and for a value that pass 1 did not find.
     """
     if task.clusters is None or schema.class_name is None:
         return source.relabel(_published(task, schema, cut), task.job.published)
@@ -59,10 +59,10 @@ def boxed_rows(
     printed: Sequence[LabelledColumn],
     group_of: Callable[[Sequence[Ints]], Ints],
 ) -> Iterator[pa.RecordBatch]:
-    """The same where every group of records has its own values of the quasi-identifiers.
+    """Stream the source again where every group of records has its own values of the quasi-identifiers.
 
-    printed:  by quasi-identifier the labels of all groups.
-    group_of: the groups of rows, from their leaves by quasi-identifier. Raises DataError for leaves it does not know.
+    printed:  labels of all groups, by quasi-identifier.
+    group_of: maps the leaves of rows, by quasi-identifier, to groups. Raises DataError for unknown leaves.
     """
     names, qid = task.job.published, [column.name for column in schema.qid]
     by_leaf = {
@@ -79,11 +79,11 @@ def boxed_rows(
 
 
 _NO_CODES: Ints = np.zeros(0, dtype=np.int64)
-"""Of a column that the model does not have."""
+"""Codes of a column that the model does not have."""
 
 
 def _by_leaf(how: Published) -> Published:
-    """Each leaf by its number."""
+    """Publish each leaf by number."""
     return _numbered(how.coder, len(how.places))
 
 
@@ -103,7 +103,7 @@ def _encoded(places: Ints, labels: pa.Array) -> pa.DictionaryArray:
 
 
 def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
-    """Every published column but the plain ones."""
+    """Return every published column except plain columns."""
     columns = {}
     for i, qid in enumerate(schema.qid):
         labels = pa.array(cut_labels(qid, cut, i), pa.string())
@@ -112,7 +112,7 @@ def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
 
 
 def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
-    """Class and sensitive columns, published as they are."""
+    """Return the class and the sensitive columns, published unchanged."""
     columns = {}
     domains = {c.name: c.domain for c in schema.sensitive}
     if schema.class_name in task.job.columns:
@@ -125,11 +125,11 @@ def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
 
 
 def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: Ints) -> pa.RecordBatch:
-    """Return the columns that a party of a vertical job publishes besides quasi-identifiers, for its records
-    ``rows`` in that order.
+    """Return the published columns of a party of a vertical job besides quasi-identifiers, for its records ``rows``
+    in the order given.
 
-    Sensitive columns from pass 1; plain ones from a second pass, where there are any. Job order, dictionary-encoded
-    text. Raises DataError if the source is no longer what pass 1 read.
+    Sensitive columns come from pass 1, plain columns from a second pass. Columns stand in job order, as
+    dictionary-encoded text. Raises DataError if the source changed since pass 1.
     """
     job = task.job
     names = [name for name in job.contributed_by(me) if job.columns[name].role != "qid"]
@@ -148,7 +148,9 @@ def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: In
 def _plain_columns(
     source: Source, task: Task, me: str, names: Sequence[str], holding: Holding, rows: Ints
 ) -> dict[str, pa.DictionaryArray]:
-    """Read plain columns beside all that pass 1 read, which must be the same again; take ``rows`` of them."""
+    """Read plain columns together with all that pass 1 read, and compare with pass 1; take ``rows`` of the plain
+    columns.
+    """
     coding = replace(coding_of(task, me, matched=True), plain=tuple(names))
     coded = source.collapse(coding)
     check_rows(coded, coding)

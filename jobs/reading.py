@@ -24,8 +24,8 @@ from jobs.task import Task
 def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
     """Return the coding with which pass 1 reads the columns of party ``me``; None: of all parties.
 
-    matched: records are found at other parties by their ids. Then a table without rows, or with an id twice, would
-    be noticed there, so it is refused whatever the model.
+    matched: peers find records by id. A peer would then notice a table without rows or with a repeated id,
+             so such a table is refused for every model.
     """
     job, held, reading = task.job, task.held_by(me), task.model.reading
     return Coding(
@@ -39,10 +39,10 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
 
 
 def load_table(source: Source, task: Task) -> Loaded:
-    """Read the source once into a coded table: collapsed, but for rows of different parties or people.
+    """Read the source once into a coded table: collapsed, but not across parties or people.
 
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
-    sensitive cell, two rows with one id (a row without, where people are told apart), or no usable row.
+    sensitive cell, two rows with the same id (a row without an id, where people are told apart), or no usable row.
     """
     coding = coding_of(task, None, matched=False)
     check_columns(source, task)
@@ -52,7 +52,7 @@ def load_table(source: Source, task: Task) -> Loaded:
 
 
 def table_of(coded: Coded, task: Task) -> Loaded:
-    """Return rows that pass 1 read as a table: collapsed, but for rows of different parties."""
+    """Return the rows of pass 1 as a table: collapsed, but not across parties or people."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
     # The holder of everything counts what occurs; parties of a joint run need one public numbering of their cells.
     occurring = bool(schema.sensitive) and not task.job.roster
@@ -68,8 +68,9 @@ def table_of(coded: Coded, task: Task) -> Loaded:
 
 
 def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
-    """Some rows of a table, by number, as if it had no others: nor are their values in domains that the job leaves to
-    its data, but for those that it lists as protected.
+    """Return some rows of a table, by number, as if no other rows existed.
+
+    Where the job leaves a domain to the data, only the values of the chosen rows and the protected values stay.
     """
     part = loaded.some(rows)
     schema = part.table.schema
@@ -84,7 +85,7 @@ def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
 
 
 def classes_of(coded: Coded, schema: Schema, task: Task) -> Codes:
-    """Return what is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
+    """Return the target of every row: its class, or its cluster; 0 without a target."""
     if task.clusters is not None:
         return task.clusters.labels(schema.qid, [coded.columns[column.name].codes for column in schema.qid])
     if schema.class_name is None:
@@ -93,7 +94,7 @@ def classes_of(coded: Coded, schema: Schema, task: Task) -> Codes:
 
 
 def row_by_row(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool) -> CodedTable:
-    """Return what pass 1 read as a table, not collapsed. classes: of every row."""
+    """Return the rows of pass 1 as a table, not collapsed. classes: of every row."""
     columns = coded.columns
     sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
     table = coded_table(
@@ -110,9 +111,9 @@ def row_by_row(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool)
 def load_columns(source: Source, task: Task, me: str) -> LoadedColumns:
     """Read our columns and ids of a vertical job.
 
-    Ids are compared as :func:`jobs.data.ids.id_bytes` says. A row without an id is dropped. In LKC jobs so is one
-    with a missing cell where the job says so for a column of ours; in DP jobs every row with an id takes part,
-    whatever its cells hold. Raises DataError as :func:`load_table`.
+    Ids are compared as :func:`jobs.data.ids.id_bytes` says. A row without an id is dropped. In LKC jobs a row with
+    a missing cell is dropped, too, if the job says so for a column of ours. In DP jobs every row with an id takes
+    part, whatever the cells hold. Raises DataError as :func:`load_table`.
     """
     coding = coding_of(task, me, matched=True)
     check_columns(source, task, me)
@@ -122,7 +123,7 @@ def load_columns(source: Source, task: Task, me: str) -> LoadedColumns:
 
 
 def holding_of(coded: Coded, schema: Schema) -> Holding:
-    """The records of a vertical job as its protocols take them."""
+    """Return the records of a vertical job in the form for the protocols."""
     return Holding(
         id_bytes(coded.ids),
         tuple(_own(coded, column.name, column.n_leaves) for column in schema.qid),
@@ -132,14 +133,14 @@ def holding_of(coded: Coded, schema: Schema) -> Holding:
 
 
 def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | None:
-    """The codes of a column of ours in the narrowest type; None for another party's."""
+    """Return the codes of a column of ours in the narrowest type; None for another party's column."""
     if name is None or name not in coded.columns:
         return None
     return coded.columns[name].codes.astype(narrowest(size), copy=False)
 
 
 def check_columns(source: Source, task: Task, me: str | None = None) -> None:
-    """Refuse a table that lacks a column the job wants of us, or has one twice. Raises DataError."""
+    """Refuse a table that lacks a required column of ours, or has the column twice. Raises DataError."""
     names = source.column_names()
     for name in task.held_by(me):
         if names.count(name) != 1:
@@ -153,7 +154,7 @@ def check_columns(source: Source, task: Task, me: str | None = None) -> None:
 
 
 def check_rows(coded: Coded, coding: Coding) -> None:
-    """Refuse a table without a usable row, or with two rows of one id, where the coding says so. Raises DataError."""
+    """Refuse a table without a usable row, or with a repeated id, where the coding says so. Raises DataError."""
     if not coding.checked:
         return
     if coded.rows.used == 0:

@@ -10,7 +10,7 @@ _DIGITS = 4
 
 
 class Stopwatch:
-    """Seconds by phase; ``show`` is told of each as it begins, once if it goes on after a pause."""
+    """Seconds by phase. ``show`` is called as a phase begins, once if the phase goes on after a pause."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -19,7 +19,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A phase lasts as long as the block; one of the same name adds to it."""
+        """Measure a phase for the length of the block. Phases of the same name add up."""
         if name != self._shown:
             self._show(name)
         self._shown = name

@@ -1,8 +1,8 @@
-"""The value that everything takes, and the interfaces behind it: what is asked, opened once.
+"""Task, the value that all functions take, and the interfaces behind the task.
 
-A :class:`Task` is a bundle with its model, its partition and its mode. Whoever runs, reads, checks or reports a job
-is handed one and takes from it what is needed; nobody asks again which kind of job it is. A new model is a folder
-beside the others, and an entry of :data:`jobs.loading.MODELS`.
+A :class:`Task` is a bundle with its model, partition and mode. Every function that runs, reads, checks or reports a
+job takes a task, and never asks again for the kind of job. A new model is a folder beside the present models, and
+an entry of :data:`jobs.loading.MODELS`.
 """
 
 from __future__ import annotations
@@ -58,30 +58,30 @@ class Task:
 
     @cached_property
     def taxonomies(self) -> Taxonomies:
-        """The value hierarchy of every column that is specialized, or has one. Raises SchemaError."""
+        """Value hierarchy of every column that is specialized or has a hierarchy. Raises SchemaError."""
         return taxonomies_of(self.job, self.bundle.files)
 
     @cached_property
     def qid(self) -> tuple[QidColumn, ...]:
-        """The columns that are specialized, in job order. Raises SchemaError."""
+        """Specialized columns, in job order. Raises SchemaError."""
         return qid_of(self.job, self.taxonomies)
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """By what records are told apart where the goal is clusters. Raises SchemaError."""
+        """Model that tells records apart where the goal is clusters. Raises SchemaError."""
         asked = self.job.clusters
         return None if asked is None else clusters_of(asked.opened, self.qid)
 
     @cached_property
     def schema(self) -> Schema:
-        """The public schema of a job whose domains are all listed. Raises SchemaError."""
+        """Public schema of a job whose domains are all listed. Raises SchemaError."""
         return self.schema_with({})
 
     def schema_with(self, found: Domains) -> Schema:
-        """The public schema, completed by the domains that a single holder's job leaves to its data.
+        """Return the public schema, completed by the domains that a single holder's job leaves to the data.
 
         Raises SchemaError if a taxonomy or grid is malformed, DataError if a protected value is not in the domain
-        that the data gave.
+        of the data.
         """
         sensitive = self.model.sensitive(self, found)
         return schema_of(self.job, self.taxonomies, sensitive, found)
@@ -98,30 +98,28 @@ class Task:
 
     @cached_property
     def reveals(self) -> tuple[Allowed, ...]:
-        """Return the reveals of a joint run: those that its mode lists, and those that its model adds for
-        this job.
-        """
+        """Reveals of a joint run: the mode's list, and the model's additions for the job."""
         return (*self.mode.reveals, *self.model.reveals(self))
 
     @property
     def delivered(self) -> tuple[str, ...]:
-        """The files that parties receive in the end: the release, its report, and their digests."""
+        """Files that parties receive in the end: the release, its report, and the digests."""
         return self.mode.delivered(self)
 
     @property
     def paired(self) -> bool:
-        """Return True if it matters to the other parties who leader and deputy both are."""
+        """Return True if the peers need to know both leader and deputy."""
         return self.mode.paired or self.mode.mixed(self)
 
     def roster(self, me: str) -> Roster:
-        """Return the parties of a joint job, as party ``me`` sees them."""
+        """Return the parties of a joint job, as party ``me`` sees the parties."""
         from anonymize.joint.roster import Roster
 
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
 
     def parts_of(self, party: str) -> frozenset[str]:
-        """Return the parts that the coordinator fetches from a party: `result` from the leader, and what the
-        mode lists.
+        """Return the parts that the coordinator fetches from a party: `result` from the leader, and the mode's
+        parts.
         """
         result = {"result"} if party == self.job.leader_name else set()
         return self.mode.parts(self, party) | result
@@ -131,7 +129,7 @@ class Task:
         return self.partition.load(self, source, me)
 
     def held_by(self, party: str | None) -> tuple[str, ...]:
-        """The columns that a party's table must have, in job order; None: those of all parties."""
+        """Return the required columns of a party's table, in job order; None: the columns of all parties."""
         return self.partition.held_by(self.job, party)
 
 
@@ -140,7 +138,8 @@ class Besides:
     """Inputs of a party to a joint run besides its table.
 
     source:     what pass 1 read, for a second pass.
-    recipient:  the coordinator's public key for this run, 32 bytes, where it alone receives the release.
+    recipient:  the coordinator's public key for the run, 32 bytes, if only the coordinator receives the
+                release.
     """
 
     source: Source | None = field(default=None, repr=False)
@@ -151,28 +150,26 @@ NOTHING_BESIDES = Besides()
 
 
 class Result(Protocol):
-    """Result of a run, at a party or as the coordinator reads it."""
+    """Result of a run, at a party or as the coordinator reads the result."""
 
     @property
     def encoded(self) -> bytes:
-        """The canonical bytes that parties compare and the coordinator collects."""
+        """Canonical bytes that parties compare and the coordinator collects."""
         ...
 
     @property
     def reveals(self) -> Sequence[Mapping[str, Any]]:
-        """Return the reveals that every party saw happen; public."""
+        """Reveals that every party saw happen; public."""
         ...
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Return what a party tells the coordinator besides: the reveals, and what is not in the bytes;
-        public.
-        """
+        """Fields that a party sends the coordinator besides the bytes: the reveals and the like; public."""
         ...
 
     @property
     def own(self) -> Mapping[str, Any]:
-        """The same with what only this party's reveal ledger has; for its owner."""
+        """Fields of :attr:`told`, and the entries of the party's own reveal ledger; for its owner."""
         ...
 
     @property
@@ -181,7 +178,9 @@ class Result(Protocol):
         ...
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
-        """As the coordinator read it, with what all parties :attr:`told`. Raises PartyError if they differ."""
+        """Return the coordinator's result, with the fields that all parties :attr:`told`. Raises PartyError if the
+        parties differ.
+        """
         ...
 
 
@@ -189,10 +188,12 @@ class Result(Protocol):
 class Collected:
     """Outcome of a joint run at the coordinator.
 
-    parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
-    parties:  what each of them says the run cost it.
-    signatures: what all of them signed, as reports say it (:mod:`jobs.release.signatures`); None where nobody signs.
-    key:      opens what was sealed to the coordinator in this run, where it alone receives the release.
+    parts:    parts besides the result, by name and party (:meth:`Task.parts_of`).
+    parties:  each party's account of the cost of the run.
+    signatures: signatures of all parties, as reports say (:mod:`jobs.release.signatures`); None where
+                nobody signs.
+    key:      opens boxes sealed to the coordinator in the run, if only the coordinator receives the
+              release.
     """
 
     result: Any
@@ -204,11 +205,12 @@ class Collected:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A release as far as it follows from its job and its result.
+    """Release as far as it follows from the job and the result.
 
-    tables:  the contents of its tables, by file name.
-    report:  its report without the keys of the maker (:data:`jobs.release.report.BY_MAKER`) and without `files`.
-    beside:  tables that the maker keeps for itself: they are listed in `SHA256SUMS`, and parties do not receive them.
+    tables:  contents of the tables, by file name.
+    report:  report without the keys of the maker (:data:`jobs.release.report.BY_MAKER`) and without
+             `files`.
+    beside:  tables for the maker alone: listed in `SHA256SUMS`, not sent to parties.
     """
 
     tables: Mapping[str, bytes] = field(repr=False)
@@ -220,8 +222,8 @@ class Rendered:
 class Checked:
     """Findings of a verification, for people and as fields.
 
-    result:  of a joint run, SHA-256, hexadecimal, of the result that has these files, as its parties sign it; None
-             where that does not follow from the files.
+    result:  of a joint run, SHA-256, hexadecimal, of the result with these files, as its parties sign the
+             result; None if the result does not follow from the files.
     """
 
     text: str
@@ -234,24 +236,24 @@ class Checked:
 
 
 class Coders(Protocol):
-    """Rules by which columns are read."""
+    """Rules for reading columns."""
 
     def __call__(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """Return the rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        """Return the rule of a column. ``found``: the domain that pass 1 took from the data, once known."""
         ...
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A model's way to have a table read, and what is noticed of its rows.
+    """A model's way of reading a table, and its checks of rows.
 
     load:     pass 1 of a holder of whole records. Raises DataError.
     coder:    the rules of columns.
-    checked:  a table without a usable row, or with an id twice, is refused. Where it is not, the refusal would tell
-              others of rows.
-    outside:  the rows with a value outside a domain are counted, for the owner alone; elsewhere such a value is
-              refused.
-    per_person: whether records with the same id are one person's; a table has one record of each id otherwise.
+    checked:  refuse a table without a usable row, or with a repeated id. False where the refusal would tell
+              peers about rows.
+    outside:  count rows with a value outside a domain, for the owner alone. If False, refuse such values.
+    per_person: True if the records with the same id belong to the same person. Otherwise a table has a
+                single record of each id.
     """
 
     load: Callable[[Source, Task], Table]
@@ -263,12 +265,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Described:
-    """The part of a job's description that its model gives.
+    """Part of a job's description that its model gives.
 
     requirement:  in a line.
-    settings:     under the model's key; empty if the requirement says them all.
-    columns:      by name, besides what the job file says of the column.
-    notes:        a sentence for each setting that has less effect than its author may think.
+    settings:     under the model's key; empty if the requirement says all settings.
+    columns:      by name, besides the job file's own words on the column.
+    notes:        a sentence for each setting with less effect than the author may think.
     """
 
     requirement: str
@@ -279,10 +281,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Shown:
-    """The part of a report that the console shows.
+    """Part of a report that the console shows.
 
-    size:     how large the release is, in words, with its specializations; ``fields``: the same as a field.
-    lines:    what is to be known of the release.
+    size:     size of the release, in words, with its specializations; ``fields``: the same as a field.
+    lines:    facts about the release.
     verified: a sentence for each requirement that was counted again in the release.
     """
 
@@ -294,16 +296,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Spent:
-    """Spent part of a data set and the part that its owner's policy leaves, for the owner: in words, and as
-    fields.
-    """
+    """Spent part of a data set, and the part that the owner's policy leaves; for the owner, in words and as fields."""
 
     words: str
     fields: Mapping[str, Any]
 
 
 class Account(Protocol):
-    """A run's place in the ledger of one data set; every model has one."""
+    """A run's place in the ledger of a data set. Every model has an account."""
 
     def check(self) -> None:
         """Before a table is read: raise BudgetError or PolicyError if the run would have to be refused."""
@@ -320,47 +320,46 @@ class Account(Protocol):
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:
-        """Run the protocol under this account: charge before, keep after, give again what is kept."""
+        """Run the protocol under the account: charge before, keep after, give a kept result again."""
         ...
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
-        """The files of the release are in place. ``release``: their digest; ``agreed``: by all parties."""
+        """Note that the files of the release are in place. ``release``: their digest; ``agreed``: by all parties."""
         ...
 
     @property
     def number(self) -> int | None:
-        """The entry of the ledger that the run is charged to; None before, and where nothing is kept."""
+        """Entry of the ledger that is charged for the run; None before the charge, and where nothing is kept."""
         ...
 
     @property
     def keeps(self) -> bool:
-        """Return True if a result of this job is kept, which may be given again without a run."""
+        """Return True if the ledger keeps a result of the job. A kept result is given again without a run."""
         ...
 
     @property
     def remark(self) -> str:
-        """For the log, after the run: whether it cost less than a new one. Empty if there is nothing to say."""
+        """Line for the log after the run on whether the run cost less than a new run; may be empty."""
         ...
 
 
 class Charges(Protocol):
-    """Charges of runs in the ledger of a data set, and what its owner is told of them."""
+    """Charges of runs in the ledger of a data set, and the messages about charges to the owner."""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
         """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
         ...
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        """Return the part of the entries of a ledger that counts against its owner's policy."""
+        """Return the part of a ledger's entries that counts against the owner's policy."""
         ...
 
     def outlook(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        """Say what the owner should know of a run before it is asked for, in a sentence; empty if there is
-        nothing.
+        """Return the forecast of a requested run for the owner, in a sentence; may be empty.
 
-        table:  what pass 1 made of ours; None if it could not be read.
+        table:  the party's table after pass 1; None if the table could not be read.
 
         Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
         """
@@ -369,9 +368,11 @@ class Charges(Protocol):
 
 @dataclass(frozen=True)
 class Withheld:
-    """The part of a run's costs that does not leave a party.
+    """Part of a run's costs that does not leave a party.
 
-    phases:  these at all. seconds: those of these, None for all. links: traffic by peer.
+    phases:  whole phases.
+    seconds: seconds of some phases, None for all.
+    links:   traffic by peer.
     """
 
     phases: frozenset[str] = frozenset()
@@ -404,13 +405,13 @@ def _no_parts(*_: Any) -> frozenset[str]:
 
 
 def _result(task: Task, name: str, me: str, source: Source, table: Table, result: Any, rng: Rng) -> bytes:
-    """The only part that most modes have."""
+    """Return the result, the only part in most modes."""
     encoded: bytes = result.encoded
     return encoded
 
 
 def _no_tables(*_: Any) -> dict[str, bytes]:
-    """Readers make the result of the tables, so its digest is enough."""
+    """Return no tables: readers make the result from the tables, so the digest of the result is enough."""
     return {}
 
 
@@ -431,28 +432,28 @@ def _as_it_is(
 
 @dataclass(frozen=True)
 class Mode:
-    """One row for a model, a partition and a level: how it is run, what it reveals, what is said of it.
+    """Mode of a model, a partition and a level: how a job runs, reveals and reports.
 
-    level:    what of a job says how much is revealed (:meth:`Model.level`).
+    level:    the level of disclosure of a job (:meth:`Model.level`).
     name:     the key of a joint mode in :data:`anonymize.joint.disclosure.ALLOWED`.
-    run:      one party's side of a joint run: task, party, table, coins, observer.
-    least:    the fewest parties that it protects from each other; ``least_because``: which setting asks for how many,
-              why, and what else to say, where it is more than any joint job has.
+    run:      a party's side of a joint run: task, party, table, coins, observer.
+    least:    the fewest parties that the mode protects from each other; ``least_because``: for a mode that
+              needs more than any joint job, which setting asks for how many, why, and what else to say.
     paired:   joint: leader and deputy compute with each other on behalf of all; reports name the deputy.
     shared:   leader and deputy hold shares of the counts of all parties.
-    check:    refuses what this mode cannot compute, without data. Raises SchemaError or PrivacyError.
-    mixed:    whether rows of all parties are put together by leader and deputy, whatever else those two do: task.
-    finish:   one party's side of what follows the run before its result is signed: task, party, table, result, what
-              it has besides, coins, observer.
-    parts:    what a party sends the coordinator besides the result: task, party.
-    part:     how a party makes one of these, or the result: task, name, party, source, table, result, coins. Raises
-              DataError if the source is no longer what pass 1 read.
-    signed:   the tables that follow from the result to the byte, but from which readers cannot make it: parties sign
-              them; task, result.
-    delivered: the files that parties receive in the end, where a job has a say in them.
+    check:    refuses a job that the mode cannot compute, without data. Raises SchemaError or PrivacyError.
+    mixed:    True if leader and deputy combine the rows of all parties, whatever else the pair does: task.
+    finish:   a party's side after the run and before the signature: task, party, table, result, further
+              inputs, coins, observer.
+    parts:    names of the parts that a party sends the coordinator besides the result: task, party.
+    part:     how a party makes a part, or the result: task, name, party, source, table, result, coins.
+              Raises DataError if the source changed since pass 1.
+    signed:   tables that follow from the result to the byte, but do not give the result back; parties sign
+              the tables: task, result.
+    delivered: files that parties receive in the end, where a job has a say.
     words:    the report's sentences on who is protected from whom: task, result.
-    fields:   what the report says besides: task, result, released table.
-    costs:    a sentence for each thing that the job alone tells of what a run will take.
+    fields:   further fields of the report: task, result, released table.
+    costs:    sentences on the cost of a run that follow from the job alone.
     """
 
     model: str
@@ -481,8 +482,8 @@ class Mode:
 class Model(Protocol):
     """Everything that differs between privacy models, and nothing else.
 
-    Its objects have no state; each method is told in the file of the model's folder that does the work. A method that
-    answers something here is for the models that have another answer.
+    A model has no state. The file of the model's folder that does the work explains each method. A method with a
+    body here serves the models without their own answer.
     """
 
     @property
@@ -493,17 +494,17 @@ class Model(Protocol):
     # What is asked.
 
     def check_first(self, job: Job) -> None:
-        """Refuse a goal or partition that is not for it, before what these need is looked for. Raises ValueError or
+        """Refuse an unsuitable goal or partition before looking for further inputs. Raises ValueError or
         ConfigError.
         """
         return
 
     def check(self, job: Job) -> None:
-        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+        """Refuse errors that the job file alone shows. Raises ValueError."""
         ...
 
     def check_opened(self, task: Task) -> None:
-        """Refuse what job and taxonomies show to be wrong, without data. Raises SchemaError or PrivacyError."""
+        """Refuse errors that job and taxonomies show, without data. Raises SchemaError or PrivacyError."""
         ...
 
     def level(self, job: Job) -> str:
@@ -511,11 +512,11 @@ class Model(Protocol):
         ...
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
-        """Return the ways to compute its jobs of a partition, by level."""
+        """Return the model's modes for a partition, by level."""
         ...
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """Return the reveals of a joint run of this job beside those that its mode lists."""
+        """Return the reveals of a joint run of the job besides the mode's list."""
         return ()
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
@@ -526,11 +527,11 @@ class Model(Protocol):
         ...
 
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
-        """Return what the model needs of an owner's policy. ``held``: the columns of the owner's table."""
+        """Return the model's requirements on an owner's policy. ``held``: the columns of the owner's table."""
         ...
 
     def described(self, task: Task) -> Described:
-        """Describe a job to whoever is asked to approve it."""
+        """Describe a job for the person who approves the job."""
         ...
 
     @property
@@ -546,15 +547,15 @@ class Model(Protocol):
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        """Say what a table's owner alone is told of what the job will make of it, from its raw records."""
+        """Tell a table's owner alone the effects of the job on the table, from raw records."""
         return ()
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        """Make one holder's release in the new folder ``out``; return what the holder alone is told.
+        """Make a single holder's release in the new folder ``out``; return the notes for the holder alone.
 
-        Raises DataError, BudgetError, or ConfigError if there is such a folder.
+        Raises DataError, BudgetError, or ConfigError if the folder exists.
         """
         ...
 
@@ -570,41 +571,40 @@ class Model(Protocol):
         ...
 
     def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
-        """Make the release of a joint run, and verify it. Raises PartyError."""
+        """Make the release of a joint run, and verify the release. Raises PartyError."""
         ...
 
     def expected_of(
         self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> Rendered:
-        """Return the release that a party with this result expects. Raises PartyError.
+        """Return the release that a party with the result expects. Raises PartyError.
 
-        files:  what is delivered: tables that do not follow from the result are taken from there, and checked.
-        parts:  what the party sent.
+        files:  delivered files. Tables that do not follow from the result are taken from the files, and
+                checked.
+        parts:  parts that the party sent.
         """
         ...
 
     def most_bytes(self, task: Task, result: Any) -> int:
-        """Return the largest size of the delivered table, as far as our own result tells; 0 where it does
-        not.
-        """
+        """Return the largest size of the delivered table, as far as our own result tells; otherwise 0."""
         ...
 
     def verify(self, task: Task, out: Path) -> Checked:
-        """Verify a result folder, or the file of a release, by what it says. Raises PartyError."""
+        """Verify a result folder, or the file of a release, against the folder's own statements. Raises PartyError."""
         ...
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        """Return the part of a report that the console shows when the run is over."""
+        """Return the part of a report that the console shows after the run."""
         ...
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The files that a release may have besides report and digests."""
+        """Files that a release may have, apart from report and digests."""
         ...
 
     @property
     def delivered(self) -> tuple[str, ...]:
-        """The files that parties receive in the end: the release, its report, and their digests."""
+        """Files that parties receive in the end: the release, its report, and the digests."""
         ...
 
 
@@ -618,29 +618,27 @@ class Partition(Protocol):
 
     @property
     def matched(self) -> bool:
-        """Return True if records are matched by id with those of other parties, who see which of theirs take
-        part.
-        """
+        """True if records are matched by id between parties. Parties then see which of their records take part."""
         ...
 
     def check(self, job: Job) -> None:
-        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+        """Refuse errors that the job file alone shows. Raises ValueError."""
         ...
 
     def held_by(self, job: Job, party: str | None) -> tuple[str, ...]:
-        """The columns that a party's table must have, in job order; None: those of all parties."""
+        """Return the required columns of a party's table, in job order; None: the columns of all parties."""
         ...
 
     def rules(self, job: Job) -> Sequence[Rule]:
-        """Return what the partition needs of an owner's policy."""
+        """Return the partition's requirements on an owner's policy."""
         ...
 
     def described(self, job: Job) -> dict[str, Any]:
-        """Say who does what in a joint job, and who is told what in the end."""
+        """Describe the roles in a joint job, and who receives what in the end."""
         ...
 
     def described_columns(self, job: Job) -> dict[str, Any]:
-        """Say who contributes what."""
+        """Describe the contribution of each party."""
         ...
 
     def result_schema(self, task: Task) -> Schema:

@@ -1,4 +1,4 @@
-"""The version of this program, as reports and greetings state it."""
+"""Version of the program, as reports and greetings state the version."""
 
 from __future__ import annotations
 
