@@ -148,9 +148,7 @@ def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: In
 def _plain_columns(
     source: Source, task: Task, me: str, names: Sequence[str], holding: Holding, rows: Ints
 ) -> dict[str, pa.DictionaryArray]:
-    """Read plain columns together with all that pass 1 read, and compare with pass 1; take ``rows`` of the plain
-    columns.
-    """
+    """Read plain columns with all that pass 1 read, and compare with pass 1; take ``rows`` of the plain columns."""
     coding = replace(coding_of(task, me, matched=True), plain=tuple(names))
     coded = source.collapse(coding)
     check_rows(coded, coding)

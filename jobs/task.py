@@ -118,9 +118,7 @@ class Task:
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
 
     def parts_of(self, party: str) -> frozenset[str]:
-        """Return the parts that the coordinator fetches from a party: `result` from the leader, and the mode's
-        parts.
-        """
+        """Return the coordinator's parts from a party: `result` from the leader, and the mode's parts."""
         result = {"result"} if party == self.job.leader_name else set()
         return self.mode.parts(self, party) | result
 
@@ -178,9 +176,7 @@ class Result(Protocol):
         ...
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
-        """Return the coordinator's result, with the fields that all parties :attr:`told`. Raises PartyError if the
-        parties differ.
-        """
+        """Return the coordinator's result, with all parties' :attr:`told` fields. Raises PartyError if they differ."""
         ...
 
 
@@ -494,9 +490,7 @@ class Model(Protocol):
     # What is asked.
 
     def check_first(self, job: Job) -> None:
-        """Refuse an unsuitable goal or partition before looking for further inputs. Raises ValueError or
-        ConfigError.
-        """
+        """Refuse an unsuitable goal or partition before looking for further inputs. Raises ValueError, ConfigError."""
         return
 
     def check(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""One holder's LKC release, from the table to the folder; and what top-down specialization makes of the table."""
+"""Single holder's LKC release, from the table to the folder, with the result of top-down specialization."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class CutAlone:
-    """One holder's table, and the cut that it is published at."""
+    """Single holder's table, and its published cut."""
 
     task: Task
     loaded: Loaded = field(repr=False)
@@ -63,19 +63,19 @@ class CutAlone:
 
 
 def made(task: Task, loaded: Loaded, shown: Observer) -> CutAlone:
-    """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+    """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
     return CutAlone(task, loaded, anonymized(task, loaded, shown))
 
 
 def rows_kept(task: Task, loaded: Loaded) -> Loaded:
-    """Return the part of a table that the options of its job leave. Raises PrivacyError."""
+    """Return the part of a table left by the options of the job. Raises PrivacyError."""
     for option in options_of_job(task.job):
         loaded = option.kept(task, loaded, None)
     return loaded
 
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
-    """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+    """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
     counted = beside(task, loaded, loaded.party)
     return anonymize_alone(loaded.table, requirement(task), job_score(task.job), shown, beside=counted)
 
@@ -83,14 +83,14 @@ def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
 def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
-    """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
+    """Anonymize a single holder's table into a new folder; list the release in the holder's privacy ledger."""
     return listed(task, source, out, options, partial(_release, task, source, watch, shown))
 
 
 def _release(
     task: Task, source: Source, watch: Stopwatch, shown: Observer, folder: Path
 ) -> tuple[bytes, Noted]:
-    """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
+    """Make, verify and write table, report and digests; return the digest, and the notes for the holder alone."""
     with watch.phase("read"):
         read = form_of(task.job).load(source, task)
     loaded, options_of = read, options_of_job(task.job)
@@ -116,7 +116,7 @@ def _release(
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:
-    """Return the person and the party of each row, as far as the job tells them apart."""
+    """Return the person and the party of each row, as far as the job tells people and parties apart."""
     weights = loaded.table.weights
     party = None if loaded.party is None else np.repeat(loaded.party, weights)
     person = None if loaded.person is None else np.repeat(loaded.person, weights)

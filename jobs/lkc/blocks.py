@@ -1,11 +1,12 @@
-"""Blocks of sensitive columns that a release links: the values of a record in a block stand together.
+"""Linked columns: sensitive columns in blocks. The values of a record in the same block stand together.
 
-Nothing says of different blocks which values are of one record. A requirement that looks at several columns together
-(`ruled_out`, `diversity` above 2) holds of all of them in one holder's table, even for whoever can link the blocks
-again; in a joint job it holds block by block, as every receiver can check.
+The release does not show which values of different blocks belong to the same record. Some requirements look at
+several columns together (`ruled_out`, `diversity` above 2). In a single holder's table such a requirement holds for
+all columns together, even against a reader who can link the blocks again. In a joint job the requirement holds
+block by block, as every receiver can check.
 
-In a vertical job the sensitive columns of each holder are a block, and what is asked holds block by block: nobody has
-values of two holders beside each other.
+In a vertical job the sensitive columns of each holder are a block, and the requirement holds block by block: nobody
+has values of two holders side by side.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ from jobs.file.job import Job
 
 
 def blocks_of(job: Job) -> Blocks:
-    """Return the blocks that the release links: columns in job order inside a block, and blocks by their
-    first columns.
-    """
+    """Return the blocks of linked columns: columns in job order inside a block, blocks by their first columns."""
     names = job.names("sensitive")
     if job.partition == "vertical":
         return _of_holders(job)
@@ -33,7 +32,7 @@ def blocks_of(job: Job) -> Blocks:
 
 
 def _of_holders(job: Job) -> Blocks:
-    """The sensitive columns of every holder that has some."""
+    """Return the sensitive columns of every holder with a sensitive column."""
     names = job.names("sensitive")
     held = (_held(job, party, "sensitive") for party in job.roster)
     return tuple(sorted((block for block in held if block), key=lambda block: names.index(block[0])))
@@ -44,9 +43,10 @@ def _held(job: Job, party: str, role: str) -> tuple[str, ...]:
 
 
 def unlinked(job: Job) -> Blocks:
-    """The blocks that are shuffled apart, where there are several; none: the release links all.
+    """Return the blocks that are shuffled apart, if several; empty if the release links everything.
 
-    In a vertical job they are what each holder sends: its sensitive columns, or its plain ones if it has no others.
+    In a vertical job a block is the set of columns sent by a holder: the sensitive columns, or else the plain
+    columns.
     """
     if job.partition == "vertical":
         sent = (_held(job, party, "sensitive") or _held(job, party, "plain") for party in job.roster)
@@ -59,9 +59,10 @@ def unlinked(job: Job) -> Blocks:
 
 
 def parts_apart(job: Job) -> Blocks:
-    """Return the parts that a release does not link in its groups: the blocks that are shuffled apart, and
-    each column that stays with the quasi-identifiers. An anatomy has the class beside one block, too. None:
-    all is linked.
+    """Return the parts that a release does not link in its groups; empty if everything is linked.
+
+    The parts are the blocks that are shuffled apart, and each column beside the quasi-identifiers. An anatomy has
+    the class beside a single block, too.
     """
     parted = job.lkc.release is not None or bool(unlinked(job))
     if job.partition == "vertical" or not parted:
@@ -72,7 +73,7 @@ def parts_apart(job: Job) -> Blocks:
 
 
 def told_beside_groups(job: Job) -> tuple[str, ...]:
-    """Return the columns besides those of a group that rows of one shuffle agree on: in vertical jobs the class."""
+    """Return further columns on which the rows of a shuffle agree, besides the group's: in vertical jobs the class."""
     return job.names("class") if job.partition == "vertical" else ()
 
 
@@ -83,16 +84,16 @@ def ruled_together(job: Job) -> Blocks:
 
 
 def counted_apart(job: Job) -> Blocks:
-    """The blocks of which parties of a horizontal job are told counts, each by itself; none where one is all."""
+    """Return the blocks with separate shared counts among parties of a horizontal job; empty for a single block."""
     blocks = blocks_of(job)
     return blocks if job.partition == "horizontal" and len(blocks) > 1 else ()
 
 
 def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the parts of some columns of a table whose values the table shows to be of one record.
+    """Return the parts of some columns of a table with visible links between the values of a record.
 
-    Without blocks: one part, of all the columns. With blocks: the columns that are not sensitive; and for each block
-    the quasi-identifiers with the block.
+    Without blocks: a single part of all columns. With blocks: the columns without the sensitive columns; and for
+    each block the quasi-identifiers with the block.
     """
     blocks = counted_apart(job)
     if not blocks:
@@ -103,12 +104,12 @@ def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...
 
 
 def is_parted(job: Job) -> bool:
-    """Return True if the job says that a release does not link all that a record has."""
+    """Return True if the job asks for a release without some links between the values of a record."""
     return job.lkc.link is not None or job.lkc.release is not None
 
 
 def check(job: Job) -> None:
-    """Refuse blocks that there cannot be. Raises ValueError."""
+    """Refuse impossible blocks. Raises ValueError."""
     _check_columns(job)
     if job.partition == "vertical":
         raise ValueError(
@@ -151,5 +152,5 @@ def _check_columns(job: Job) -> None:
 
 
 def in_words(blocks: Sequence[Sequence[str]]) -> str:
-    """Blocks as sentences name them: "diagnosis with drug; outcome"."""
+    """Return blocks as sentences name the blocks: "diagnosis with drug; outcome"."""
     return "; ".join(" with ".join(block) for block in blocks)

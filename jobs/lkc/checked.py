@@ -1,4 +1,4 @@
-"""A released LKC table, and the report beside it, checked by whoever has them and the job."""
+"""Check of a released LKC table, and of the report beside the table, by anybody with both and the job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jobs.task import Checked, Task
 
 
 def verify_table(task: Task, out: Path) -> Checked:
-    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
+    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first error."""
     release, path, tables = _read(task, out)
     if release.n_records == 0:
         raise PartyError("verification-failed", "the table has no rows")
@@ -73,7 +73,7 @@ def verify_table(task: Task, out: Path) -> Checked:
 
 
 def _read(task: Task, out: Path) -> tuple[Release, Path, Mapping[Path, Release]]:
-    """The rows that a release is, where it is, and its tables. Raises PartyError."""
+    """Return the rows of a release, its place, and its tables. Raises PartyError."""
     form = form_of(task.job)
     columns = form.columns(task.job)
     if out.is_dir() or len(columns) > 1:
@@ -90,7 +90,7 @@ def _read(task: Task, out: Path) -> tuple[Release, Path, Mapping[Path, Release]]
 
 
 def _check_labels(release: Release, task: Task) -> None:
-    """Every published value must be one that the method prints, or of its listed domain."""
+    """Require that the method can print every published value, or that the listed domain has the value."""
     quasi, printed = form_of(task.job).quasi, method_of(task.job).known_labels
     for column in qid_of(task.job, task.taxonomies):
         is_known = quasi.label_test(task, column, printed)
@@ -110,9 +110,7 @@ def _check_labels(release: Release, task: Task) -> None:
 
 
 def _domain_of(task: Task, name: str) -> frozenset[str] | None:
-    """Return the values that a class or sensitive column may have in a release; None where the job does not
-    say.
-    """
+    """Return the possible values of a class or sensitive column in a release; None if the job does not say."""
     column = task.job.columns[name]
     if not column.is_listed:
         return None
@@ -126,7 +124,7 @@ def _unknown(name: str, what: str, label: str) -> PartyError:
 def _readings(
     task: Task, release: Release, verified: Sequence[Verified], report: Mapping[str, Any], path: Path
 ) -> Iterator[dict[str, Any]]:
-    """Yield what a report must say by each reading of what it says was done. Raises PartyError."""
+    """Yield the expected content of a report for each reading of its statements. Raises PartyError."""
     if report.get("rows") != release.n_records:
         raise PartyError("verification-failed", f"{path} and the table have different numbers of rows")
     left_out = _left_out(task, release, report, path)
@@ -145,7 +143,7 @@ def _readings(
 
 
 def _are_reveals(task: Task, said: Any) -> bool:
-    """Return whether a report tells reveals as reports do, each of them one that the mode has."""
+    """Return True if a report lists reveals in the form of reports, and the mode has each reveal."""
     listed = [[each.name, each.to] for each in task.reveals]
     return isinstance(said, list) and all(
         isinstance(each, dict)
@@ -158,10 +156,10 @@ def _are_reveals(task: Task, said: Any) -> bool:
 
 
 def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return what follows of rows that were read and left out, and the risk beside them, from how many were used.
+    """Return the fields of the left-out rows, and the risk beside the rows, from the number of used rows.
 
-    Of a job that leaves out rows, no table tells how many were used. Raises PartyError where that is no number of
-    rows of which so many could be left out.
+    If a job leaves out rows, no table shows the number of used rows. Raises PartyError if the stated number does
+    not allow as many left-out rows.
     """
     if task.job.roster:
         return {}

@@ -1,4 +1,4 @@
-"""Coders of an LKC job: a value outside its domain is refused."""
+"""Coders of an LKC job. A value outside the domain is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foretell what the tests of a joint job take, from the job alone: for whoever is asked to approve it."""
+"""Forecast of the cost of a joint job's tests, from the job alone, for the person who approves the job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _GATES_OF_A_CASE = 25
 
 
 def order_of_gates(criteria: Sequence[Criterion]) -> int | None:
-    """Return the power of 10 next to the AND gates of one group's tests; None where only its size is tested."""
+    """Return the power of 10 nearest to the AND gates of the tests of a group; None if only the size is tested."""
     cases = sum(len(criterion.cases) for criterion in criteria if not isinstance(criterion, Size))
     return round(log10(_GATES_OF_A_CASE * cases)) if cases else None
 
 
 def of_tests(task: Task) -> list[str]:
-    """Return a sentence on vertical jobs, and on others that look at several sensitive values together."""
+    """Return a sentence for vertical jobs, and for joint requirements on several sensitive values together."""
     is_vertical = task.job.partition == "vertical"
     order = order_of_gates(criteria_of(requirement(task).entries(task.schema)))
     if order is None or not (is_vertical or any(entry.looks_together for entry in entries_of(task.job))):

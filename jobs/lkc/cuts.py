@@ -1,4 +1,4 @@
-"""Top-down tables as their readers see them: labels of nodes, and one cut of every column."""
+"""Top-down tables as readers see the tables: labels of nodes, and a single cut of every column."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from jobs.release.steps import MOST_READINGS, candidates_told
 from jobs.task import Task
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]{0,31}")
-"""Of a threshold, or of another reason why values were not specialized."""
+"""Name of a threshold, or of another reason against specializing values."""
 
 
 def known_labels(column: QidColumn) -> Callable[[str], bool]:
-    """Return a test of labels: a node of a taxonomy or the rest of one, or an interval of a grid."""
+    """Return a test of labels: a node of a taxonomy, the rest of a node, or an interval of a grid."""
     values = column.values
     if isinstance(values, Taxonomy):
         return column.rest_labels.union(values.printed).__contains__
@@ -36,9 +36,10 @@ def known_labels(column: QidColumn) -> Callable[[str], bool]:
 
 
 def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> Iterator[dict[str, Any]]:
-    """Yield what a report must say by each cut that its specializations lead to and that has the table's values.
+    """Yield the expected content of a report for each cut that its specializations lead to, if the cut fits the
+    table.
 
-    Where quasi-identifiers are published as they are, no table tells specializations and cut. Raises PartyError.
+    Where quasi-identifiers are published unchanged, no table shows specializations and cut. Raises PartyError.
     """
     form, columns = form_of(task.job), qid_of(task.job, task.taxonomies)
     metrics = measure_partitions(release, form.groups(task.job))
@@ -61,9 +62,9 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
 
 
 def _cuts(schema: Schema, told: Any, release: Release, path: Path) -> list[Cut]:
-    """Return the cuts that specializations lead to and that have the values of a table: one, or several.
+    """Return the cuts, one or several, that specializations lead to and that fit the values of a table.
 
-    Raises PartyError where there is none.
+    Raises PartyError without a fitting cut.
     """
     found = [top(schema)]
     try:
@@ -89,7 +90,7 @@ def _cuts(schema: Schema, told: Any, release: Release, path: Path) -> list[Cut]:
 
 
 def _of_step(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a specialization as a report tells of it, with what no table tells."""
+    """Return a specialization in the form of reports, with placeholders for fields that no table shows."""
     return {key: step[key] for key in ("attribute", "value", "children")} | _SCORED
 
 
@@ -102,14 +103,14 @@ _SCORED = {
 
 @dataclass(frozen=True)
 class _Steps:
-    """The form of what reports tell of specializations. known: by column the test of its labels."""
+    """Form of specializations in reports. known: by column the test of its labels."""
 
     known: Mapping[str, Callable[[str], bool]]
 
     def beside(self, task: Task, cut: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
-        """Return what a report tells of candidates that were not taken, for which nothing follows.
+        """Return the report's fields of rejected candidates. Nothing in the table determines the fields.
 
-        cut:  the labels of every column, which a single holder tells by the reason why they are left.
+        cut:  the labels of every column; a single holder lists the labels by the reason against specializing.
         """
         discarded: Untold | list[Any] = Untold(self.are_steps) if tells_discarded(task) else []
         stopped = {} if task.job.roster else {"stopped": Untold(partial(self._are_stopped, cut))}
@@ -136,7 +137,7 @@ class _Steps:
         return all(map(self.known[said["attribute"]], (said["value"], *said["children"])))
 
     def _are_stopped(self, cut: Mapping[str, Sequence[str]] | None, said: Any) -> bool:
-        """Return whether every label of a cut has one reason."""
+        """Return True if every label of a cut has exactly one reason."""
         form = {
             "reason": Untold(_is_name),
             "columns": Untold(lambda n: type(n) is int, is_optional=True),

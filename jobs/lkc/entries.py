@@ -1,7 +1,8 @@
-"""The entries of an LKC job's requirement, with what its columns say; and which of them another one covers.
+"""Entries of an LKC job's requirement, completed from the columns, and the implication between entries.
 
-An entry that asks of some columns no more than another asks of these and further ones is met whenever that one is
-([CLU] Observation 3.1): it is not tested in a run, but verified and reported.
+Consider an entry on some columns, and a second entry with at least the same demands on the same and further
+columns. A table that meets the second entry meets the first ([CLU] Observation 3.1). The first entry is then
+redundant: a run does not test the entry, but the entry is verified and reported.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from jobs.lkc.settings import ALL, Requirement
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry.
+    """Entry of a requirement.
 
-    place:    in the list, from 0; where: its key in the file.
-    qid:      all quasi-identifiers of the job. columns: those it speaks of.
-    bounds:   C by sensitive column, 1 being none.
-    options:  what it asks for beside L, K and C.
+    place:    position in the list, from 0.
+    where:    key in the file.
+    qid:      all quasi-identifiers of the job.
+    columns:  quasi-identifiers of the entry.
+    bounds:   C by sensitive column; 1 is no bound.
+    options:  demands beside L, K and C.
     """
 
     place: int
@@ -46,12 +49,12 @@ class Entry:
 
     @property
     def max_known(self) -> int:
-        """L as a number; it may be above that of the columns."""
+        """L as a number, possibly above the number of columns."""
         return len(self.columns) if isinstance(self.said.L, str) else self.said.L
 
     @property
     def known(self) -> int:
-        """L as far as it has effect: nobody knows more columns than there are."""
+        """L as far as effective: at most the number of columns."""
         return min(self.max_known, len(self.columns))
 
     @cached_property
@@ -61,16 +64,16 @@ class Entry:
 
     @property
     def colluders(self) -> int:
-        """Return the number of parties that may subtract their records from a group."""
+        """Number of parties that may subtract their records from a group."""
         return max((option.colluders for option in self.options), default=0)
 
     @property
     def diversity(self) -> int:
-        """l of what is asked of all sensitive columns; 1 is nothing."""
+        """Diversity l of the demand on all sensitive columns; 1 is no demand."""
         return max((option.diversity for option in self.options), default=1)
 
     def diversity_of(self, name: str) -> int:
-        """l as far as ``at_most`` leaves it for a sensitive column: one more than its values in one attack."""
+        """Return l as far as ``at_most`` allows for a sensitive column: one more than its values in an attack."""
         return max((option.diversity_of(name) for option in self.options), default=1)
 
     @property
@@ -80,11 +83,11 @@ class Entry:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """The sensitive columns that it has a C below 1 for."""
+        """Sensitive columns with a C below 1."""
         return tuple(name for name, c in self.bounds.items() if c < 1)
 
     def speaks_of(self, name: str) -> bool:
-        """Return whether it bounds what groups tell about a sensitive column."""
+        """Return True if the entry limits what groups show about a sensitive column."""
         return name in self.bounded or any(option.speaks_of(name) for option in self.options)
 
     @property
@@ -94,7 +97,7 @@ class Entry:
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
-        """Return the demands on every group, in the order in which they are told."""
+        """Demands on every group, in the order for messages."""
         most = None if isinstance(self.said.C, Mapping) else self.said.C
         asked: tuple[Demand, ...] = (Size(self.said.K), Confidences(most, tuple(self.bounds.items())))
         for option in self.options:
@@ -107,7 +110,7 @@ class Entry:
         return Ask(self.max_known, self.demands, columns, f"{self.words} ({self.where})")
 
     def is_met_with(self, other: Entry) -> bool:
-        """Return True if the entry asks for nothing that another entry does not ask for."""
+        """Return True if the entry asks for nothing beyond a second entry."""
         return (
             set(self.columns) <= set(other.columns)
             and self.known <= other.known
@@ -118,32 +121,32 @@ class Entry:
 
     @property
     def who(self) -> str:
-        """Of what it speaks: "L=2 of age, sex"; of all quasi-identifiers "L=2"."""
+        """L and the columns of the entry: "L=2 of age, sex"; "L=2" for all quasi-identifiers."""
         known = f"L={self.said.L if self.said.L == ALL else self.max_known}"
         return known if self.of_all else f"{known} of {', '.join(self.columns)}"
 
     @property
     def whom(self) -> str:
-        """Say how many of which columns somebody may know: "at most L=2 of age, sex"."""
+        """Number and names of columns that an attacker may know: "at most L=2 of age, sex"."""
         if self.said.L != ALL:
             return f"at most {self.who}"
         return f"any of {'the quasi-identifiers' if self.of_all else ', '.join(self.columns)}"
 
     @property
     def words(self) -> str:
-        """L and what groups must meet, in a line."""
+        """L and the demands on groups, in a line."""
         return " ".join([self.who, *(demand.setting for demand in self.demands if demand.setting)])
 
 
 def entries_read(job: Job) -> tuple[Entry, ...]:
-    """The entries as far as readers of the release can count them again, who have its blocks and not their links."""
+    """Return the entries as far as readers of the release can count again. Readers have the blocks, not the links."""
     return entries_of(job, as_read=True)
 
 
 def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
-    """The entries, in the order of the file.
+    """Return the entries, in the order of the file.
 
-    as_read:  as far as readers can count them again (:func:`entries_read`).
+    as_read:  as far as readers can count again (:func:`entries_read`).
     """
     own = {name: job.columns[name].C for name in job.names("sensitive")}
     limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
@@ -159,7 +162,7 @@ def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
 
 
 def is_one_of_all(entries: Sequence[Entry]) -> bool:
-    """Return True if all that is asked is asked of the records that print alike in all quasi-identifiers."""
+    """Return True if the only entry is about the records that print alike in all quasi-identifiers."""
     return len(entries) == 1 and entries[0].of_all and entries[0].known == len(entries[0].columns)
 
 
@@ -168,9 +171,7 @@ def greatest_k(entries: Sequence[Entry]) -> int:
 
 
 def covering(entries: Sequence[Entry]) -> dict[int, int]:
-    """By place of each entry that another one covers the place of that one, which none covers; of equals the first
-    stays.
-    """
+    """Map every redundant entry to the non-redundant entry that implies it, by place; of equals the first stays."""
     tested = uncovered(entries)
     return {
         entry.place: next(other.place for other in tested if entry.is_met_with(other))
@@ -180,7 +181,7 @@ def covering(entries: Sequence[Entry]) -> dict[int, int]:
 
 
 def uncovered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries that no other one covers."""
+    """Return the entries that no further entry implies."""
     return tuple(entry for entry in entries if not any(_covers(other, entry) for other in entries))
 
 
@@ -191,5 +192,5 @@ def _covers(other: Entry, entry: Entry) -> bool:
 
 
 def least_bounds(entries: Sequence[Entry], names: Collection[str]) -> dict[str, Fraction]:
-    """The smallest C that any entry has for each of some sensitive columns; 1 where none has one."""
+    """Return the smallest C of all entries for each sensitive column given; 1 without any C."""
     return {name: min(entry.bounds[name] for entry in entries) for name in names}

@@ -1,4 +1,4 @@
-"""The files of an LKC release: written by whoever makes it, and checked by the parties it is delivered to."""
+"""Files of an LKC release: written by the maker, and checked by the receiving parties."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jobs.task import Collected, Rendered, Task
 
 
 def made_of(task: Task, collected: Collected) -> Rendered:
-    """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
+    """Make the release of a joint run. Raises PartyError unless the release passes the verification of readers."""
     result: Made = collected.result
     if follows(task):
         return render(task, result)
@@ -40,11 +40,11 @@ def made_of(task: Task, collected: Collected) -> Rendered:
 
 
 def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> Rendered:
-    """Return the release that a party expects of its result.
+    """Return the release that a party expects from its result.
 
-    files:  what is delivered. Tables that do not follow from the result are taken from there; their rows must be
-            those that were computed, as far as the party knows these.
-    parts:  what the party sent: of a vertical job the columns that it contributed.
+    files:  delivered files. Tables that do not follow from the result are taken from the files. The rows
+            must be the computed rows, as far as the party knows.
+    parts:  parts that the party sent: in a vertical job its contributed columns.
 
     Raises PartyError.
     """
@@ -63,17 +63,17 @@ def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Map
 
 
 def follows(task: Task) -> bool:
-    """Return whether the tables follow from the result: columns that parties send by themselves do not."""
+    """Return True if the tables follow from the result. Columns sent separately by parties do not follow."""
     return bool(task.job.roster) and not task.partition.matched and not rows_mixed(task)
 
 
 def render(task: Task, result: Made) -> Rendered:
-    """Return the release of a joint run whose tables follow from its result. Raises PartyError."""
+    """Return the release of a joint run whose tables follow from the result. Raises PartyError."""
     return _verified(task, result, _arranged(task, result))
 
 
 def tables_of(task: Task, result: Made) -> dict[str, bytes]:
-    """Return the tables of a release by file name, where they follow from the result; else none."""
+    """Return the tables of a release by file name, if the tables follow from the result; else an empty mapping."""
     if not follows(task):
         return {}
     return _as_bytes(_arranged(task, result).tables)
@@ -82,19 +82,19 @@ def tables_of(task: Task, result: Made) -> dict[str, bytes]:
 def _arranged(task: Task, result: Made) -> Arranged:
     """Arrange the rows of a result.
 
-    Rows are sorted by what they print before they are put into the order of the coins: no order of a source is left.
+    Rows are sorted by their printed values before the coins order the rows: no order of a source is left.
     """
     rows = result.counted.ordered(task.job.published).sorted()
     return arrange(task, rows, _coins_of(task, result))
 
 
 def _coins_of(task: Task, result: Made) -> Rng:
-    """Return the coins that order the rows of a result's tables: everybody who has the result has them."""
+    """Return the coins that order the rows of a result's tables. Everybody with the result has the coins."""
     return Prg(hashlib.sha256(b"jointcut/rows/1" + task.digest + result.encoded).digest()[:SEED_BYTES])
 
 
 def _verified(task: Task, result: Made, arranged: Arranged) -> Rendered:
-    """Return the release with these tables. Raises PartyError unless they meet the requirement."""
+    """Return the release with these tables. Raises PartyError unless the tables meet the requirement."""
     verified = require_arranged(task, arranged, is_linked=result.is_linked)
     return Rendered(_as_bytes(arranged.tables), result.report(task, arranged.release, verified))
 
@@ -104,16 +104,14 @@ def _as_bytes(tables: Tables) -> dict[str, bytes]:
 
 
 def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:
-    """The delivered table as far as we know it: where rows were mixed, all of it."""
+    """Return the delivered table as far as we know the table: the whole table if rows were shuffled."""
     if result.mixed is not None and result.mixed.rows is not None:
         return table_of_rows(task, result, result.mixed.rows)
     return known_of(result, parts.get(COLUMNS))
 
 
 def most_bytes(task: Task, result: Made) -> int:
-    """Return the largest size of the delivered table, by the result; 0 where it has raw values that we do not
-    know.
-    """
+    """Return the largest size of the delivered table, from the result; 0 if the table has raw values unknown to us."""
     if result.mixed is not None and result.mixed.rows is not None:
         table = table_of_rows(task, result, result.mixed.rows)
         return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)
@@ -132,5 +130,5 @@ def most_bytes(task: Task, result: Made) -> int:
 
 
 def delivered(task: Task) -> tuple[str, ...]:
-    """The files of a release that parties receive, with report and digests."""
+    """Return the files that parties receive, with report and digests."""
     return (*form_of(task.job).columns(task.job), REPORT, SUMS)

@@ -1,4 +1,4 @@
-"""The score of a joint LKC job, with its circuits."""
+"""Score of a joint LKC job, with its circuits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from jobs.file.job import Job
 
 
 def joint_score(job: Job) -> JointScore:
-    """Return what the choice of specializations optimizes, with what it reveals and how parties compute it."""
+    """Return the target of the choice of specializations, with its reveals and the parties' computation."""
     assert job.lkc.score is not None
     return score_of(job.lkc.score, job.lkc.contexts)

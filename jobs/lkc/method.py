@@ -1,7 +1,7 @@
-"""The interface of a method of LKC jobs.
+"""Interface of a method of LKC jobs.
 
-What a job asks, its requirement, the ledger, and how tables and reports are written and checked are the same for all;
-what a method makes of a joint run is its own :class:`jobs.lkc.result.Made`.
+Requirement, ledger, writing and checking of tables and reports are the same for all methods. Each method makes its
+own :class:`jobs.lkc.result.Made` of a joint run.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 class MadeAlone(Protocol):
-    """A table that a method made of one holder's table."""
+    """Table that a method made of a single holder's table."""
 
     @property
     def noted(self) -> Noted:
-        """Return what the holder alone is told."""
+        """Return the notes for the holder alone."""
         ...
 
     def counted(self) -> Release:
-        """The rows of the table, in its order, without plain columns."""
+        """Return the rows of the table, in table order, without plain columns."""
         ...
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
@@ -46,7 +46,7 @@ class MadeAlone(Protocol):
         ...
 
     def report(self, written: Written) -> dict[str, Any]:
-        """The report of the release, but for what is read and withheld."""
+        """Return the report of the release, except the numbers of read and suppressed rows."""
         ...
 
 
@@ -54,32 +54,32 @@ class Method(ABC):
     """A way to anonymize a table."""
 
     def check_goal(self, job: Job) -> None:
-        """Refuse goals that the method does not take, before what these need is looked for. Raises ValueError."""
+        """Refuse goals unsuitable for the method before looking for further inputs. Raises ValueError."""
         return
 
     @abstractmethod
     def check(self, job: Job) -> None:
-        """Refuse what the job file alone shows not to be for the method. Raises ValueError."""
+        """Refuse settings of the job file unsuitable for the method. Raises ValueError."""
 
     def check_opened(self, task: Task) -> None:
-        """Refuse what job and taxonomies show to be wrong. Raises SchemaError."""
+        """Refuse errors in job and taxonomies. Raises SchemaError."""
         return
 
     @abstractmethod
     def level(self, job: Job) -> str:
-        """Return the last coordinate of its modes, as :meth:`jobs.task.Model.level`."""
+        """Return the last coordinate of the method's modes, as :meth:`jobs.task.Model.level`."""
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """Return what a joint run reveals beside what its mode lists."""
+        """Return the reveals of a joint run beside the mode's list."""
         return ()
 
     def for_owner(self, task: Task, table: Loaded) -> tuple[str, ...]:
-        """Return what the owner alone is told, as :meth:`jobs.task.Model.for_owner`."""
+        """Return the messages for the owner alone, as :meth:`jobs.task.Model.for_owner`."""
         return ()
 
     @abstractmethod
     def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
-        """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+        """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
 
     @abstractmethod
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
@@ -87,12 +87,12 @@ class Method(ABC):
 
     @abstractmethod
     def known_labels(self, column: QidColumn) -> Callable[[str], bool]:
-        """Return the test whether a label is one that the method prints in a column."""
+        """Return a test of the labels that the method prints in a column."""
 
     def check_groups(self, task: Task, release: Release) -> Mapping[str, str]:
-        """Check of a table, as its readers see it, what the method makes of any.
+        """Check a table, as readers see the table, for the properties of all tables of the method.
 
-        Returns by key what of it cannot be checked. Raises PartyError.
+        Returns by key the parts that cannot be checked. Raises PartyError.
         """
         return {}
 
@@ -100,19 +100,20 @@ class Method(ABC):
     def readings(
         self, task: Task, release: Release, report: Mapping[str, Any], path: Path
     ) -> Iterator[dict[str, Any]]:
-        """Yield what a report must say of what was done and of what the table is worth, one or several times.
+        """Yield the expected content of a report on the decisions and the worth of the table, once or several
+        times.
 
-        Several times where a report names a node that prints as another node. :class:`jobs.release.checking.Untold`
-        stands for what the table does not tell. path: of the report. Raises PartyError.
+        Several times if a report names a node that prints as another node. :class:`jobs.release.checking.Untold`
+        stands for values that the table does not show. path: of the report. Raises PartyError.
         """
 
     @abstractmethod
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        """Return what of a report the console shows."""
+        """Return the part of a report for the console."""
 
 
 METHODS: Mapping[str, str] = {TOP_DOWN: "jobs.lkc.top_down", KD: "jobs.lkc.kd.method"}
-"""By name the module of a method: it is imported for a job that asks for it."""
+"""Module of each method, by name. A method is imported on demand."""
 
 
 def method_of(job: Job) -> Method:

@@ -1,9 +1,10 @@
-"""Rows with plain columns of a joint horizontal run: mixed after the protocol, before the parties sign.
+"""Rows with plain columns of a joint horizontal run: shuffled after the protocol, before the parties sign.
 
-They cannot be written from counts, so each party reads its rows again (pass 2) and all are put together by
-:mod:`crypto.mixing`. Where all parties receive the table, all have its rows then, and they are part of the result
-that parties compare and sign. Where the coordinator alone receives it, they are sealed to its key of the run, and
-the result has a digest of the boxes: so it cannot be given others than the parties found theirs among.
+Counts do not hold plain columns, so each party reads its rows again (pass 2), and :mod:`crypto.mixing` combines all
+rows. If all parties receive the table, all parties then have the rows, and the result that parties compare and sign
+includes the rows. If only the coordinator receives the table, the rows are sealed to the coordinator's key of the
+run, and the result has a digest of the boxes. The coordinator then cannot be given other boxes than the boxes in
+which the parties found their rows.
 """
 
 from __future__ import annotations
@@ -36,25 +37,26 @@ from jobs.release.reveals import reveal_fields
 from jobs.task import Besides, Task
 
 MAX_BYTES = 1 << 30
-"""Bytes that all rows together may take in their slots: every party sends so much to the deputy."""
+"""Most bytes of all rows together in their slots. Every party sends as many bytes to the deputy."""
 
 
 def mix(
     task: Task, me: str, table: Table, result: Made, besides: Besides, rng: Rng, observer: Observer
 ) -> Rounds[Made]:
-    """Add the rows of all parties to a result, where the job has plain columns.
+    """Add the rows of all parties to a result, if the job has plain columns.
 
     Functionality:  :func:`crypto.mixing.agree_width`, then :func:`~crypto.mixing.mix_rows` or, where only the
-                    coordinator receives the table, :func:`~crypto.mixing.mix_for_recipient`, of the generalized rows.
-    Input, each:    its table; ``besides``: where to read it again, and the coordinator's key.
-    Output, each:   the result with what was mixed.
+                    coordinator receives the table, :func:`~crypto.mixing.mix_for_recipient`, of the generalized
+                    rows.
+    Input, each:    its table; ``besides``: the source for a second reading, and the coordinator's key.
+    Output, each:   the result with the shuffled rows.
     Leakage:        as there: `row_width`, `row_counts`, `rows` of the reveal ledger.
     Rounds, Bytes:  as there.
     Assumes:        as there.
     Source:         as there.
 
-    Raises DataError if the source is no longer what pass 1 read, or a row is too long; PartyError if all rows
-    together are, or do not add up to the counts; what those raise.
+    Raises DataError if the source changed since pass 1, or a row is too long; PartyError if all rows together are
+    too long, or do not add up to the counts; and the errors of the functions above.
     """
     if not rows_mixed(task):
         return result
@@ -91,14 +93,14 @@ def mix(
 
 
 def reveals_of_rows(task: Task) -> tuple[Allowed, ...]:
-    """Return the reveals of rows beside those that mode and method list."""
+    """Return the reveals of rows beside the lists of mode and method."""
     return mixed_reveals(task.job.deliver) if rows_mixed(task) else ()
 
 
 def decode(task: Task, encoded: bytes, sender: str, counts: Callable[[Task, bytes, str], Made]) -> Made:
-    """Read a result, with its rows where rows are mixed; ``counts``: reads what was made of counts.
+    """Read a result, with its rows where rows are shuffled; ``counts``: reads the part made of counts.
 
-    Raises PartyError (peer-protocol) for anything malformed.
+    Raises PartyError (peer-protocol) for a malformed result.
     """
     if not rows_mixed(task):
         return counts(task, encoded, sender)
@@ -113,7 +115,7 @@ def decode(task: Task, encoded: bytes, sender: str, counts: Callable[[Task, byte
 
 
 def _own_rows(task: Task, table: Table, result: Made, source: Source | None) -> Release:
-    """Our generalized rows with their plain columns. Raises DataError if they are others than were counted."""
+    """Return our generalized rows with their plain columns. Raises DataError if different rows were counted."""
     if source is None:
         raise LocalProtocolError("plain columns are read again, and there is nothing to read")
     batches = list(result.relabelled(source, task, table))

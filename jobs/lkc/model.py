@@ -1,4 +1,4 @@
-"""LKC-privacy among the models: which file of this folder answers what."""
+"""LKC-privacy among the models, and an index of the files of the folder."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ class LkcPrivacy(Model):
         method_of(job).check(job)
 
     def check_opened(self, task: Task) -> None:
-        """A model of clusters must fit, and what is asked of sensitive columns; taxonomies and grids are checked
-        whatever the model.
-        """
+        """Check the model of clusters and the requirement on sensitive columns; always check taxonomies and grids."""
         assert task.clusters is not None or task.job.clusters is None
         requirement.check_opened(task)
         method_of(task.job).check_opened(task)

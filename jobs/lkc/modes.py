@@ -21,14 +21,14 @@ from jobs.task import Mode, Task, Withheld
 
 
 def _joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """Return the fields of a joint run: who computed, what they could learn, and what was protected from
-    whom.
-    """
+    """Return the fields of a joint run: the computing parties, their knowledge, and the protection."""
     return {**joint_fields(task), **task.mode.words(task, None)}
 
 
 def _vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """The same; who contributed what, and counts of the released table that say what parties can read in it."""
+    """Return the fields of a vertical run: also contributions, and counts of values that parties can read in the
+    table.
+    """
     job = task.job
     tested = told_apart(release, task)
     exposure = measure_exposure(tested, job.names("qid", "class"), protected_bounds(tested, task))

@@ -1,9 +1,8 @@
-"""Links of our records that the other parties of a run can make together, where the table does not link the
-values.
+"""Links of our records that the peers of a run can make together, where the table does not link the values.
 
-They subtract their rows from the counts of each block. What is left of a group are our records: where all of these
-have the same values of a block, or the same class, it is told beside the rest (docs/security.md, N39). `risk.linked`
-of the report is of readers, who subtract nothing.
+The peers subtract their rows from the counts of each block. The rest of a group is our records. If all these
+records have the same values of a block, or the same class, the counts link the values with the rest of the record
+(docs/security.md, N39). `risk.linked` of the report is about readers, who subtract nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from jobs.lkc.words import of_a_part
 
 @dataclass(frozen=True)
 class OwnLinks:
-    """Figures of a party's own records, for its owner alone. table: its own."""
+    """Figures of a party's own records, for its owner alone. table: the party's own."""
 
     job: Job = field(repr=False)
     table: Table = field(repr=False)
 
     def fields(self, own: Release) -> dict[str, Any]:
-        """Count our records that all others together link. own: our rows as they are published."""
+        """Count our records that all peers together link. own: our rows as published."""
         linked = count_linked(own, groups_of(own, self.job.names("qid")), parts_apart(self.job))
         return {"linked": linked, "in_words": [_in_words(self.job, linked, own.n_rows)]}
 
 
 def links_of(job: Job, table: Table) -> OwnLinks | None:
-    """None where all values of a record are counted together."""
+    """Return the links, or None where all values of a record are counted together."""
     return OwnLinks(job, table) if counted_apart(job) else None
 
 

@@ -1,10 +1,10 @@
-"""Parts that a party hands to the coordinator besides the result: the part of the table that does not follow
-from it.
+"""Parts that a party sends the coordinator besides the result: everything in the table that does not follow from
+the result.
 
-rows:     horizontal with plain columns, where the coordinator alone receives the table: from the deputy, the boxes
-          that hold the rows of all parties (:mod:`jobs.lkc.mixed`), which only the coordinator can open.
-columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each; not before
-          T_g with the sensitive ones, as they are sent, was verified here.
+rows:     horizontal with plain columns, if only the coordinator receives the table: the boxes with the rows of
+          all parties (:mod:`jobs.lkc.mixed`), from the deputy. Only the coordinator can open the boxes.
+columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each entry.
+          Before sending, we verify T_g with the sensitive columns as sent.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ ROWS, COLUMNS = "rows", "columns"
 
 
 def rows_mixed(task: Task) -> bool:
-    """Return True if rows of all parties have to be put together: where plain columns have to stay with them."""
+    """Return True if rows of all parties must be combined, so that plain columns stay with their rows."""
     return task.job.partition == "horizontal" and bool(task.job.names("plain"))
 
 
 def rows_sent(task: Task, party: str) -> frozenset[str]:
-    """Boxes of all rows, by the deputy, where they are mixed for the coordinator."""
+    """Name the boxes of all rows, for the deputy, where rows are shuffled for the coordinator."""
     sends = rows_mixed(task) and task.job.deliver == "coordinator" and party == task.job.deputy_name
     return frozenset({ROWS} if sends else ())
 
 
 def columns_sent(task: Task, party: str) -> frozenset[str]:
-    """Columns, of a party that contributes others than quasi-identifiers."""
+    """Name the columns, for a party with contributed columns beyond quasi-identifiers."""
     job = task.job
     others = [name for name in job.contributed_by(party) if job.columns[name].role != "qid"]
     return frozenset({COLUMNS} if others else ())
@@ -63,13 +63,13 @@ def _columns(task: Task, me: str, source: Source, table: Table, result: Made, rn
 
 
 def columns_held(task: Task, party: str) -> tuple[str, ...]:
-    """The sensitive columns that a party contributes, in job order."""
+    """Return the sensitive columns of a party's contribution, in job order."""
     contributed = task.job.contributed_by(party)
     return tuple(name for name in task.job.names("sensitive") if name in contributed)
 
 
 def known_of(result: Made, columns: bytes | None) -> Release:
-    """The table as far as a party knows it: what follows from the result, and the columns that it sent."""
+    """Return the table as far as a party knows the table: the part from the result, and the party's sent columns."""
     counted = result.counted
     own = {} if columns is None else read_csv(columns, csv_header(columns)).columns
     return Release({**counted.columns, **own})
@@ -80,9 +80,9 @@ PARTS: dict[str, Callable[[Task, str, Source, Table, Made, Rng], bytes]] = {
     ROWS: _rows,
     COLUMNS: _columns,
 }
-"""Makers of each part, by its name: task, party, source, table of pass 1, result, coins."""
+"""Makers of the parts, by name: task, party, source, table of pass 1, result, coins."""
 
 
 def made(task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
-    """A part that a party sends the coordinator."""
+    """Return a party's part for the coordinator."""
     return PARTS[name](task, me, source, table, result, rng)

@@ -1,4 +1,4 @@
-"""The sentences of a joint LKC report: what was protected, from whom, under which assumptions."""
+"""Sentences of a joint LKC report on the protection: of which data, from whom, under which assumptions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_sealed_groups(task: Task, result: Any) -> Sentences:
 
 
 def _apart_words(job: Job) -> list[str]:
-    """Say what parties of a joint job were told of blocks."""
+    """Say what parties of a joint job learned of blocks."""
     if not counted_apart(job):
         return []
     return [
@@ -57,7 +57,7 @@ def of_led_sums(task: Task, result: Any) -> Sentences:
 
 
 def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
-    """Say what was protected, from whom, under which assumptions; ``on_the_way``: what became known."""
+    """Say what was protected, from whom, under which assumptions; ``on_the_way``: values that became known."""
     return [
         f"No party sent {'' if job.names('plain') else 'a row or '}an uncombined count to another party.",
         _origin(job),
@@ -109,12 +109,12 @@ def _sealed_words(job: Job) -> list[str]:
 
 
 def _no_candidate(job: Job) -> str:
-    """Say what readers learn about a value that could have been specialized and never was."""
+    """Say what readers learn about a value of the cut with a possible specialization that was never made."""
     return job_score(job).no_candidate
 
 
 def _learned_for_score(job: Job, to: Audience) -> str:
-    """Say what became known to these because of how candidates are compared, each with a comma behind it."""
+    """Say what an audience learned because of the comparison of candidates; a comma follows each part."""
     from jobs.lkc.joint_score import joint_score
 
     learned = joint_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
@@ -156,7 +156,7 @@ def _colluders(job: Job) -> str:
 
 
 def _remaining(entries: Sequence[Entry]) -> str:
-    """Say what holds of remainders, of entries that ask for as many colluders."""
+    """Say what holds for remainders, for entries with the same number of colluders."""
     options = in_order(option for entry in entries for option in entry.options)
     said = ["K", "C", *dict.fromkeys(key for option in options for key in option.remains)]
     what = f"{', '.join(said[:-1])} and {said[-1]}"
@@ -180,7 +180,7 @@ def of_told_scores(task: Task, result: Any) -> Sentences:
 
 
 def _of_scores(job: Job, on_the_way: str) -> list[str]:
-    """Say what was protected, from whom, under which assumptions; ``on_the_way``: what became known."""
+    """Say what was protected, from whom, under which assumptions; ``on_the_way``: values that became known."""
     return [
         "Records were matched by keyed ids: every party learned which of its own ids all parties have, and how "
         "many ids each party has, but no further id.",
@@ -205,7 +205,7 @@ def _nor_to_others(job: Job) -> str:
 
 
 def _inferences(job: Job) -> list[Inference]:
-    """Return what some requirement asks of sensitive columns."""
+    """Return the bounds of any entry on inferences about sensitive columns."""
     entries = entries_of(job)
     of_c = Inference("C", "a protected value is above its C", "no protected value is above its C")
     asked = [of_c] if any(entry.bounded for entry in entries) else []
@@ -213,7 +213,7 @@ def _inferences(job: Job) -> list[Inference]:
 
 
 def _together(job: Job) -> list[str]:
-    """Of which columns somebody may rule values out."""
+    """Name the columns for negative background knowledge, if several blocks."""
     blocks, entries = blocks_of(job), entries_of(job)
     if len(blocks) < 2 or not any(entry.looks_together for entry in entries):
         return []
@@ -225,7 +225,7 @@ def _together(job: Job) -> list[str]:
 
 
 def _discarded(job: Job) -> str:
-    """Say what is known of a candidate that failed, and to whom."""
+    """Say what is known of a failed candidate, and to whom."""
     reasons = [each.failed for each in _inferences(job)]
     if not reasons:
         return "Only the owner of a discarded candidate knows it: some finer group would be smaller than K."

@@ -1,4 +1,4 @@
-"""The released table of a joint LKC run: its counts written out, with what the parties sent besides."""
+"""Released table of a joint LKC run: the counts written out, with the columns and rows sent by the parties."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ def release_of_result(
     parts: Mapping[str, Mapping[str, bytes]],
     key: OpeningKey | None = None,
 ) -> Release:
-    """The rows of a joint run's table, in no particular order: its counts, with what the parties sent besides.
+    """Return the rows of a joint run's table, in no particular order: the counts, with the parts sent by the
+    parties.
 
-    parts: by name and party (:mod:`jobs.lkc.parts`). key: the coordinator's, where it alone opens rows.
+    parts: by name and party (:mod:`jobs.lkc.parts`).
+    key:   the coordinator's, where only the coordinator opens rows.
 
-    The quasi-identifiers, class and sensitive values of mixed rows must add up to the counts; columns must have as
-    many values as there are rows, entry by entry. Raises PartyError if they do not.
+    The quasi-identifiers, class and sensitive values of shuffled rows must add up to the counts. Columns must have
+    as many values as rows, entry by entry. Raises PartyError otherwise.
     """
     if rows_mixed(task):
         rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
@@ -50,7 +52,7 @@ def _mixed_rows(
     parts: Mapping[str, Mapping[str, bytes]],
     key: OpeningKey | None,
 ) -> Rows:
-    """The rows of all parties: those of the result, or what the deputy's boxes hold. Raises PartyError."""
+    """Return the rows of all parties, from the result or from the deputy's boxes. Raises PartyError."""
     leader, deputy = task.job.leader_name, task.job.deputy_name
     if mixed is None or (mixed.rows is None) != (task.job.deliver == "coordinator"):
         raise PartyError("peer-protocol", "a result without the rows of its job", party=leader)
@@ -74,7 +76,7 @@ def _mixed_rows(
 
 
 def table_of_rows(task: Task, result: Made, rows: Rows) -> Release:
-    """The table that mixed rows are, in their order. Raises PartyError unless they add up to the counts."""
+    """Return shuffled rows as a table, in their order. Raises PartyError unless the rows add up to the counts."""
     release, counted = row_coding(task, result).decoded(rows), result.counted
     if not same_rows(release, counted, list(counted.columns)):
         raise PartyError("result-mismatch", "the mixed rows do not add up to the computed counts")
@@ -82,7 +84,7 @@ def table_of_rows(task: Task, result: Made, rows: Rows) -> Release:
 
 
 def _columns_of(party: str, content: bytes, task: Task, n_rows: int) -> dict[str, LabelledColumn]:
-    """The columns a party of a vertical job contributes, one value for each row, in their domains."""
+    """Return the contributed columns of a party of a vertical job, a value for each row, in their domains."""
     job = task.job
     names = [name for name in job.contributed_by(party) if job.columns[name].role != "qid"]
     release = _sent(party, content, names)
@@ -97,7 +99,7 @@ def _columns_of(party: str, content: bytes, task: Task, n_rows: int) -> dict[str
 
 
 def _sent(party: str, content: bytes, names: list[str]) -> Release:
-    """Read the table a party sent; what is wrong with it is that party's."""
+    """Read the table sent by a party. An error in the table is the party's error."""
     try:
         return read_csv(content, names)
     except PartyError as error:

@@ -1,7 +1,7 @@
 """`report.json` of an LKC release.
 
-The report says what was asked, what was decided, what it is worth, what was revealed and what it cost.
-Everything in it is public in the job, published in the table, or stands in the reveal ledger.
+The report states the requirement, the decisions, the worth, the reveals and the cost. Everything in the report is
+public in the job, published in the table, or stands in the reveal ledger.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def report_of(
     *,
     reveals: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Describe a run by whatever method; decided: what that did, and what the table is worth."""
+    """Describe a run of any method; decided: the method's decisions, and the worth of the table."""
     return {
         **told_by_table(task, release, verified),
         "rows": release.n_records,
@@ -77,9 +77,7 @@ def report_of(
 
 
 def told_by_table(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
-    """Return the part of a report that follows from the job and the released table alone, so that every
-    reader can compare it.
-    """
+    """Return the part of a report that every reader can compare: it follows from job and released table alone."""
     return asked_fields(task) | {
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
@@ -130,7 +128,7 @@ def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:
 
 
 def _score_fields(score: Score, step: Step, class_counts: Ints) -> dict[str, Any]:
-    """The score in its unit, rounded, and the exact integer that candidates were compared by (docs/report.md)."""
+    """Return the score in its unit, rounded, and the exact integer for comparing candidates (docs/report.md)."""
     in_its_unit, exact = score.published(step, class_counts)
     return {"score": round(in_its_unit, _DIGITS), "gain": exact}
 
@@ -140,7 +138,7 @@ def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
 
 
 def protected_fields(task: Task, release: Release) -> dict[str, Any]:
-    """Return the report's fields of every sensitive column: what was protected, and how."""
+    """Return the report's fields of every sensitive column: the protected values, and how."""
     return {
         bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
         | _tested_fields(task.job.columns[bound.column])
@@ -149,9 +147,7 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
 
 
 def _tested_fields(column: Column) -> dict[str, Any]:
-    """Return the tested values of a taxonomy, and True if the table has finer ones; and those that are far
-    apart.
-    """
+    """Return the level of the categories in a taxonomy, the published detail, and the distance, where stated."""
     of_level = {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
     return of_level if column.distance is None else {**of_level, "distance": column.distance}
 
@@ -166,7 +162,8 @@ def risk_of(
 ) -> dict[str, Any]:
     """Return the risk of a release.
 
-    further:  what is told besides. without: a sentence on records that are not in the release.
+    further:  additional fields.
+    without:  a sentence on records outside the release.
     """
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
     meaning = form_of(task.job).quasi.risk(task, risk) + without
@@ -180,7 +177,7 @@ def risk_of(
 
 
 def _linked(task: Task, release: Release) -> int | None:
-    """Records whose values of a block, or class, no order hides; None where the release links all of them anyway."""
+    """Count records with values of a block, or a class, that no order hides; None where the release links all."""
     job, parts = task.job, parts_apart(task.job)
     if not parts:
         return None
@@ -189,16 +186,15 @@ def _linked(task: Task, release: Release) -> int | None:
 
 
 def tells_discarded(task: Task) -> bool:
-    """Return whether a report has the candidates that were discarded: not where a joint mode tells no validity."""
+    """Return True if a report has the discarded candidates: not in a joint mode that hides validity."""
     told = [(each.name, each.to) for each in task.reveals]
     return not told or ("valid", "all") in told
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
-    """Return the fields for the console: a single holder's rows that were left out, records below K, settings
-    without effect.
+    """Return the fields for the console: a single holder's left-out rows, records below K, settings without effect.
 
-    Where a joint mode does not tell all whether a candidate is valid, reports know of none that was discarded.
+    If a joint mode does not tell everybody the validity of candidates, a report knows no discarded candidates.
     """
     discarded = f", {len(report['discarded'])} discarded" if tells_discarded(task) else ""
     rows, made = report["rows"], len(report["specializations"])
@@ -211,6 +207,6 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
-    """Say which rows of a single holder were left out."""
+    """Say how many rows of a single holder were left out, and why."""
     rows = RowsRead(**report["data"]) if "data" in report else None
     return rows.words() if rows is not None and rows.n_dropped else []

@@ -1,4 +1,4 @@
-"""Requirements of an LKC job: on its file, on the owners' policies, and on a table."""
+"""Checks of an LKC job's requirement: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check(job: Job) -> None:
-    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    """Refuse errors that the job file alone shows. Raises ValueError."""
     check_table(job)
     if isinstance(job.lkc, LkcModel):
         _check_bounded(job, job.lkc)
@@ -66,7 +66,7 @@ MOST_SUBSETS = 1 << 18
 
 
 def _check_subsets(entry: Entry) -> None:
-    """Require that the sets of columns that somebody may know are few enough to look at each."""
+    """Require that the sets of columns within an attacker's knowledge are few enough to look at each set."""
     n, known = len(entry.columns), entry.known
     if comb(n, known) > MOST_SUBSETS:
         raise ValueError(
@@ -79,11 +79,11 @@ _OF_PARTITIONS: Mapping[str, tuple[str, str]] = {
     "secure_sum": ("horizontal", "horizontal jobs"),
     "insider": ("vertical", "vertical jobs"),
 }
-"""By key the partition that it is for, and the same in words."""
+"""Partition of each key, and the partition in words."""
 
 
 def check_partition(job: Job) -> None:
-    """Refuse keys that are not for the partition of a job. Raises ValueError."""
+    """Refuse keys of another partition. Raises ValueError."""
     for key, (partition, words) in _OF_PARTITIONS.items():
         if getattr(job.lkc, key) is not None and job.partition != partition:
             raise ValueError(f"`{key}` is for {words}")
@@ -103,13 +103,13 @@ def check_partition(job: Job) -> None:
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """Return the keys under `model.lkc` that are not one requirement's, nor a model of clusters."""
+    """Return the keys under `model.lkc` of the whole job, without the keys of a requirement or of clusters."""
     keys = LkcSettings.model_fields.keys() - {"clusters"}
     return job.lkc.model_dump(mode="json", include=keys, exclude_none=True)
 
 
 def _check_bounded(job: Job, lkc: LkcModel) -> None:
-    """Require that a job of one requirement says a C of every sensitive column, and of no other column."""
+    """Require that a job with a single requirement states a C for every sensitive column, and for no other column."""
     for name in lkc.C if isinstance(lkc.C, Mapping) else ():
         if name not in job.names("sensitive"):
             raise ValueError(f"model.lkc.C names {name!r}, which is not a sensitive column")
@@ -121,13 +121,13 @@ def _check_bounded(job: Job, lkc: LkcModel) -> None:
 
 
 def _is_bounded(job: Job, lkc: LkcModel, name: str) -> bool:
-    """Return True if a job says a C of a sensitive column, be it 1."""
+    """Return True if a job states a C for a sensitive column, even 1."""
     of_all = "C" in lkc.model_fields_set and not isinstance(lkc.C, Mapping)
     return of_all or job.columns[name].C is not None or (isinstance(lkc.C, Mapping) and name in lkc.C)
 
 
 def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
-    """Every column that is named is a quasi-identifier, named once."""
+    """Require that every named column is a quasi-identifier, named once."""
     for i, name in enumerate(columns):
         if name not in job.columns:
             raise ValueError(f"{where}.columns names {name!r}, but the job has no such column")
@@ -141,7 +141,7 @@ def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
 
 
 def _check_sensitive(job: Job, entry: Entry) -> None:
-    """Require that what is asked of sensitive columns is asked of some that the job has."""
+    """Require a sensitive column in the job for each demand on sensitive columns."""
     for demand in entry.demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
@@ -151,7 +151,7 @@ def _check_sensitive(job: Job, entry: Entry) -> None:
 
 
 def check_opened(task: Task) -> None:
-    """Refuse what is asked of more test values than a sensitive column has, and values that it does not have.
+    """Refuse demands on more categories than a sensitive column has, and on missing values.
 
     Raises SchemaError.
     """
@@ -179,7 +179,7 @@ def _check_attainable(entry: Entry, name: str, values: Values) -> None:
 
 
 def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
-    """No quasi-identifier that nothing is asked of; no C that every entry says otherwise."""
+    """Refuse a quasi-identifier without a requirement, and a C that every entry overrides."""
     for name in job.names("qid"):
         if not any(name in entry.columns for entry in entries):
             raise ValueError(
@@ -192,7 +192,7 @@ def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
-    """Keys and roles of columns that are for an option are there with it alone."""
+    """Refuse keys and roles of columns for an option without the option."""
     _check_at_most(job, entries)
     for name in job.names("party"):
         if not any(entry.colluders for entry in entries):
@@ -206,7 +206,7 @@ def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
-    """Refuse an `at_most` that limits nothing: `ruled_out` looks at 2 values together, `diversity` at l - 1."""
+    """Refuse an `at_most` without effect: `ruled_out` looks at 2 values together, `diversity` at l - 1."""
     together = (entry.by_key["diversity"].together for entry in entries if "diversity" in entry.by_key)
     most = max(together, default=0)
     for name in job.names("sensitive"):
@@ -223,7 +223,7 @@ def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _check_blocks(job: Job, entries: Sequence[Entry]) -> None:
-    """Blocks are shuffled among rows that print alike, which have to be what a joint requirement speaks of."""
+    """Require a joint requirement on rows that print alike: blocks are shuffled among such rows."""
     together = any(entry.looks_together for entry in entries)
     if blocks.counted_apart(job) and together and not is_one_of_all(entries):
         raise ValueError(
@@ -235,7 +235,7 @@ def _check_blocks(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
-    """Parties of a vertical job know all quasi-identifiers of a person: what bounds inferences must be of all."""
+    """Require bounds on inferences over all quasi-identifiers: vertical parties know all of a person's."""
     whole = [entry for entry in entries if entry.of_all]
     for name in job.names("sensitive"):
         if _strictest(whole, name) != _strictest(entries, name):
@@ -247,7 +247,7 @@ def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
 
 
 def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, dict[str, tuple[Fraction | int, ...]]]:
-    """The smallest C of a sensitive column, and by key the most that options ask of it."""
+    """Return the smallest C of a sensitive column, and the strongest demand of options on the column, by key."""
     most: dict[str, tuple[Fraction | int, ...]] = {}
     for option in (option for entry in entries for option in entry.options):
         strength = tuple(map(max, most.get(option.key, option.weakest), option.strength(name)))
@@ -257,13 +257,13 @@ def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, dict[str,
 
 
 def job_score(job: Job) -> Score:
-    """Return the score that chooses specializations."""
+    """Return the score for choosing specializations."""
     assert job.lkc.score is not None
     return score_of(job.lkc.score, job.lkc.contexts)
 
 
 def check_score(job: Job) -> None:
-    """A score is for one goal, and not for every way to compute it. Raises ValueError."""
+    """Refuse a score for another goal, or for another way to compute. Raises ValueError."""
     assert job.lkc.score is not None
     assert job.goal is not None
     names, score = OF_GOAL[job.goal], f"`score: {job.lkc.score}`"
@@ -296,14 +296,14 @@ def check_score(job: Job) -> None:
 
 
 def requirement(task: Task) -> AskedList:
-    """The entries that no other one covers, and whether parties are held to what bounds inferences, too."""
+    """Return the non-redundant entries, and True if the bounds on inferences also apply to the parties."""
     return AskedList(
         tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.lkc.insider)
     )
 
 
 def known(task: Task) -> tuple[Known, ...]:
-    """Return the columns of each entry that is tested, with its L."""
+    """Return the columns of each tested entry, with its L."""
     return tuple((entry.columns, entry.known) for entry in uncovered(entries_of(task.job)))
 
 
@@ -318,7 +318,7 @@ def bounds_of(job: Job) -> dict[str, Fraction]:
 
 
 def requirement_words(job: Job) -> str:
-    """Say what groups must meet, of whom, in a line."""
+    """Return the demands on groups, and the columns, in a line."""
     return "; ".join(entry.words for entry in entries_of(job))
 
 
@@ -333,13 +333,13 @@ def described_column(task: Task, name: str) -> dict[str, Any]:
 
 
 _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "error"}
-"""Treatment of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
+"""Treatment of a row with a missing cell in a column of the role, unless the job says otherwise. Numbers: dropped."""
 
 
 def beside(task: Task, loaded: Loaded, party: Ints | None) -> Beside:
-    """Return the data of side counts, by row of the table; nothing where the job asks for none.
+    """Return the data of side counts, by row of the table; empty without side counts in the job.
 
-    party:  by row whose it is, a place in the schema's parties; None where nobody is told apart.
+    party:  the party of each row, a place in the schema's parties; None where parties are not told apart.
     """
     if party is None and loaded.person is None:
         return {}

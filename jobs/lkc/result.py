@@ -1,7 +1,7 @@
-"""The result of a joint run in canonical bytes: what parties compare and the coordinator collects.
+"""Result of a joint run in canonical bytes, for comparison by parties and collection by the coordinator.
 
-The candidates taken are written in order, so that whoever has the bundle rebuilds cut and leaf partitions;
-then the counts of T_g.
+The taken candidates are written in order, so that everybody with the bundle rebuilds cut and leaf partitions. The
+counts of T_g follow.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Revealing, ABC):
-    """Result of an LKC run, by whatever method.
+    """Result of an LKC run of any method.
 
     mixed:  horizontal with plain columns: the rows of all parties.
-    links:  at a party whose job counts blocks apart: what others can link of its records.
+    links:  at a party of a job that counts blocks separately: the links of its records by the peers.
     """
 
     mixed: MixedRows | None = field(default=None, repr=False)
@@ -69,7 +69,7 @@ class Made(Revealing, ABC):
 
     @cached_property
     def encoded(self) -> bytes:
-        """The counts; with rows that were mixed, where there are any."""
+        """Counts; with shuffled rows, if any."""
         return self.encoded_counts if self.mixed is None else self.mixed.framed(self.encoded_counts)
 
     @property
@@ -83,46 +83,46 @@ class Made(Revealing, ABC):
     @property
     @abstractmethod
     def counted(self) -> Release:
-        """The table as far as it follows from the result, its rows in no particular order."""
+        """Table as far as it follows from the result, with its rows in no particular order."""
 
     @property
     def is_linked(self) -> bool:
-        """Return True if the values of a row of :attr:`counted` are one record's, also of different blocks."""
+        """True if the values of a row of :attr:`counted` belong to the same record, across blocks, too."""
         return True
 
     @property
     @abstractmethod
     def labels(self) -> dict[str, Sequence[str]]:
-        """Return the labels that quasi-identifiers may print, by column."""
+        """Possible labels of quasi-identifiers, by column."""
 
     @property
     def public_labels(self) -> dict[str, Sequence[str]]:
-        """Return the labels that each column of :attr:`counted` may print."""
+        """Possible labels of each column of :attr:`counted`."""
         of_class = {} if self.schema.class_name is None else {self.schema.class_name: self.schema.classes}
         return self.labels | of_class | {column.name: column.domain for column in self.schema.sensitive}
 
     @abstractmethod
     def own_counted(self, table: Table) -> Release:
-        """The part of :attr:`counted` that a party's table is, at that party."""
+        """Return the share of a party's table in :attr:`counted`, at the party."""
 
     @abstractmethod
     def relabelled(self, source: Source, task: Task, table: Table) -> Iterator[pa.RecordBatch]:
-        """Pass 2: a party's rows as they are published. Raises DataError.
+        """Return a party's rows as published, by pass 2. Raises DataError.
 
-        table:  what pass 1 made of the source, at the party that ran with it.
+        table:  the table of pass 1, at the party of the run.
         """
 
     @abstractmethod
     def report(self, task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
-        """The report of a joint run, without the keys of its maker: the same at all parties and the coordinator."""
+        """Return the report of a joint run, without the maker's keys: the same at all parties and the coordinator."""
 
 
 @dataclass(frozen=True)
 class LkcResult(Made):
     """Result of a top-down run.
 
-    apart:  the blocks that are told apart; none: all is linked.
-    rows:   vertical, at a party: its records, in the order in which its other columns are released
+    apart:  separately counted blocks; empty: everything is linked.
+    rows:   vertical, at a party: its records, in the release order of its remaining columns
             (:class:`anonymize.joint.lkc.vertical.VerticalOutcome`).
     """
 
@@ -174,7 +174,7 @@ class LkcResult(Made):
 
 
 def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:
-    """Return the result of a joint run at a party. apart: the blocks that are told apart."""
+    """Return the result of a joint run at a party. apart: the separately counted blocks."""
     return LkcResult(joint.outcome, joint.generalized, apart, links=links, **revealed(joint.ledger))
 
 
@@ -184,10 +184,10 @@ def vertical_result_of(joint: VerticalOutcome) -> LkcResult:
 
 
 def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Blocks = ()) -> LkcResult:
-    """Decode and check against the schema. apart: the blocks that are told apart.
+    """Decode a result, and check against the schema. apart: the separately counted blocks.
 
-    Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, or linked
-    otherwise than follows from its blocks.
+    Raises PartyError (peer-protocol) for a result that is malformed, not canonical, or linked differently than the
+    blocks imply.
     """
     try:
         header, arrays = decoded_arrays(encoded, 4)
@@ -202,7 +202,7 @@ def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Blocks = (
 
 
 def _relinked(table: GeneralizedTable, schema: Schema, apart: Blocks) -> GeneralizedTable:
-    """As a run writes it; where all is linked, entries stand in the order in which they were made."""
+    """Return the table as a run writes it. Where everything is linked, entries stand in the order of their making."""
     if not apart:
         return table
     entries = table.partition, table.cell, table.count

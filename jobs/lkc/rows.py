@@ -1,8 +1,8 @@
-"""A row of a joint table with plain columns as bytes of one width: what the mix carries (:mod:`crypto.mixing`).
+"""Row of a joint table with plain columns as bytes of fixed width, for the shuffle (:mod:`crypto.mixing`).
 
-Numbers of public labels in job order, as few bytes each as all labels need; then the texts of plain columns, each
-behind its length of 4 bytes; then zeros. Whole numbers are big-endian, so that rows sorted by their bytes are sorted
-by their numbers. Every row has one encoding.
+First come the numbers of public labels in job order, each in as few bytes as all labels need. The texts of plain
+columns follow, each behind its length of 4 bytes; then zeros. Whole numbers are big-endian, so that rows sorted by
+bytes are sorted by numbers. Every row has a single encoding.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jobs.lkc.result import Made
 from jobs.task import Task
 
 TEXT_WIDTHS = tuple(1 << bits for bits in range(4, 15))
-"""Widths in bytes that the texts of a row may be given, lengths included."""
+"""Possible widths in bytes of the texts of a row, lengths included."""
 _LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True)
 class RowCoding:
-    """labels: of every column whose labels are public. names: all columns, in job order; the others are plain."""
+    """Coding of rows. labels: of every column with public labels. names: all columns, in job order."""
 
     names: Sequence[str]
     labels: Mapping[str, Sequence[str]]
@@ -41,7 +41,7 @@ class RowCoding:
         return sum(_bytes_for(labels) for labels in self.labels.values())
 
     def text_bytes(self, release: Release) -> int:
-        """The most that the texts of a row take."""
+        """Return the largest size of the texts of a row."""
         return max(map(len, self._texts(release)), default=0)
 
     def encoded(self, release: Release, text_width: int) -> Rows:
@@ -57,7 +57,7 @@ class RowCoding:
         return digits_of(numbers, _bytes_for(self.labels[name]))
 
     def _texts(self, release: Release) -> list[bytes]:
-        """The texts of every row, each behind its length."""
+        """Return the texts of every row, each behind its length."""
         cells = []
         for name in self.plain:
             column = release.columns[name]
@@ -66,7 +66,7 @@ class RowCoding:
         return [b"".join(row) for row in zip(*cells, strict=True)]
 
     def decoded(self, rows: Rows) -> Release:
-        """The table. Raises PartyError for a row that no table has; whose it is, nobody knows."""
+        """Return the table. Raises PartyError for an impossible row; nobody knows the party of the row."""
         columns, start = {}, 0
         for name in self.names:
             if name in self.labels:
@@ -82,7 +82,7 @@ class RowCoding:
         return Release(columns).ordered(self.names)
 
     def _split(self, text: bytes) -> list[str]:
-        """The texts of one row."""
+        """Return the texts of a row."""
         found, start = [], 0
         for _ in self.plain:
             end = start + _LENGTH_BYTES
@@ -98,7 +98,7 @@ class RowCoding:
 
 
 def row_coding(task: Task, result: Made) -> RowCoding:
-    """Return the coding of rows of a run that came to this."""
+    """Return the coding of rows for the result of a run."""
     names, labels = task.job.published, result.public_labels
     return RowCoding(names, {name: labels[name] for name in names if name in labels})
 

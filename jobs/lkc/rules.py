@@ -1,4 +1,4 @@
-"""Rules of LKC jobs: what a job needs of an owner's policy."""
+"""Rules of LKC jobs: the requirements of a job on an owner's policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jobs.task import Task
 
 
 def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:
-    """Yield what a job needs of a policy: for its requirement, and C and protected values in the columns ``held``."""
+    """Yield the rules of a job: for its requirement, and for C and protected values in the columns ``held``."""
     job = task.job
     names = tuple(name for name in job.names("sensitive") if name in held)
     yield Setting("min_k", ANY, unset="no LKC job is allowed (`policy.min_k` is unset)", stated=False)
@@ -64,10 +64,11 @@ def _of_entries(job: Job, names: Sequence[str]) -> Rule:
 
 @dataclass(frozen=True)
 class _Entries:
-    """The entry of all quasi-identifiers that comes nearest; if a policy accepts partial requirements, every entry.
+    """Rules of the nearest entry of all quasi-identifiers; if a policy accepts partial requirements, of every
+    entry.
 
     whole:  the rules of each entry of all quasi-identifiers.
-    every:  those of every entry. A sensitive column may be without a C in some entries, but not in all.
+    every:  the rules of every entry. A sensitive column may lack a C in some entries, but not in all.
     """
 
     whole: Sequence[Sequence[Rule]]
@@ -92,7 +93,7 @@ _PARTIAL = Setting(
 
 
 def _each_once(found: Iterable[str]) -> Iterable[str]:
-    """Return of the objections that want the same of different entries the first."""
+    """Keep the first of the objections with the same wish on different entries."""
     by_wanted: dict[str, str] = {}
     for each in found:
         by_wanted.setdefault(each.partition(", not ")[0], each)
@@ -102,7 +103,8 @@ def _each_once(found: Iterable[str]) -> Iterable[str]:
 def _of_entry(job: Job, entry: Entry, names: Sequence[str], least: int) -> Iterator[Rule]:
     """Yield the rules of an entry.
 
-    names:  the sensitive columns whose C in the entry counts. least: as :class:`_Diverse` has it.
+    names:  the sensitive columns whose C in the entry counts.
+    least:  as in :class:`_Diverse`.
     """
     most = None if entry.of_all else len(entry.columns)
     yield Setting("min_k", AT_LEAST, entry.said.K, "K")
@@ -121,11 +123,11 @@ def _of_diversity(job: Job, entries: Sequence[Entry], names: Sequence[str], leas
 
 @dataclass(frozen=True)
 class _Diverse:
-    """The least diversity of some sensitive columns: the largest of some entries, where C below 1 is 2.
+    """Least diversity of some sensitive columns, each with the largest l of some entries. A C below 1 counts as 2.
 
-    asked:     of them.
-    least:     of what the job asks for by the key: the policy that allows just the job asks for no more.
-    by_block:  values are ruled out of one block alone, so that of all blocks not more than 2 holds.
+    asked:     the diversity of the columns.
+    least:     the job's diversity by the key. The narrowest policy for the job asks for no more.
+    by_block:  True if values are ruled out within a single block. Across all blocks at most 2 then holds.
     """
 
     asked: int
@@ -148,11 +150,11 @@ _BY_BLOCK = ": with `link` in a joint job values of one block alone are ruled ou
 
 
 def _diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
-    """Return the least diversity of entries that all ask for it; 1: not all do."""
+    """Return the least diversity of entries if all ask for diversity; otherwise 1."""
     is_asked = names and all(entry.diversity > 1 for entry in entries)
     return min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
 
 
 def _least_diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
-    """Return what each of some sensitive columns, one at least, can count on; if C is below 1 no value is certain."""
+    """Return the diversity that holds for each of some sensitive columns. With a C below 1 no value is certain."""
     return min(max(max(e.diversity_of(n), 2 if e.bounds[n] < 1 else 1) for e in entries) for n in names)

@@ -1,4 +1,4 @@
-"""One party's side of a joint LKC run, for each mode."""
+"""A party's side of a joint LKC run, for each mode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
 
 
 def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
-    """Horizontal, strict: as sealed, and nothing of what is discarded is opened."""
+    """Run horizontal, strict: like sealed, and nothing of a discarded candidate is opened."""
     assert isinstance(table, Loaded)
     outcome = yield from anonymize_strict(
         task.roster(me), table.table, request(task), rng, mode=task.mode.name, observer=observer
@@ -71,7 +71,7 @@ def run_vertically(task: Task, me: str, table: Table, rng: Rng, observer: Observ
 
 
 def run_vertically_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
-    """Vertical, as published: every party tells the others its best score."""
+    """Run vertical, as published: every party tells the peers its best score."""
     return _vertically(task, me, table, rng, observer, OpenMaximum)
 
 
@@ -93,7 +93,7 @@ def _vertically(
 
 
 def request(task: Task) -> Request:
-    """Return the computation that all parties have agreed to."""
+    """Return the computation agreed by all parties."""
     return Request(
         task.schema, requirement(task), joint_score(task.job), task.digest, counted_apart(task.job)
     )

@@ -1,8 +1,8 @@
-"""The keys of a job file under `model.lkc`: the entries of the requirement, and what is asked of the whole job.
+"""Keys of a job file under `model.lkc`: the entries of the requirement, and settings of the whole job.
 
-`requirements` there is a list of entries; one entry has its keys there itself. A further criterion is a key here and
-a file in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.option`; a file in :mod:`anonymize.criteria`; and a
-definition of its own in :mod:`anonymize.verification.tables`.
+`requirements` there is a list of entries. A single entry has its keys there directly. A further criterion is a key
+here; a file in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.option`; a file in
+:mod:`anonymize.criteria`; and a separate definition in :mod:`anonymize.verification.tables`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from jobs.file.clusters import ClusterSettings
 from jobs.file.fields import DEFAULT_GOAL, DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
 
 _STRICT = "strict"
-"""The level at which nothing is told of a candidate before it is taken."""
+"""Level that discloses nothing of a candidate before the choice."""
 
 
 MAX_DIVERSITY = 6
-"""Largest l. One holder's groups are searched: the time for one grows with columns to the power of values."""
+"""Largest l. A single holder searches groups: the time for a group grows with columns to the power of values."""
 ALL = "all"
 IN_ROWS = "rows"
 """Form of a release unless the job says otherwise."""
@@ -43,7 +43,7 @@ PUBLIC, MEDIAN = "public", "median"
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an LKC job with all that they leave out: goal, settings, `refine` of columns."""
+    """Return the fields of an LKC job with all defaults: goal, settings, `refine` of columns."""
     job = {**job, "goal": job.get("goal") or DEFAULT_GOAL}
     model, columns = job["model"], job.get("columns")
     asked = model["lkc"]
@@ -57,7 +57,7 @@ def completed(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the method of a job, and the keys that the method and the partition take, as they are by default."""
+    """Return the method of a job, and the default keys for the method and the partition."""
     method = lkc.get("method") or TOP_DOWN
     of_method = _DEFAULTS.get(str(method))
     own = _OF_MODE.get((str(job.get("partition")), str(job.get("disclosure"))), {})
@@ -68,7 +68,7 @@ _OF_MODE: Mapping[tuple[str, str], dict[str, Any]] = {
     ("horizontal", "leader"): {"secure_sum": "masked"},
     ("vertical", DEFAULT_LEVEL): {"insider": False},
 }
-"""By partition and disclosure the keys that a job has besides."""
+"""Additional keys of a job, by partition and disclosure."""
 
 
 def _default_split(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,11 +76,11 @@ def _default_split(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, 
 
 
 def default_score(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the score of a top-down job that says none.
+    """Return the score of a top-down job without a stated score.
 
-    The first score of its goal; with `disclosure: strict` the first that tells nothing of candidates. Contexts are
-    cells; leaf partitions in vertical jobs, where sensitive values are known to their holder alone, and where the
-    release does not link the class with them.
+    The default is the first score of the goal; with `disclosure: strict`, the first that discloses nothing of
+    candidates. Contexts are cells. Contexts are leaf partitions in vertical jobs, where only the holder knows
+    sensitive values, and in releases that do not link the class with sensitive values.
     """
     names = OF_GOAL.get(str(job.get("goal", DEFAULT_GOAL)), ())
     able = (name for name in names if job.get("disclosure") != _STRICT or name in STRICT)
@@ -95,20 +95,21 @@ def default_score(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, A
 
 
 _LINKED = {"link": ALL, "release": IN_ROWS}
-"""By key of a job with which value a release links the class with all sensitive values."""
+"""Value of each key with which a release links the class with all sensitive values."""
 
 
 _DEFAULTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {
     TOP_DOWN: default_score,
     KD: _default_split,
 }
-"""By method what it takes of a job that does not say it."""
+"""Default settings of a method, by method."""
 
 
 def _with_refine(column: Any, lkc: Mapping[str, Any]) -> Any:
-    """Return a quasi-identifier with a taxonomy, as a job file has it, with its `refine` if it does not say it.
+    """Return a quasi-identifier of a job file; with a taxonomy and without a `refine`, add the default `refine`.
 
-    `child` where scores are what a specialization adds; with InfoGain it makes tables worse (semantics §10.10).
+    `child` where scores measure what a specialization adds; with InfoGain `child` makes tables worse (semantics
+    §10.10).
     """
     if not isinstance(column, Mapping) or column.get("role") != "qid" or column.get("refine") is not None:
         return column
@@ -142,7 +143,7 @@ Known = Annotated[
         {"type": ["integer", "string"], "minimum": 1, "pattern": f"^({_COUNT.pattern}|{ALL})$"},
     ),
 ]
-"""Number of columns that somebody may know."""
+"""Number of columns within an attacker's knowledge."""
 
 
 def _one_at_most(number: int) -> int:
@@ -152,7 +153,7 @@ def _one_at_most(number: int) -> int:
 
 
 RuledOut = Annotated[int, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_one_at_most)]
-"""Number of values that somebody may rule out."""
+"""Number of values of negative background knowledge."""
 
 
 class Requirement(Fields):
@@ -221,11 +222,11 @@ class Requirement(Fields):
     @field_validator("colluders", "ruled_out")
     @classmethod
     def _none_are_not_said(cls, number: int | None) -> int | None:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         return number or None
 
     def bounds(self, own: Mapping[str, Fraction | None]) -> dict[str, Fraction]:
-        """C by sensitive column, 1 being none; ``own``: what these say in `columns`. Besides whatever `C` names."""
+        """Return C by sensitive column, 1 being no bound; ``own``: each C in `columns`. A mapping `C` comes first."""
         if isinstance(self.C, Mapping):
             return {name: c or Fraction(1) for name, c in own.items()} | self.C
         return {name: c or self.C for name, c in own.items()}
@@ -237,7 +238,7 @@ _NOT_SAID: Mapping[str, Any] = {
     "release": IN_ROWS,
     "quasi": "generalized",
 }
-"""By key a value that says nothing: jobs had their form before there was the key."""
+"""Value of each key that says nothing. Jobs without the key keep their form."""
 
 
 def _form_of_link(value: object) -> str:
@@ -245,7 +246,7 @@ def _form_of_link(value: object) -> str:
 
 
 def _blocks(value: object) -> object:
-    """Refuse what is no word and no list of blocks, in one sentence."""
+    """Refuse a value that is neither a word nor a list of blocks, in a single sentence."""
     if value in _WORDS or (_is_list(value) and all(_is_list(block) for block in value)):
         return value
     if _is_list(value) and all(isinstance(name, str) for name in value):
@@ -278,7 +279,7 @@ class LkcSettings(Fields):
     """Keys under `model.lkc` that are not one requirement's."""
 
     generalized: ClassVar[tuple[str, ...]] = ("qid",)
-    """The roles of the columns that are specialized."""
+    """Roles of the specialized columns."""
 
     unit: Literal["record", "person"] | None = Field(
         default=None,
@@ -368,18 +369,18 @@ class LkcSettings(Fields):
     @field_validator("withhold")
     @classmethod
     def _nothing_is_not_said(cls, withhold: Fraction | None) -> Fraction | None:
-        """Give jobs that ask the same one form."""
+        """Give jobs with the same request the same form."""
         return withhold or None
 
     @field_validator("unit", "link", "release", "quasi")
     @classmethod
     def _defaults_are_not_said(cls, said: Any, about: ValidationInfo) -> Any:
-        """Give jobs that ask the same one form."""
+        """Give jobs with the same request the same form."""
         return None if said == _NOT_SAID[str(about.field_name)] else said
 
     @property
     def published_clusters(self) -> tuple[str, ...]:
-        """The column with each record's cluster, where it is published; no column of the tables."""
+        """Column of each record's cluster, if published; not a column of the source tables."""
         found = None if self.clusters is None else self.clusters.publish
         return () if found is None else (found,)
 
@@ -402,16 +403,16 @@ class LkcModel(LkcSettings, Requirement):
 
     @property
     def entries(self) -> tuple[tuple[str, Requirement], ...]:
-        """The entry of the requirement, with its place in the file."""
+        """Entry of the requirement, with its place in the file."""
         return (("model.lkc", self),)
 
 
 MAX_REQUIREMENTS = 64
-"""Of one job: each is one more test of every specialization."""
+"""Most requirements of a job. Each requirement is a further test of every specialization."""
 
 
 def _not_too_many(value: object) -> object:
-    """A list of an impossible length is refused before its entries are read."""
+    """Refuse a list of an impossible length before its entries are read."""
     if isinstance(value, Sequence) and not isinstance(value, str) and not 0 < len(value) <= MAX_REQUIREMENTS:
         raise ValueError(f"list 1 to {MAX_REQUIREMENTS} requirements, not {len(value)}")
     return value
@@ -427,7 +428,7 @@ class LkcList(LkcSettings):
 
     @property
     def entries(self) -> tuple[tuple[str, Requirement], ...]:
-        """The entries of the requirement, each with its place in the file."""
+        """Entries of the requirement, each with its place in the file."""
         return tuple((f"model.lkc.requirements.{i}", entry) for i, entry in enumerate(self.requirements))
 
 
@@ -439,4 +440,4 @@ def _form_of_lkc(fields: object) -> str:
 Lkc = Annotated[
     Annotated[LkcModel, Tag("<one>")] | Annotated[LkcList, Tag("<several>")], Discriminator(_form_of_lkc)
 ]
-"""The keys under `model.lkc`: of one requirement, or of several."""
+"""Keys under `model.lkc`: of a single requirement, or of several."""

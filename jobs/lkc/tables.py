@@ -1,4 +1,4 @@
-"""The tables of an LKC release: made of rows, verified, and written in the form that the job asks for."""
+"""Tables of an LKC release: made of rows, verified, and written in the form of the job."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from jobs.task import Task
 
 
 def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
-    """The rows of one holder's table, in its order: from the codes, or from pass 2 where plain columns are wanted.
+    """Return the rows of a single holder's table, in table order: from the codes, or from pass 2 with plain
+    columns.
 
-    counted:  the table without plain columns. again: makes pass 2.
+    counted:  the table without plain columns.
+    again:    makes pass 2.
 
     Raises DataError if the table changed between the two passes.
     """
@@ -35,10 +37,10 @@ def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.Re
 
 @dataclass(frozen=True)
 class Arranged:
-    """Rows in the form that the job asks for.
+    """Rows in the form of the job.
 
-    grouped:  the rows, linked, with the columns that readers see.
-    tables:   the tables that are written, by file name.
+    grouped:  linked rows, with the columns for readers.
+    tables:   the written tables, by file name.
     release:  the rows that readers can make of the tables.
     """
 
@@ -50,7 +52,8 @@ class Arranged:
 def arrange(task: Task, rows: Release, rng: Rng, raw: Raw | None = None) -> Arranged:
     """Bring the rows of a table into the form of the job.
 
-    rng:  draws the order of rows. raw: quasi-identifiers that are published as they are.
+    rng:  draws the order of rows.
+    raw:  quasi-identifiers published unchanged.
     """
     form, job = form_of(task.job), task.job
     grouped = form.grouped(job, rows, raw or {}, rng)
@@ -61,10 +64,11 @@ def arrange(task: Task, rows: Release, rng: Rng, raw: Raw | None = None) -> Arra
 def require_arranged(
     task: Task, arranged: Arranged, known: ByRow | None = None, *, is_linked: bool = True
 ) -> tuple[Verified, ...]:
-    """Raise PartyError unless the tables meet the requirement; return what they were found to be.
+    """Raise PartyError unless the tables meet the requirement; return the findings.
 
-    known:      what one holder of all rows can count besides.
-    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    known:      further knowledge of a single holder of all rows.
+    is_linked:  True if all values of a row belong to the same record. Otherwise only the values of a block
+                do, and only blocks are verified.
     """
     if is_linked:
         require_linked(arranged.grouped, task)
@@ -76,9 +80,10 @@ def require_arranged(
 
 @dataclass(frozen=True)
 class Written:
-    """A release in its folder.
+    """Release in its folder.
 
-    release:   the rows that its readers can make of it. verified: what they were found to be.
+    release:   the rows that readers can make of the release.
+    verified:  the findings.
     """
 
     release: Release
@@ -88,9 +93,10 @@ class Written:
 def write_table(
     task: Task, folder: Path, rows: Release, watch: Stopwatch, rng: Rng, known: ByRow, raw: Raw | None
 ) -> Written:
-    """Verify the table of one holder, then write it.
+    """Verify the table of a single holder, then write the table.
 
-    rng, raw:  as of :func:`arrange`. known: as of :func:`require_arranged`.
+    rng, raw:  as in :func:`arrange`.
+    known:     as in :func:`require_arranged`.
     """
     with watch.phase("release"):
         arranged = arrange(task, rows, rng, raw)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TopDown(Method):
-    """One cut of every column, specialized step by step."""
+    """Method with a single cut of every column, specialized step by step."""
 
     def check(self, job: Job) -> None:
         if job.lkc.split is not None:
@@ -37,7 +37,7 @@ class TopDown(Method):
         return job.disclosure or ""
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """Return what the score reveals."""
+        """Return the reveals of the score."""
         from jobs.lkc.joint_score import joint_score
 
         return tuple(joint_score(task.job).reveals.get(task.mode.name, ()))

@@ -1,4 +1,4 @@
-"""The requirement of an LKC table, counted again from its labels, whoever made it."""
+"""Requirement of an LKC table, counted again from its labels, for a table of any maker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Verified:
-    """One entry of a requirement, and what its groups were found to be."""
+    """Entry of a requirement, with the findings on its groups."""
 
     entry: Entry
     examined: Examined
@@ -41,7 +41,7 @@ class Verified:
 
     @property
     def worst(self) -> str:
-        """Say how it is with the worst groups."""
+        """Clauses on the worst groups."""
         told = (self.figures[key].told(f, column) for (key, column), f in self.examined.worst.items())
         return ", ".join(told)
 
@@ -50,13 +50,13 @@ _FIGURES: Mapping[str, Figure] = {
     "K": Figure("smallest_group", "smallest group {}"),
     "C": Figure("largest_share", "largest share of a protected value of {column} {:.1%}", is_share=True),
 }
-"""Of what every entry asks."""
+"""Figures of every entry."""
 
 
 def verify_release(release: Release, task: Task, held: Sequence[str] | None = None) -> Finding | None:
     """Check a table against its job's requirement, from its labels alone.
 
-    held:  the sensitive columns that a party of a vertical job can look at, of its own; None: all.
+    held:  the own sensitive columns of a party of a vertical job; None: all.
     """
     return next(
         (
@@ -71,7 +71,7 @@ def verify_release(release: Release, task: Task, held: Sequence[str] | None = No
 def _verified(
     release: Release, task: Task, entries: Sequence[Entry], held: Sequence[str] | None
 ) -> Iterator[Verified]:
-    """Entry by entry, covered ones too, until one is not met."""
+    """Yield the findings entry by entry, redundant entries included."""
     names = task.job.names("sensitive", "class")
     require_one_spelling(task.job, {n: release.columns[n].labels for n in names if n in release.columns})
     release = told_apart(release, task)
@@ -85,9 +85,9 @@ def _verified(
 
 
 def told_apart(release: Release, task: Task) -> Release:
-    """A table with the test values of its sensitive columns, as a requirement speaks of them.
+    """Return a table with the categories of its sensitive columns, in the terms of a requirement.
 
-    From the taxonomies alone: what the run made of them is not asked.
+    The categories come from the taxonomies alone, not from the run.
     """
     columns = {name: task.job.columns[name] for name in task.job.names("sensitive")}
     coarse = {n: c.level for n, c in columns.items() if c.level is not None and c.publish is None}
@@ -95,7 +95,7 @@ def told_apart(release: Release, task: Task) -> Release:
 
 
 def _ancestors(taxonomy: Taxonomy | Grid, level: int) -> dict[str, str]:
-    """By value of a taxonomy the node so many steps below its root; the value itself, where it stands higher."""
+    """Map every value of a taxonomy to its ancestor ``level`` steps below the root; a higher value to itself."""
     assert isinstance(taxonomy, Taxonomy), "a grid has no levels"
     parent = {child: place for place, children in enumerate(taxonomy.children) for child in children}
     found = {}
@@ -109,9 +109,10 @@ def _ancestors(taxonomy: Taxonomy | Grid, level: int) -> dict[str, str]:
 
 
 def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | None = None) -> Claim:
-    """Return the claim of the job file about its table in one entry, word for word; C by column.
+    """Return the job file's claim about its table for an entry, word for word; C by column.
 
-    release:  in test values (:func:`told_apart`). held:  the sensitive columns that can be looked at; None: all.
+    release:  in categories (:func:`told_apart`).
+    held:     the visible sensitive columns; None: all.
     """
     job = task.job
     looked_at = job.names("sensitive") if held is None else held
@@ -124,28 +125,30 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
 
 
 def _protected_of(release: Release, task: Task, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The protected test values of some sensitive columns; all that the table has where the job lists none."""
+    """Return the protected categories of some sensitive columns; all of the table's where the job lists none."""
     return {n: frozenset(values_of(task, n, release.columns[n].labels).protected) for n in names}
 
 
 def protected_bounds(release: Release, task: Task) -> list[Bound]:
-    """Of every sensitive column its protected test values and the smallest C that is asked of it.
+    """Return the protected categories and the smallest C of every sensitive column.
 
-    release:  in test values.
+    release:  in categories.
     """
     values = _protected_of(release, task, task.job.names("sensitive"))
     return [Bound(name, values[name], bound) for name, bound in bounds_of(task.job).items()]
 
 
 def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> tuple[Verified, ...]:
-    """Raise PartyError unless the table meets its requirement: the last gate before anything is written, and before
-    the columns that a party has ``held`` leave it. Return what was found.
+    """Raise PartyError unless the table meets its requirement; return the findings.
+
+    This check is the last gate before anything is written, and before the columns ``held`` by a party leave the
+    party.
     """
     return _required(release, task, entries_read(task.job), held)
 
 
 def require_linked(release: Release, task: Task) -> None:
-    """Raise PartyError unless rows that are linked meet all that is asked, also of what a release does not link."""
+    """Raise PartyError unless linked rows meet all requirements, also on values that a release does not link."""
     entries = entries_of(task.job)
     if entries != entries_read(task.job):
         _required(release, task, entries, None)
@@ -163,7 +166,7 @@ def _required(
 
 
 def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
-    """Return the report's fields of every entry: what it asks, which one covers it, and what the table has."""
+    """Return the report's fields of every entry: its demands, the entry that implies it, and the table's figures."""
     by_place = covering([found.entry for found in verified])
     return [
         asked_of(found.entry)
@@ -174,7 +177,7 @@ def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
 
 
 def asked_of(entry: Entry) -> dict[str, Any]:
-    """Return what an entry asks for, nothing left to defaults."""
+    """Return the demands of an entry, with defaults spelled out."""
     said = entry.said
     return {
         "columns": list(entry.columns),
@@ -196,7 +199,7 @@ def _worst_fields(found: Verified) -> dict[str, Any]:
 
 
 def require_counted(known: ByRow, task: Task) -> None:
-    """Raise PartyError unless the table meets what cannot be counted in it without knowing whose each row is."""
+    """Raise PartyError unless the table meets the demands that need the party or person of each row."""
     tested = replace(known, release=told_apart(known.release, task))
     for entry in entries_of(task.job):
         for option in entry.options:

@@ -1,6 +1,6 @@
-"""The sentences of an LKC report: what was counted again, what the table is worth, and what to know of a job.
+"""Sentences of an LKC report: the repeated counts, the worth of the table, and notes on a job.
 
-What of a job has less effect than its author may think is said by `validate`, on the console and in the report.
+`validate`, the console and the report name the settings of a job with less effect than the author may think.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jobs.task import Task
 
 
 def notes_on(task: Task) -> list[str]:
-    """One sentence for each such thing."""
+    """Return a sentence for each setting with less effect than expected."""
     sensitive, entries = task.job.names("sensitive"), entries_of(task.job)
     idle = (demand.without_effect(sensitive) for entry in entries for demand in entry.demands)
     about_l = (_about_l(entry) for entry in entries)
@@ -58,7 +58,7 @@ def _about_the_union(entries: Sequence[Entry]) -> str | None:
 
 
 def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str | None:
-    """Of a list; where there is `lkc`, the job says that there is no bound."""
+    """Return the note for a list of requirements. A job with a single `lkc` states itself that there is no bound."""
     left = [name for name in sensitive if not any(entry.speaks_of(name) for entry in entries)]
     if not left or all(isinstance(entry.said, LkcModel) for entry in entries):
         return None
@@ -68,7 +68,7 @@ def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str 
 
 
 _MOST_COVERED = 5
-"""So many covered entries have a note of their own."""
+"""Most redundant entries with separate notes."""
 
 
 def _about_covered(entries: Sequence[Entry]) -> list[str]:
@@ -85,7 +85,7 @@ def _about_covered(entries: Sequence[Entry]) -> list[str]:
 
 
 def _about_children(task: Task) -> list[str]:
-    """Values with too many others below them for these to leave one by one."""
+    """Return notes on values with too many children to take out one by one."""
     return [
         f"columns.{column.name}: more than {MOST_TAKEN_OUT} values stand right below {column.label(node)!r}, so "
         "the values are not taken out one by one: either all are published, or no value is"
@@ -134,12 +134,12 @@ def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
 
 
 def _of_a_cell(job: Job) -> str:
-    """Say what records of a vertical job have in common among which values are shuffled."""
+    """Name the common values of records of a vertical job among which values are shuffled."""
     return "all quasi-identifiers and the class" if told_beside_groups(job) else "all quasi-identifiers"
 
 
 def _about_the_form(job: Job) -> list[str]:
-    """Say what a release tells that rows of generalized values do not, and does not tell that they do."""
+    """Say how the disclosure of a release differs from rows of generalized values."""
     notes, beside = form_of(job).quasi.notes(job), [*job.names("class"), *job.published_clusters]
     if job.lkc.release is None or not beside:
         return notes
@@ -147,7 +147,7 @@ def _about_the_form(job: Job) -> list[str]:
 
 
 def _about_clusters(task: Task) -> list[str]:
-    """K does not bound who computes a cluster."""
+    """Return notes on published clusters: K does not limit a reader who computes clusters."""
     return [
         f"the column {name} follows from raw quasi-identifiers by a public model: a reader who knows a person's "
         "quasi-identifiers knows the person's part of the group, and K does not bound the size of the part"
@@ -172,7 +172,7 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
 
 
 def of_a_part(job: Job) -> str:
-    """Say what of a record is told where all of its group have the same."""
+    """Name the part of a record that is disclosed if the whole group has the same values."""
     beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
     return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
 
@@ -205,7 +205,7 @@ def _joined(clauses: Sequence[str]) -> str:
 
 
 def promises_of(task: Task) -> list[str]:
-    """Say for each requirement what no reader of the released table can do, and what groups have besides."""
+    """Say for each requirement what no reader of the released table can do, and the further properties of groups."""
     return [_promise(task.job, entry) for entry in entries_read(task.job)]
 
 
@@ -219,7 +219,7 @@ def _promise(job: Job, entry: Entry) -> str:
 
 
 def _known(entry: Entry) -> str:
-    """Name the quasi-identifiers that an entry lets somebody know."""
+    """Name the quasi-identifiers within an attacker's knowledge by an entry."""
     n, named = len(entry.columns), ", ".join(entry.columns)
     if entry.of_all and n > 1:
         return f"{'all' if entry.known == n else f'{entry.known} of the'} {n} quasi-identifiers"
@@ -227,7 +227,7 @@ def _known(entry: Entry) -> str:
 
 
 def not_in_the_table(task: Task) -> list[str]:
-    """Say what a job asks for and nobody can count again in the released table, and who saw to it instead."""
+    """Return sentences on demands that nobody can count again in the released table, and on who checked instead."""
     entries, said = entries_of(task.job), []
     for key, option in {option.key: option for option in options_asked(task.job)}.items():
         said += option.unread(task, [entry for entry in entries if key in entry.by_key])
@@ -235,10 +235,10 @@ def not_in_the_table(task: Task) -> list[str]:
 
 
 def links_are_unread(job: Job) -> bool:
-    """Return True if something is asked of what a release does not link."""
+    """Return True if something is asked of values that a release does not link."""
     return any(entry.by_key["diversity"].is_unread(job) for entry in entries_of(job) if entry.looks_together)
 
 
 def options_asked(job: Job) -> list[Option]:
-    """Return the options of all entries, in the order in which they are told."""
+    """Return the options of all entries, in the order for messages."""
     return in_order(option for entry in entries_of(job) for option in entry.options)

@@ -1,11 +1,12 @@
-"""`release: anatomy`: what the groups are, and which sensitive values they have, in two files ([MSA] Definition 3).
+"""`release: anatomy`: the groups and their sensitive values, in two files ([MSA] Definition 3).
 
-groups.csv:     for every group, and class in it, the quasi-identifiers and how many records; exact: one row for every
-                record, in random order, with its group and its raw quasi-identifiers; numbers in canonical form.
-sensitive.csv:  for every group and block each combination of values that occurs, and how many records have it;
-                columns of other blocks are empty.
+groups.csv:     for every group and class: the quasi-identifiers and the number of records. With `exact`: a row for
+every record, in random order, with its group and raw quasi-identifiers; numbers in canonical form.
+sensitive.csv:  for every group and block: each occurring combination of values, and its number of records; columns
+of other blocks are empty.
 
-Groups are numbered from 1 in random order. All else is in the order of numbers and values, which tells nothing.
+Groups are numbered from 1 in random order. Everything else is in the order of numbers and values, and the order
+reveals nothing.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _sensitive(job: Job, rows: Release) -> Release:
 
 
 def _stacked(parts: Sequence[Release], names: Sequence[str]) -> Release:
-    """Tables of the same columns, one below the other; a column with the labels of all."""
+    """Stack tables with the same columns. A column of the result has the labels of all tables."""
     columns = {}
     for name in names:
         labels = tuple(dict.fromkeys(label for part in parts for label in part.columns[name].labels))
@@ -143,7 +144,7 @@ def _counted(rows: Release, names: Sequence[str]) -> Release:
 
 
 def _different(rows: Release, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """One row of each kind on some columns, in order, and how many there are."""
+    """Return a row of each kind on some columns, in order, and the number of each kind."""
     values = [rows.columns[n].codes if n == GROUP else ranks(rows.columns[n]) for n in names]
     keys = pack(values, [int(codes.max(initial=0)) + 1 for codes in values])
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -174,7 +175,7 @@ def _rows_of_exact(job: Job, tables: Tables, most: int) -> Release:
 
 
 def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: int) -> Release:
-    """Rows of groups, group by group, beside those of every block. number, records: of each row of groups.csv."""
+    """Join rows of groups, group by group, with the rows of every block. number, records: of each row of groups.csv."""
     groups, sensitive = tables[GROUPS], tables[SENSITIVE]
     n_groups = _number_of_groups(number)
     _require(bool(records.sum() <= most), f"groups.csv has more than {most} records")
@@ -199,7 +200,7 @@ def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: i
 
 
 def _present(table: Release) -> Release:
-    """The same with the labels that occur."""
+    """Return the table with occurring labels only."""
     columns = {}
     for name, column in table.columns.items():
         present, codes = np.unique(column.codes, return_inverse=True)
@@ -208,10 +209,10 @@ def _present(table: Release) -> Release:
 
 
 def _side_by_side(parts: Sequence[tuple[Release, Ints, Ints]]) -> Release:
-    """Put tables beside each other, group by group: of each its rows, their groups, and their records.
+    """Put tables side by side, group by group. Each table gives its rows, the rows' groups, and the rows' records.
 
-    All have equally many records in each group. A row of the result is a run of records that have one row in every
-    table, so that it has no more rows than the tables together, however many records there are.
+    All tables have the same number of records in each group. A row of the result is a run of records with the same
+    row in every table. The result has no more rows than the tables together, for any number of records.
     """
     orders = [np.argsort(number, kind="stable") for _, number, _ in parts]
     ends = [np.cumsum(records[order]) for order, (_, _, records) in zip(orders, parts, strict=True)]
@@ -227,7 +228,7 @@ def _distinct(table: Release, names: Sequence[str]) -> Ints:
 
 
 def _number_of_groups(number: Ints) -> int:
-    """Return the number of groups. Raises PartyError unless they are numbered from 1 without a gap."""
+    """Return the number of groups. Raises PartyError unless numbered from 1 without a gap."""
     present = np.unique(number)
     _require(np.array_equal(present, np.arange(1, len(present) + 1)), "groups.csv lacks a number of a group")
     return len(present)
@@ -249,7 +250,7 @@ def _require(met: bool, what: str) -> None:
 
 
 class Exact:
-    """As the source has them, numbers in canonical form; readers tell groups by number."""
+    """Quasi-identifiers as in the source, numbers in canonical form. Readers tell groups by number."""
 
     stranger = "is not in its domain"
 
@@ -283,7 +284,7 @@ class Exact:
     def label_test(
         self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
     ) -> Callable[[str], bool]:
-        """Return a test of texts: a cell that would be kept, and is written as releases write it."""
+        """Return a test of texts: a kept cell, in the spelling of releases."""
         reading = task.model.reading.coder(task, column.name).begin()
         grid = column.values if isinstance(column.values, Grid) else None
 
@@ -319,7 +320,7 @@ class Exact:
 
 
 def load_raw(source: Source, task: Task) -> Loaded:
-    """Read a table once, with the quasi-identifiers of each record as they are: not collapsed. Raises DataError."""
+    """Read a table in a single pass, with the raw quasi-identifiers of each record: not collapsed. Raises DataError."""
     kept = tuple(name for name in task.job.names("qid") if isinstance(task.taxonomies[name], Grid))
     coding = coding_of(task, None, matched=False)
     check_columns(source, task)

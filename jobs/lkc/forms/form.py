@@ -1,4 +1,4 @@
-"""The interface of a form: tables that are written, and the rows that whoever reads them can make of these."""
+"""Interface of a form: the written tables, and the rows that a reader can make of the tables."""
 
 from __future__ import annotations
 
@@ -25,67 +25,63 @@ GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
 """The files of an anatomy."""
 
 Tables: TypeAlias = Mapping[str, Release]
-"""By name of a file its table."""
+"""Tables by file name."""
 Raw: TypeAlias = Mapping[str, LabelledColumn]
-"""Quasi-identifiers that are not generalized, where a form publishes these: by name, in the order of the rows."""
+"""Published raw quasi-identifiers, in a form without generalization: by name, in the order of the rows."""
 
 
 class Quasi(Protocol):
-    """The form of quasi-identifiers.
+    """Form of quasi-identifiers.
 
-    stranger:  what is said of a value that is not written so.
+    stranger:  words on a value in a wrong spelling.
     """
 
     stranger: str
 
     def check(self, job: Job) -> None:
-        """Refuse a job whose quasi-identifiers cannot be written so. Raises ValueError."""
+        """Refuse a job whose quasi-identifiers do not fit the form. Raises ValueError."""
         ...
 
     def generalized(self, job: Job) -> tuple[str, ...]:
-        """The columns whose values a release generalizes."""
+        """Return the columns with generalized values in a release."""
         ...
 
     def lost(self, loss: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the report's fields of the loss by generalizing, which is not measured where nothing is
-        generalized.
-        """
+        """Return the report's fields of the loss by generalizing; empty where nothing is generalized."""
         ...
 
     def label_test(
         self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
     ) -> Callable[[str], bool]:
-        """Return a test of the values that a column may have in a release; printed: the same of what a method
-        prints.
-        """
+        """Return a test of the possible values of a column in a release; printed: the method's test."""
         ...
 
     def known(self, entry: Entry, groups: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-        """The columns by which an entry's groups are told, and how many of them somebody may know.
+        """Return the columns that tell an entry's groups, and how many of the columns an attacker may know.
 
-        groups:  the columns in which rows of one group agree, as readers see them.
+        groups:  the columns in which rows of the same group agree, as readers see the rows.
         """
         ...
 
     def who(self, entry: Entry) -> str:
-        """Name the groups that a reader counts, of a job's only entry, which is of all quasi-identifiers."""
+        """Name the groups that a reader counts, for a job's only entry, on all quasi-identifiers."""
         ...
 
     def promised(self, entry: Entry) -> list[str]:
-        """Say which records no reader finds who knows quasi-identifiers of a person in the table."""
+        """Say which records a reader with knowledge of a person's quasi-identifiers cannot find."""
         ...
 
     def notes(self, job: Job) -> list[str]:
-        """Say what to know of a job whose quasi-identifiers are written so."""
+        """Return notes on a job with quasi-identifiers in the form."""
         ...
 
     def risk(self, task: Task, risk: Risk) -> str:
-        """Say what K bounds, and what it does not."""
+        """Say what K bounds, and what K does not bound."""
         ...
 
 
 class Generalized:
-    """As nodes, intervals or boxes: groups are rows that print alike."""
+    """Quasi-identifiers as nodes, intervals or boxes. Groups are rows that print alike."""
 
     stranger = "is not a node of its taxonomy"
 
@@ -138,7 +134,7 @@ class Generalized:
 
 
 def _of_records(task: Task) -> str:
-    """Say that figures count what the table shows, where K counts people."""
+    """Say that figures count records of the table, while K counts people."""
     if task.job.lkc.unit != PERSON:
         return ""
     return (
@@ -152,18 +148,19 @@ GENERALIZED = Generalized()
 
 @dataclass(frozen=True)
 class Form:
-    """One row for a form.
+    """Form of a release.
 
-    columns:  by file of a release, besides report and digests, its columns in their order.
-    groups:   the columns in which rows of one group agree, as readers see them.
-    check:    refuses what it cannot write. Raises ValueError.
-    grouped:  a table's rows, which are linked, with the columns that readers see: job, rows, raw, coins.
-    tables:   what is written of these; what does not follow from the counts of blocks is drawn from the coins.
-    rows:     the rows that readers can make of the tables, for at most so many records, in no particular order,
-              blocks linked in any way. A row may stand for many records: there are no more rows than in the tables
-              together. Raises PartyError for tables that are none of this form.
-    quasi:    how it writes quasi-identifiers.
-    load:     pass 1 of one holder's table. Raises DataError.
+    columns:  columns of each file of a release, in order, apart from report and digests.
+    groups:   columns in which rows of the same group agree, as readers see the rows.
+    check:    refuses an unsuitable job. Raises ValueError.
+    grouped:  a table's linked rows, with the columns for readers: job, rows, raw, coins.
+    tables:   the written tables of the rows; everything that does not follow from the counts of blocks is
+              drawn from the coins.
+    rows:     rows that readers can make of the tables, for at most the given number of records, in no
+              particular order, blocks linked arbitrarily. A row may stand for many records: there are no
+              more rows than in the tables together. Raises PartyError for tables of another form.
+    quasi:    form of quasi-identifiers.
+    load:     pass 1 of a single holder's table. Raises DataError.
     """
 
     columns: Callable[[Job], Mapping[str, tuple[str, ...]]]
@@ -177,7 +174,7 @@ class Form:
 
 
 def by_quasi_identifiers(job: Job) -> tuple[str, ...]:
-    """Groups are rows that print alike."""
+    """Return the columns of groups: groups are rows that print alike."""
     return job.names("qid")
 
 
@@ -186,9 +183,7 @@ FORMS: Mapping[tuple[str | None, str | None], tuple[str, str]] = {
     ("anatomy", None): ("jobs.lkc.forms.anatomy", "ANATOMY"),
     ("anatomy", "exact"): ("jobs.lkc.forms.anatomy", "OF_EXACT"),
 }
-"""By `release` and `quasi` of a job, where it says them, module and name of a form: it is imported for a job that
-asks for it.
-"""
+"""Module and name of a form, by `release` and `quasi` of a job. A form is imported on demand."""
 
 
 def form_of(job: Job) -> Form:
@@ -199,7 +194,7 @@ def form_of(job: Job) -> Form:
 
 
 def check(job: Job) -> None:
-    """Refuse what there is no row for, or what that does not take. Raises ValueError."""
+    """Refuse a job without a form, or with an unsuitable form. Raises ValueError."""
     if (job.lkc.release, job.lkc.quasi) not in FORMS:
         raise ValueError(
             "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers beside sensitive values would publish "
@@ -211,5 +206,5 @@ def check(job: Job) -> None:
 
 
 def release_name(job: Job) -> str:
-    """As policies list it."""
+    """Return the name of the form in policies."""
     return job.lkc.release or IN_ROWS

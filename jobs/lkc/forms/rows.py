@@ -1,4 +1,4 @@
-"""`release: rows`: one row for every record, in random order; several blocks are shuffled inside each group."""
+"""`release: rows`: a row for every record, in random order. Several blocks are shuffled inside each group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
 
 
 def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
-    """The class, and plain columns, stay with the quasi-identifiers. Holders of a vertical job shuffled their own."""
+    """Return the tables. Class and plain columns stay with the quasi-identifiers. Vertical holders already shuffled."""
     blocks = blocks_of(job)
     if job.lkc.link is not None and len(blocks) > 1:
         rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)

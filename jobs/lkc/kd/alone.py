@@ -1,4 +1,4 @@
-"""A kd table of one holder."""
+"""kd table of a single holder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from jobs.publishing import boxed_rows
 from jobs.task import Task
 
 _HOLDERS = {PUBLIC: SingleHolder, MEDIAN: MedianHolder}
-"""By `split` who says where groups are cut."""
+"""Holder that places the cuts, by `split`."""
 
 
 @dataclass(frozen=True)
 class BoxesAlone:
-    """One holder's table, and the boxes that it is published in."""
+    """Single holder's table, and the published boxes."""
 
     task: Task
     loaded: Loaded = field(repr=False)
@@ -56,11 +56,11 @@ class BoxesAlone:
 
 
 def made(task: Task, loaded: Loaded, shown: Observer) -> BoxesAlone:
-    """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+    """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
     return BoxesAlone(task, loaded, anonymized(task, loaded.table, shown))
 
 
 def anonymized(task: Task, table: CodedTable, shown: Observer) -> KdOutcome:
-    """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+    """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
     assert task.job.lkc.split is not None
     return anonymize_kd(table, requirement(task), shown, _HOLDERS[task.job.lkc.split])

@@ -1,4 +1,4 @@
-"""Requirements of a job with `method: kd`, and requests that it refuses."""
+"""Requirements of a job with `method: kd`, and requests refused by the method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IS = f"`method: {KD}`"
 
 
 def check(job: Job) -> None:
-    """Refuse what kd does not take, with the reason. Raises ValueError."""
+    """Refuse settings unsuitable for kd, with the reason. Raises ValueError."""
     for of in (_check_mode, _check_requirement, _check_keys, _check_columns):
         of(job)
 
@@ -61,7 +61,7 @@ def _check_requirement(job: Job) -> None:
 
 
 def check_goal(job: Job) -> None:
-    """Refuse goals that kd has no use for, whatever else they need. Raises ValueError."""
+    """Refuse goals unsuitable for kd before looking for further inputs. Raises ValueError."""
     if job.goal != "general":
         raise ValueError(
             f"{_IS} is for `goal: general`: the cuts follow from the table alone. Orders of cuts that look at "
@@ -81,7 +81,7 @@ _NOT_TAKEN = {
     "contexts": "contexts belong to a score, and kd has no score",
     "withhold": "no group blocks the cuts of a different group, so no rows need to be left out",
 }
-"""By key of a job why kd has no use for it."""
+"""Reasons against keys of a job with kd, by key."""
 
 
 def _check_columns(job: Job) -> None:
@@ -98,10 +98,10 @@ _COLUMN = {"suppress": "say `taxonomy`", "refine": "leave `refine` out"}
 
 
 def check_opened(task: Task) -> None:
-    """Refuse labels that hold what is printed between siblings. Raises SchemaError."""
+    """Refuse labels with the separator printed between siblings. Raises SchemaError."""
     check_labels(task.qid)
 
 
 def level(job: Job) -> str:
-    """A row of its own beside top-down of the same disclosure."""
+    """Return the level: kd has its own row beside top-down of the same disclosure."""
     return KD if job.disclosure is None else f"{job.disclosure}/{KD}"

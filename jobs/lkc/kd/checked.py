@@ -1,4 +1,4 @@
-"""kd tables as their readers see them: labels of boxes, and what is measured in the groups."""
+"""kd tables as readers see the tables: labels of boxes, and measures of the groups."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def known_labels(column: QidColumn) -> Callable[[str], bool]:
 
 
 def check_groups(task: Task, release: Release) -> dict[str, str]:
-    """The groups of a table are boxes that cuts made, which have nothing in common, and with `split: median` leave
-    nothing out. Return what of this, and of the report, cannot be checked. Raises PartyError.
+    """Check that the groups of a table are boxes made by cuts, disjoint, and with `split: median` without a gap.
+
+    Returns by key what the table and report do not allow to check. Raises PartyError.
     """
     if not form_of(task.job).quasi.generalized(task.job):
         return {}
@@ -64,10 +65,10 @@ def _is_ambiguous(column: QidColumn, release: Release) -> bool:
 
 
 def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> Iterator[dict[str, Any]]:
-    """Yield what a report must say of groups, of where they were cut and of what that takes.
+    """Yield the expected content of a report on groups, cuts and loss.
 
-    Where a label is that of several boxes, the table tells neither loss nor cuts; of the cuts of `split: median` only
-    their number. Raises PartyError for groups that no run makes.
+    If several boxes share a label, the table shows neither loss nor cuts. With `split: median` the table shows only
+    the number of cuts. Raises PartyError for groups that no run makes.
     """
     qid = qid_of(task.job, task.taxonomies)
     schema, names = Schema(qid, None, ("",)), [column.name for column in qid]
@@ -88,9 +89,9 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
 
 
 def _are_cuts(names: Sequence[str], n_cuts: int | None, said: Any) -> bool:
-    """Return whether a report has numbers of cuts by column; n_cuts: how many there are, where a table tells it.
+    """Return True if a report has numbers of cuts by column; n_cuts: their sum, if a table shows the sum.
 
-    Each cut has records on both sides, so it makes one group more.
+    Each cut has records on both sides, and so makes one group more.
     """
     if not isinstance(said, dict) or list(said) != list(names):
         return False
@@ -102,7 +103,7 @@ def _are_cuts(names: Sequence[str], n_cuts: int | None, said: Any) -> bool:
 
 
 def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
-    """The groups of a table, from its labels alone; None where these do not tell boxes."""
+    """Return the groups of a table, from the labels alone; None if the labels do not determine boxes."""
     columns = [release.columns[column.name] for column in qid]
     row, counts = kinds_of_rows([column.codes.astype(np.int64) for column in columns], release)
     ends = []
@@ -118,7 +119,7 @@ def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
 
 
 def _least(task: Task, release: Release) -> int:
-    """Return K, where the domains that the job does not list are those of the table."""
+    """Return K, with the domains of the table where the job does not list domains."""
     columns = task.job.columns
     found = {
         name: tuple(sorted(release.columns[name].labels))
@@ -129,7 +130,7 @@ def _least(task: Task, release: Release) -> int:
 
 
 def _cuts(schema: Schema, table: BoxedTable, least: int) -> dict[str, Any]:
-    """Return the cuts that made the groups of a table. Raises PartyError for groups that no run makes."""
+    """Return the cuts behind the groups of a table. Raises PartyError for groups that no run makes."""
     try:
         found: dict[str, Any] = cut_fields(schema, cuts_of(schema, table, least))["cuts"]
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Forecast of kd's public cuts on a table, for its owner alone: it is told from raw records."""
+"""Forecast of kd's public cuts on a table. The forecast uses raw records, so only the owner sees it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from jobs.lkc.settings import PUBLIC
 from jobs.task import Task
 
 FEW = 0.1
-"""Below this share of the records the middle half of a column's cells is bare; of even ones half are there."""
+"""Share of records below which the middle half of a column's cells is bare. With evenly spread records the share is a half."""
 _LEAST_CELLS = 4
 """Fewer have no middle half."""
 
 
 def bare_middles(task: Task, loaded: Loaded) -> tuple[str, ...]:
-    """A sentence for each numeric quasi-identifier of which few records lie where public cuts come first."""
+    """Return a sentence for each numeric quasi-identifier with few records at the place of the first public cuts."""
     if task.job.lkc.split != PUBLIC:
         return ()
     table, found = loaded.table, []

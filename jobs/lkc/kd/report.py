@@ -1,4 +1,4 @@
-"""Fields of a kd report beside those of all LKC reports: its cuts, and the worth of the table."""
+"""Fields of a kd report beside the fields of all LKC reports: the cuts, and the worth of the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobs.lkc.verify import Verified, protected_bounds, told_apart
 from jobs.task import Shown, Task
 
 _DIGITS = 6
-"""Decimal digits of shares, so that whoever computes them again finds the same."""
+"""Decimal digits of shares. Rounding lets everybody compute the same shares again."""
 
 
 def build_report(
@@ -33,8 +33,8 @@ def build_report(
 ) -> dict[str, Any]:
     """Describe a run.
 
-    cuts:      groups that were cut, by column and cuts before.
-    verified:  what was found of the requirement.
+    cuts:      numbers of groups cut, by column and earlier cuts.
+    verified:  findings on the requirement.
     """
     lost = form_of(task.job).quasi.lost(lambda: asdict(measure_loss(schema, table)))
     decided = cut_fields(schema, cuts) | {"metrics": metrics_of(task, release) | lost}
@@ -42,14 +42,12 @@ def build_report(
 
 
 def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
-    """By column how many groups were cut that no cut had led to, one, two, ...; not each cut."""
+    """Count the groups cut at each depth: groups after no cut, after one cut, two, ..., by column; not each cut."""
     return {"cuts": {column.name: own.tolist() for column, own in zip(schema.qid, cuts, strict=True)}}
 
 
 def metrics_of(task: Task, release: Release) -> dict[str, Any]:
-    """Measure what every reader can measure in the table: its groups, and what they tell of sensitive
-    columns.
-    """
+    """Measure the groups of the table, and the disclosure of sensitive columns, as every reader can."""
     tested = told_apart(release, task)
     blocks = blocks_of(task.job)
     columns = form_of(task.job).groups(task.job)
@@ -68,9 +66,7 @@ def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
-    """Return the fields for the console: rows and groups, a single holder's rows that were left out, settings
-    without effect.
-    """
+    """Return the fields for the console: rows and groups, a single holder's left-out rows, settings without effect."""
     rows, groups = report["rows"], report["metrics"]["groups"]
     size = f"{rows} {noun(rows, 'row', 'rows')}, {groups} {noun(groups, 'group', 'groups')}"
     risk = report.get("risk", {})

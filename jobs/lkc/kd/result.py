@@ -1,4 +1,4 @@
-"""The result of a joint kd run in canonical bytes: boxes, and the counts of their cells."""
+"""Result of a joint kd run in canonical bytes: boxes, and the counts of their cells."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KdResult(Made):
 
     of:     the schema.
     least:  K.
-    apart:  the blocks that are told apart; none: all is linked.
+    apart:  separately counted blocks; empty: everything is linked.
     group:  at a party: the group of every row of its table.
     """
 
@@ -77,7 +77,7 @@ class KdResult(Made):
 
     @cached_property
     def cuts(self) -> Ints:
-        """Groups that were cut, by column and cuts before."""
+        """Numbers of groups cut, by column and earlier cuts."""
         return cuts_of(self.schema, self.table, self.least)
 
     @property
@@ -100,17 +100,17 @@ class KdResult(Made):
 
 
 def result_of(joint: JointKd, least: int, apart: Blocks = (), links: OwnLinks | None = None) -> KdResult:
-    """Return the result of a joint run at a party; least: K. apart: the blocks that are told apart."""
+    """Return the result of a joint run at a party. least: K. apart: the separately counted blocks."""
     return KdResult(
         joint.schema, joint.table, least, apart, joint.group, links=links, **revealed(joint.ledger)
     )
 
 
 def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart: Blocks = ()) -> KdResult:
-    """Decode and check against the schema; least: K. apart: the blocks that are told apart.
+    """Decode a result, and check against the schema. least: K. apart: the separately counted blocks.
 
-    Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, linked otherwise
-    than follows from its blocks, or that no run makes.
+    Raises PartyError (peer-protocol) for a result that is malformed, not canonical, linked differently than the
+    blocks imply, or impossible for any run.
     """
     try:
         _, (first, last, *entries) = decoded_arrays(encoded, 5)

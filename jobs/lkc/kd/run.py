@@ -1,4 +1,4 @@
-"""One party's side of a joint kd run."""
+"""A party's side of a joint kd run."""
 
 from __future__ import annotations
 

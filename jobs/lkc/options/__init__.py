@@ -1,1 +1,1 @@
-"""Options of an entry of an LKC requirement beside L, K and C: one file an option."""
+"""Options of an entry of an LKC requirement beside L, K and C: a file for each option."""

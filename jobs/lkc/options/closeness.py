@@ -1,4 +1,4 @@
-"""`t`: shares of the values of a sensitive column are in every group nearly those of the whole table."""
+"""`t`: the shares of a sensitive column's values in every group are close to the shares in the whole table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Closeness(Option):
-    """bounds: t by sensitive column that has one below 1. ordered: the columns whose values lie in a row."""
+    """Closeness option. bounds: t by sensitive column, where below 1. ordered: the columns with ordered values."""
 
     where: str
     bounds: Mapping[str, Fraction] = field(hash=False)
@@ -35,7 +35,7 @@ class Closeness(Option):
         return (*asked, CloseValues(tuple(self.bounds.items()), self.ordered))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """One holder compares groups with its whole table."""
+        """Require a single holder, who compares groups with the whole table."""
         if job.partition != "single":
             raise ValueError(
                 f"{self.where}.t is for the table of a single holder: `t` adds up the distances of all shares of "
@@ -60,7 +60,7 @@ class Closeness(Option):
         return {self.key: asked} if asked else {}
 
     def _in_a_row(self, task: Task, name: str) -> tuple[str, ...] | None:
-        """Return the test values of a column in their order, where it counts for its distances."""
+        """Return the ordered categories of a column if the order counts for distances."""
         return values_of(task, name).tested if name in self.ordered else None
 
     def fields(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Closeness(Option):
 
 
 def made(said: Requirement, facts: Facts) -> Closeness:
-    """Make the option of an entry that gives the key, of all columns or by column; 1 asks for nothing."""
+    """Make the option of an entry with the key, for all columns or by column; 1 asks for nothing."""
     asked = said.t or Fraction(1)
     by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(facts.job.names("sensitive"), asked)
     sensitive = facts.job.names("sensitive")

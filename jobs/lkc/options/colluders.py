@@ -1,4 +1,4 @@
-"""`colluders`: all that is asked also holds for what is left of a group after so many parties took their rows out."""
+"""`colluders`: the requirement also holds for the rest of a group after so many parties took their rows out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Colluders(Option):
         return (*asked, Remainders(self.most, asked))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Require that the party of each record is known, and to nobody who must not know it."""
+        """Require a known party of each record, hidden from everybody who must not know the party."""
         if job.partition == "vertical":
             raise ValueError(
                 f"{self.where}.colluders is for rows: parties of a vertical job hold columns of the same records, "
@@ -67,7 +67,7 @@ class Colluders(Option):
 
     @property
     def subtracting(self) -> str:
-        """Say who takes which rows out."""
+        """Clause on who takes which rows out."""
         if self.most == 1:
             return "any one party subtracts its own rows"
         return f"any {self.most} parties subtract their own rows"
@@ -93,6 +93,6 @@ class Colluders(Option):
 
 
 def made(said: Requirement, facts: Facts) -> Colluders:
-    """Make the option of an entry that gives the key."""
+    """Make the option of an entry with the key."""
     assert said.colluders is not None
     return Colluders(facts.where, said.colluders)

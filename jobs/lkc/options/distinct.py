@@ -71,5 +71,5 @@ class Distinct(Option):
 
 
 def made(said: Requirement, facts: Facts) -> Distinct:
-    """Make the option of an entry that gives the key."""
+    """Make the option of an entry with the key."""
     return Distinct(facts.where, said.distinct or {})

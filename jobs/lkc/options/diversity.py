@@ -1,6 +1,7 @@
-"""`ruled_out` and `diversity`: what holds once somebody knows sensitive values that a person does not have.
+"""`ruled_out` and `diversity`: protection against negative background knowledge about a person's sensitive values.
 
-Both look at the same attacks, and `at_most` of a column limits both, so they are one option of two keys.
+Both keys look at the same attacks, and `at_most` of a column limits both. The two keys are therefore a single
+option.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Diversity(Option):
-    """ruled_out: values that somebody may rule out; None: not said. least: l; None: not said.
+    """Diversity option.
 
+    ruled_out: number of values of negative background knowledge; None: not said.
+    least: l; None: not said.
     bounds, at_most:  as of :class:`jobs.lkc.options.option.Facts`.
     blocks:           the sensitive columns that are looked at together.
     """
@@ -53,7 +56,7 @@ class Diversity(Option):
 
     @property
     def together(self) -> int:
-        """Return the most values that are ruled out and inferred together."""
+        """Largest number of values ruled out and inferred together."""
         return max(self.ruled_out + 1 if self.ruled_out else 0, self.diversity - 1)
 
     @property
@@ -62,7 +65,7 @@ class Diversity(Option):
         return bool(self.ruled_out) or self.diversity > 2
 
     def diversity_of(self, name: str) -> int:
-        """Return l as far as `at_most` leaves it for a column: one more than its values in one attack."""
+        """Return l as far as `at_most` allows for a column: one more than the column's values in an attack."""
         return min(self.diversity, self.at_most.get(name, self.diversity) + 1)
 
     def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
@@ -88,8 +91,8 @@ class Diversity(Option):
             )
 
     def check_values(self, name: str, values: Values) -> None:
-        """Refuse a column with so few values that ruling out all but one is allowed: the last one is then
-        known.
+        """Refuse a column with so few values that an attacker may rule out all but the last value, and know the
+        last.
         """
         n, limit = len(values.tested), self.at_most.get(name)
         if values.protected and n < self.diversity == 2 and limit != 0:
@@ -129,7 +132,7 @@ class Diversity(Option):
             )
 
     def _check_combinations(self, block: Mapping[str, Values]) -> None:
-        """Refuse more combinations than the holder of a block tells its records apart by. Raises SchemaError."""
+        """Refuse more combinations than the holder of a block can tell apart in records. Raises SchemaError."""
         looked_at = [name for name in block if self.at_most.get(name) != 0]
         bounded = [name for name in looked_at if self.diversity > 2 or self.bounds[name] < 1]
         n = prod(len(block[name].tested) for name in looked_at)
@@ -193,7 +196,7 @@ class Diversity(Option):
         return ("`diversity`",) if self.least is not None else ()
 
     def is_unread(self, job: Job) -> bool:
-        """Return whether something is asked of what a release does not link."""
+        """Return True if something is asked of values that a release does not link."""
         return self.looks_together and self.blocks != blocks_of(job)
 
     def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
@@ -214,6 +217,6 @@ class Diversity(Option):
 
 
 def made(said: Requirement, facts: Facts) -> Diversity:
-    """Make the option of an entry that gives one of the keys."""
+    """Make the option of an entry with either key."""
     blocks = blocks_of(facts.job) if facts.as_read else ruled_together(facts.job)
     return Diversity(facts.where, said.ruled_out, said.diversity, facts.bounds, facts.at_most, blocks)

@@ -1,8 +1,8 @@
-"""The interface of an option, and all options by key: what an entry asks for beside L, K and C.
+"""Interface of an option, and all options by key: demands of an entry beside L, K and C.
 
-An entry has the options whose keys it gives. Whoever goes through the options of an entry names none of them, so an
-option is a key of :class:`jobs.lkc.settings.Requirement` and a file here; what it asks of groups is a criterion
-(:mod:`anonymize.criteria`), and a definition of its own (:mod:`anonymize.verification.tables`).
+An entry has the options of its keys. Code that goes through the options of an entry names no option. A new option
+is a key of :class:`jobs.lkc.settings.Requirement`, a file here, a criterion for its demand on groups
+(:mod:`anonymize.criteria`), and a separate definition (:mod:`anonymize.verification.tables`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the worst group of a table.
+    """Figure of the worst group of a table.
 
     name:     its key in a report.
     words:    a sentence with a place for the figure and, named, for the column.
-    is_share: whether it is a share, else a count.
+    is_share: True for a share, False for a count.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Figure:
     is_share: bool = False
 
     def rounded(self, figure: Any) -> float | int:
-        """Return the figure as reports print it."""
+        """Return the figure as printed in reports."""
         return round(float(figure), _DIGITS) if self.is_share else int(figure)
 
     def told(self, figure: Any, column: str | None) -> str:
@@ -54,9 +54,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Inference:
-    """A bound on inferences, as sentences speak of it.
+    """Bound on inferences, in the words of sentences.
 
-    name:    of the key. failed: how it is with a group that breaks it. held: with all groups that do not.
+    name:    of the key.
+    failed:  clause on a group that breaks the bound.
+    held:    clause on all groups that keep the bound.
     """
 
     name: str
@@ -66,13 +68,13 @@ class Inference:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that an option is made from, beside what its entry says.
+    """Facts for making an option, beside the statements of its entry.
 
     where:    the key of the entry in the job file.
     job:      the job.
-    bounds:   C by sensitive column, 1 being none.
-    at_most:  by sensitive column that says one.
-    as_read:  whether it is to be as far as readers of the release can count again.
+    bounds:   C by sensitive column; 1 is no bound.
+    at_most:  by sensitive column, where stated.
+    as_read:  True to limit the option to demands that readers of the release can count again.
     """
 
     where: str
@@ -84,7 +86,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class ByRow:
-    """A table as its one holder knows it: whose each row is, where the job tells that apart.
+    """Table as a single holder knows the table: with the party or person of each row, if the job tells parties or
+    people apart.
 
     party, person:  numbers, shape (n_rows,).
     """
@@ -95,10 +98,11 @@ class ByRow:
 
 
 class Option(ABC):
-    """One option of one entry. A method that does nothing here is for the options that have something to do there.
+    """Option of an entry. An empty method here is for the options with work at that step.
 
     key:      in the job file; of several keys the first.
-    figures:  by key of :attr:`anonymize.verification.tables.Examined.worst` what a report tells of the worst group.
+    figures:  the report's figures of the worst group, by key of
+              :attr:`anonymize.verification.tables.Examined.worst`.
     weakest:  :meth:`strength` where nothing is asked.
     """
 
@@ -108,37 +112,35 @@ class Option(ABC):
 
     @abstractmethod
     def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        """Return what every group must meet with this option; asked: without it."""
+        """Return the demands on every group with the option; asked: without the option."""
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Refuse what the job file alone shows to be wrong. others: the options of the entry, by key.
+        """Refuse errors that the job file alone shows. others: the options of the entry, by key.
 
         Raises ValueError.
         """
         return
 
     def check_values(self, name: str, values: Values) -> None:
-        """Refuse what no group of a sensitive column with these values can meet. Raises SchemaError."""
+        """Refuse a demand that no group of a sensitive column with the given values can meet. Raises SchemaError."""
         return
 
     def check_joint(self, job: Job, values: Mapping[str, Values]) -> None:
-        """Refuse what joint runs do not test. values: of every sensitive column. Raises SchemaError."""
+        """Refuse demands that joint runs do not test. values: of every sensitive column. Raises SchemaError."""
         return
 
     @property
     def asks_something(self) -> bool:
-        """Return True if an entry that has nothing else asks for something."""
+        """True if an entry with nothing else asks for something."""
         return True
 
     def speaks_of(self, name: str) -> bool:
-        """Return whether it bounds what groups tell about a sensitive column."""
+        """Return True if the option limits what groups show about a sensitive column."""
         return False
 
     @property
     def colluders(self) -> int:
-        """Return the number of parties that may subtract their records from a group; 0: the option says
-        nothing of parties.
-        """
+        """Number of parties that may subtract their records from a group; 0: the option says nothing of parties."""
         return 0
 
     @property
@@ -147,7 +149,7 @@ class Option(ABC):
         return 1
 
     def diversity_of(self, name: str) -> int:
-        """Return l as far as `at_most` leaves it for a sensitive column."""
+        """Return l as far as `at_most` allows for a sensitive column."""
         return 1
 
     @property
@@ -157,39 +159,41 @@ class Option(ABC):
 
     @abstractmethod
     def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
-        """Return what the independent verifier is told, by key. looked_at: the columns that it can look at."""
+        """Return the claims for the independent verifier, by key. looked_at: the columns visible to the verifier."""
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """Return what a report says of the entry, by key."""
+        """Return the report's fields of the entry, by key."""
 
     @property
     def inferences(self) -> tuple[Inference, ...]:
-        """Return the bounds on inferences, as sentences speak of them."""
+        """Bounds on inferences, in the words of sentences."""
         return ()
 
     @property
     def remains(self) -> tuple[str, ...]:
-        """Its keys as sentences name them that say what also holds of remainders."""
+        """Keys of the option, as in sentences, with a demand that also holds for remainders."""
         return ()
 
     def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
-        """Return what is asked and nobody can count again in the released table, and who saw to it instead.
+        """Return sentences on demands that nobody can count again in the released table, and on who checked
+        instead.
 
-        entries:  those that have an option of this key.
+        entries:  the entries with an option of the key.
         """
         return []
 
     def require_counted(self, known: ByRow, claim: Claim) -> None:
-        """Check of one holder's rows what a table alone does not show. Raises PartyError.
+        """Check a single holder's rows for demands invisible in the table alone. Raises PartyError.
 
-        known:  in test values. claim: what the verifier is told of the entry.
+        known:  in categories.
+        claim:  the verifier's claims of the entry.
         """
         return
 
     @abstractmethod
     def implied_by(self, other: Any) -> bool:
-        """Return whether whatever meets another entry meets this; other: its option of this key, None: none."""
+        """Return True if every table that meets a second entry meets the option; other: the second entry's, or None."""
 
     def strength(self, name: str) -> tuple[Fraction | int, ...]:
         """Return how much is asked of a sensitive column, number by number; more is more."""
@@ -197,7 +201,7 @@ class Option(ABC):
 
 
 UNIT = "unit"
-"""The key of an option that a job asks for of all its entries."""
+"""Key of an option that a job sets for all entries."""
 OPTIONS: Mapping[tuple[str, ...], str] = {
     (UNIT,): "jobs.lkc.options.persons",
     ("distinct",): "jobs.lkc.options.distinct",
@@ -205,42 +209,42 @@ OPTIONS: Mapping[tuple[str, ...], str] = {
     ("ruled_out", "diversity"): "jobs.lkc.options.diversity",
     ("colluders",): "jobs.lkc.options.colluders",
 }
-"""By keys the module of an option, in the order in which options are told: it is imported for a job that asks for it.
-"""
+"""Module of an option, by keys, in the order for messages. An option is imported on demand."""
 
 
 _KEYS = [key for keys in OPTIONS for key in keys]
 
 
 class JobOption(ABC):
-    """One option of a whole job of one holder, for whom it leaves out some of the rows that were read.
+    """Option of a single holder's whole job: some of the read rows are left out.
 
-    key:    in the job file. phase: of a run, in which its work is done: how long that took is not told, since it
-            depends on rows that the release does not have.
+    key:    in the job file.
+    phase:  phase of the work in a run. Its seconds are not disclosed, since the time depends on rows
+            outside the release.
     """
 
     key: ClassVar[str]
     phase: ClassVar[str]
 
     def check_first(self, job: Job) -> None:
-        """Refuse jobs that the option is not for, before the rest is looked at. Raises ValueError."""
+        """Refuse unsuitable jobs before the remaining checks. Raises ValueError."""
         return
 
     @abstractmethod
     def check(self, job: Job) -> None:
-        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+        """Refuse errors that the job file alone shows. Raises ValueError."""
 
     @abstractmethod
     def kept(self, task: Task, loaded: Loaded, shown: Observer | None) -> Loaded:
-        """Return the part of a table that is anonymized, as if there were no other rows. Raises PrivacyError."""
+        """Return the part of a table to anonymize, as if no other rows existed. Raises PrivacyError."""
 
     @abstractmethod
     def most_left_out(self, n_used: int) -> int:
-        """Return how many rows may be left out of those that were read and used."""
+        """Return the largest number of rows that may be left out, from the number of read and used rows."""
 
     @abstractmethod
     def fields(self, task: Task, n_left_out: int, release: Release) -> dict[str, Any]:
-        """Return what a report says of the rows left out, and of the release in their light."""
+        """Return the report's fields of the left-out rows, and of the release in that light."""
 
 
 OF_JOBS: Mapping[str, str] = {"withhold": "jobs.lkc.options.withhold"}
@@ -248,18 +252,18 @@ OF_JOBS: Mapping[str, str] = {"withhold": "jobs.lkc.options.withhold"}
 
 
 def options_of_job(job: Job) -> tuple[JobOption, ...]:
-    """Return the options of a whole job: those whose keys it gives."""
+    """Return the options of a whole job, by the job's keys."""
     given = {key: getattr(job.lkc, key) for key in OF_JOBS}
     return tuple(import_module(OF_JOBS[key]).made(said) for key, said in given.items() if said is not None)
 
 
 def in_order(options: Iterable[Option]) -> list[Option]:
-    """Return options of several entries in the order in which they are told."""
+    """Return options of several entries in the order for messages."""
     return sorted(options, key=lambda option: _KEYS.index(option.key))
 
 
 def options_of(said: Requirement, facts: Facts) -> tuple[Option, ...]:
-    """Return the options of an entry: their keys stand in the entry, or beside all entries."""
+    """Return the options of an entry, from keys in the entry or beside all entries."""
     said_in = (said, facts.job.lkc)
     given = (
         module

@@ -1,4 +1,4 @@
-"""`unit: person`: K counts different people, who may have several records."""
+"""`unit: person`: K counts different people. A person may have several records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Persons(Option):
         return tuple(EnoughPersons(self.least) if isinstance(each, Size) else each for each in asked)
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Require that the person of each record is known, and to nobody who must not know it."""
+        """Require a known person of each record, hidden from everybody who must not know the person."""
         if job.partition == "vertical":
             raise ValueError(
                 "model.lkc.unit: a vertical job has a single record of each id, so records are people already"
@@ -69,7 +69,7 @@ class Persons(Option):
             raise PartyError("verification-failed", f"counting people, {finding}")
 
     def implied_by(self, other: Persons | None) -> bool:
-        """All entries of a job count people, or none does; K is compared by itself."""
+        """Return True: all entries of a job count people, or no entry does. K is compared separately."""
         return other is not None
 
 

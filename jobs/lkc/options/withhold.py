@@ -1,4 +1,4 @@
-"""`withhold`: a share of the rows may be left out, where others can keep more detail then."""
+"""`withhold`: a share of the rows may be suppressed, if the remaining rows then keep more detail."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Withhold(JobOption):
-    """share: of the rows that are read and used, at most."""
+    """Suppression option. share: largest part of the read and used rows."""
 
     share: Fraction
     key: ClassVar[str] = "withhold"
     phase: ClassVar[str] = "withhold"
 
     def check_first(self, job: Job) -> None:
-        """Refuse joint jobs, whose parties would be told which rows block a specialization."""
+        """Refuse joint jobs: parties would be told the rows that block a specialization."""
         if job.partition != "single":
             raise ValueError(
                 "`withhold` is for the table of a single holder: a joint run would have to tell which rows block a "
@@ -37,7 +37,7 @@ class Withhold(JobOption):
             )
 
     def check(self, job: Job) -> None:
-        """Refuse plain columns, which are read after rows are withheld."""
+        """Refuse plain columns, which are read after the suppression."""
         for name in job.names("plain"):
             raise ValueError(
                 f"columns.{name}: plain columns are read after rows were withheld, without knowing the rows; leave "
@@ -61,7 +61,7 @@ class Withhold(JobOption):
         return int(self.share * n_used)
 
     def fields(self, task: Task, n_left_out: int, release: Release) -> dict[str, Any]:
-        """Return how many rows were withheld, and the risk of the others; a report says no more of withheld rows."""
+        """Return the number of suppressed rows, and the risk of the kept rows; no more of suppressed rows."""
         from jobs.lkc.report import risk_of
 
         n = n_left_out + release.n_records
@@ -73,7 +73,7 @@ class Withhold(JobOption):
 
 
 def _meaning(n_withheld: int, n_used: int) -> str:
-    """Return the sentence on how many rows were withheld, and what the figures of the table then mean."""
+    """Return the sentence on the number of suppressed rows, and on the meaning of the table's figures."""
     if not n_withheld:
         return (
             "Nothing was withheld: within the limit of `withhold`, no rows would have freed more than the rows are "
@@ -88,7 +88,7 @@ def _meaning(n_withheld: int, n_used: int) -> str:
 
 
 def _without(n_withheld: int) -> str:
-    """Return the sentence on which records figures of risk are of; empty where no row was withheld."""
+    """Return the sentence on the records behind figures of risk; empty without suppressed rows."""
     if not n_withheld:
         return ""
     return (
@@ -98,5 +98,5 @@ def _without(n_withheld: int) -> str:
 
 
 def made(share: Fraction) -> Withhold:
-    """Make the option of a job that gives the key."""
+    """Make the option of a job with the key."""
     return Withhold(share)
