@@ -76,7 +76,7 @@ def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[s
 
 
 def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
-    """Return the size and the digest of a value hierarchy. An owner's policy may pin the digest (`policy.domains`)."""
+    """Return size and digest of a value hierarchy. An owner's policy may pin the digest (`policy.domains`)."""
     sha256 = digest_of(values)
     if isinstance(values, Grid):
         first, last = values.edge_label(0), values.edge_label(values.n_cells)

@@ -110,7 +110,7 @@ def load_task(
 
 
 def _read_named(read: Callable[[Path], str], path: Path, column: str, file: str, fields: Any) -> str:
-    """Read the file of a column's values. Raises ConfigError with the place of the column if reading is not allowed."""
+    """Read the file of a column's values. Raises ConfigError with the place of the column if not allowed."""
     try:
         return read(path.parent / file)
     except ConfigError as error:

@@ -176,7 +176,9 @@ class Result(Protocol):
         ...
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
-        """Return the coordinator's result, with all parties' :attr:`told` fields. Raises PartyError if they differ."""
+        """Return the coordinator's result, with all parties' :attr:`told` fields. Raises PartyError on a
+        difference.
+        """
         ...
 
 
@@ -292,7 +294,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Spent:
-    """Spent part of a data set, and the part that the owner's policy leaves; for the owner, in words and as fields."""
+    """Spent part of a data set, and the rest that the owner's policy leaves; for the owner, in words and fields."""
 
     words: str
     fields: Mapping[str, Any]
@@ -490,7 +492,7 @@ class Model(Protocol):
     # What is asked.
 
     def check_first(self, job: Job) -> None:
-        """Refuse an unsuitable goal or partition before looking for further inputs. Raises ValueError, ConfigError."""
+        """Refuse a wrong goal or partition before looking for further inputs. Raises ValueError or ConfigError."""
         return
 
     def check(self, job: Job) -> None:
@@ -584,7 +586,7 @@ class Model(Protocol):
         ...
 
     def verify(self, task: Task, out: Path) -> Checked:
-        """Verify a result folder, or the file of a release, against the folder's own statements. Raises PartyError."""
+        """Verify a result folder, or the file of a release, against its own statements. Raises PartyError."""
         ...
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:

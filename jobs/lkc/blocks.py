@@ -73,7 +73,7 @@ def parts_apart(job: Job) -> Blocks:
 
 
 def told_beside_groups(job: Job) -> tuple[str, ...]:
-    """Return further columns on which the rows of a shuffle agree, besides the group's: in vertical jobs the class."""
+    """Return further common columns of the rows of a shuffle, besides the group's: in vertical jobs the class."""
     return job.names("class") if job.partition == "vertical" else ()
 
 

@@ -111,7 +111,7 @@ def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:
 
 
 def most_bytes(task: Task, result: Made) -> int:
-    """Return the largest size of the delivered table, from the result; 0 if the table has raw values unknown to us."""
+    """Return the largest size of the delivered table, from the result; 0 if the table has unknown raw values."""
     if result.mixed is not None and result.mixed.rows is not None:
         table = table_of_rows(task, result, result.mixed.rows)
         return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)

@@ -1,1 +1,1 @@
-"""The owner's side: policy, ledger, accounts, and what a job is refused for."""
+"""Owner's side: policy, ledger, accounts, and reasons for refusing a job."""

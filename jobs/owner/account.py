@@ -1,9 +1,10 @@
 """A run's place in a privacy ledger: charged before anything is opened, kept before anybody sees the result.
 
-Before a run its parties tell each other which result of the job they keep. If all keep the same result, it is given
-again: no protocol runs, and nothing is opened or charged. Otherwise each party charges the run, makes the charge
-final before anything is opened, and keeps the result before anybody sees it. A run that ends before gives its charge
-back. So no word of another party makes a run free. A :class:`Charge` says how a run is charged.
+Before a run the parties tell each other their kept results of the job. If all keep the same result, the parties
+give the result again: no protocol runs, and nothing is opened or charged. Otherwise each party charges the run,
+makes the charge final before anything is opened, and keeps the result before anybody sees the result. A run that
+ends before any opening gives its charge back. So no word of a peer makes a run free. A :class:`Charge` says how a
+run is charged.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _KEPT_BYTES = 32
 _NOTHING = bytes(_KEPT_BYTES)
 
 Run = Callable[[Observer], Rounds[Any]]
-"""A protocol that tells an observer what it is about to open."""
+"""Protocol that tells an observer its next opening."""
 
 
 class Charge(Protocol):
-    """The charge of one run in a ledger.
+    """Charge of a run in a ledger.
 
-    step:  the name of the message in which parties tell each other what they keep.
+    step:  the name of the message about kept results between parties.
     """
 
     step: ClassVar[str]
@@ -39,15 +40,15 @@ class Charge(Protocol):
 
     @property
     def kept(self) -> Kept | None:
-        """The result of an earlier run that may be given again."""
+        """Return the result of an earlier run that may be given again."""
         ...
 
     def check(self) -> None:
-        """Raise BudgetError or PolicyError if the run would have to be refused, whatever its table is."""
+        """Raise BudgetError or PolicyError if the run would be refused with any table."""
         ...
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
-        """Raise if the run would have to be refused with this table, whatever the other parties say."""
+        """Raise if the run would be refused with the given table, whatever the peers say."""
         ...
 
     def reserve(self) -> int:
@@ -59,12 +60,12 @@ class Charge(Protocol):
         ...
 
     def written(self, result: Any) -> bytes | None:
-        """Return a result as the ledger keeps it; None: it is not kept."""
+        """Return a result in the form of the ledger, or None if the ledger does not keep the result."""
         ...
 
 
 class LedgerAccount:
-    """One run's place in the ledger of one party, or of a single holder."""
+    """A run's place in the ledger of a party, or of a single holder."""
 
     def __init__(self, charge: Charge) -> None:
         self._charge = charge
@@ -91,7 +92,7 @@ class LedgerAccount:
         self._charge.read(task, me, table, rng)
 
     def repeat(self) -> Kept | None:
-        """Take the kept result for that of this run, if a result is kept: nothing is charged."""
+        """Take the kept result, if any, for the result of this run: nothing is charged."""
         kept = self._charge.kept
         if kept is not None:
             self.again, self._number = True, kept.number
@@ -111,11 +112,11 @@ class LedgerAccount:
         self._ledger.finish(self._charged("finished"), content)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
-        """The files of the release, made in this run or an earlier one, are in place. Raises likewise."""
+        """Note that the files of the release, made in this run or an earlier run, are in place. Raises likewise."""
         self._ledger.deliver(self._charged("delivered"), release, agreed=agreed)
 
     def settle(self) -> None:
-        """The run is over: a charge that was not made final is given back."""
+        """Note the end of the run: a charge that is not final is given back."""
         if self._number is not None:
             self._ledger.give_back(self._number)
 
@@ -125,13 +126,13 @@ class LedgerAccount:
         return self._number
 
     def conducted(self, task: Task, peers: Sequence[str], protocol: Run, shown: Observer) -> Rounds[Result]:
-        """Give the kept result of the job if all parties keep the same; else charge, run the protocol, keep.
+        """Give the kept result of the job if all parties keep the same result; else charge, run the protocol, keep.
 
-        Rounds: 1 (the step of the charge) before those of the protocol; what the charge adds to them.
-        Bytes:  32 to each other party.
-        Leakage: whether a party keeps a result of this very job, and which.
+        Rounds: 1 (the step of the charge) before the protocol's rounds; and the rounds of the charge.
+        Bytes:  32 to each peer.
+        Leakage: whether a party keeps a result of the job, and which result.
 
-        Raises BudgetError or PolicyError if the run is refused; what the protocol raises.
+        Raises BudgetError or PolicyError if the run is refused; and the protocol's errors.
         """
         kept, step = self._charge.kept, self._charge.step
         told = _NOTHING if kept is None else kept.digest
@@ -154,7 +155,7 @@ class LedgerAccount:
 
 
 class Unaccounted:
-    """The account of a party in a simulation in one process, which has no ledger: nothing is charged or kept."""
+    """Account of a party in a simulation in a single process, without a ledger: nothing is charged or kept."""
 
     remark = ""
     number = None
@@ -167,7 +168,7 @@ class Unaccounted:
         """Refuse no table: no ledger has a limit."""
 
     def conducted(self, task: Task, peers: Sequence[str], protocol: Run, shown: Observer) -> Rounds[Result]:
-        """Run the protocol alone: no charge and no kept result come before it."""
+        """Run the protocol alone, without a charge or a kept result before."""
         return protocol(shown)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:

@@ -1,13 +1,15 @@
 """Answers of a party about its table beside releases, counted: refusals, admissions, alignments.
 
-Whatever reads a table answers something about it. A *question* is a job that reads the table; it is counted before
-the table is looked at, and counts no more when the job comes to a result, which is a release with a charge of its
-own. So a refusal counts, and an admission that is not made use of counts. The same job of the same coordinator on the
-same version of the table counts once. An *alignment* tells others which of the ids that they entered are ours, and
-then one bit of classes. Each is counted before its first message, for good: nobody sees what the others entered. How
-many ids they enter is seen, and bounded by the policy; an alignment that is refused for it stays counted.
+Every reading of a table answers something about the table. A *question* is a job that reads the table. The question
+is counted before the table is looked at. If the job comes to a result, the question no longer counts, since the
+release has a separate charge. So a refusal counts, and an unused admission counts. The same job of the same
+coordinator on the same version of the table counts once. An *alignment* tells peers which of the ids they entered
+are ours, and then a bit about classes. Each alignment is counted before its first message, for good: nobody sees
+the ids that the peers entered. The number of ids is visible, and bounded by the policy; an alignment refused for
+the number stays counted.
 
-Beyond the limit of the policy the answer is one message, which depends on no data and is given before any is read.
+Beyond the limit of the policy the answer is a single message. The message depends on no data, and is sent before
+any data is read.
 """
 
 from __future__ import annotations
@@ -33,17 +35,18 @@ from jobs.task import Account, Result, Task
 Kind = Literal["question", "alignment"]
 
 _RELEASED = "released"
-"""Outcome of a question that counts no more; the question stays known, so that its repetition is none."""
+"""Outcome of a question that no longer counts. The question stays known, so its repetition does not count."""
 
 _PLURALS = {"question": "questions", "alignment": "alignments"}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One counted answer.
+    """Counted answer.
 
-    asker:    the coordinator. version: of the table, as its source tells it without reading it.
-    came_to:  the id of the error that the run ended with; empty while that is not known, and after a crash.
+    asker:    the coordinator.
+    version:  of the table, as its source tells without reading the table.
+    came_to:  the id of the error that ended the run; empty while unknown, and after a crash.
     """
 
     number: int
@@ -57,14 +60,14 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """Say what the asker was told, for the owner."""
+        """Statement for the owner on the asker's knowledge."""
         if not self.came_to:
             return "answered"
         return f"refused: {self.came_to}" if self.came_to in ANSWERS else f"admitted, then {self.came_to}"
 
 
 class Answers:
-    """The counted answers about one data set, in its privacy ledger."""
+    """Counted answers about a data set, in its privacy ledger."""
 
     def __init__(self, ledger: PrivacyLedger, policy: Policy) -> None:
         self._ledger = ledger
@@ -81,7 +84,7 @@ class Answers:
             return _counting(self._all(connection))
 
     def _all(self, connection: Connection) -> list[Answer]:
-        """With the questions that count no more."""
+        """Return all answers, with the questions that no longer count."""
         rows = connection.execute(
             "SELECT id, kind, asker, job, job_sha256, version, asked, came_to FROM answers WHERE data = ? "
             "ORDER BY id",
@@ -90,7 +93,7 @@ class Answers:
         return [Answer(*row) for row in rows.fetchall()]
 
     def check(self, kind: Kind, job: ChargedJob, version: str) -> None:
-        """Raise PolicyError if the answer would be one too many."""
+        """Raise PolicyError if a further answer would exceed the limit."""
         if not self._ledger.exists:
             self._check([], kind)
             return
@@ -100,7 +103,7 @@ class Answers:
             self._check(answers, kind)
 
     def charge(self, kind: Kind, job: ChargedJob, version: str) -> int | None:
-        """Count an answer, on disk; return its number, or None for a question that is counted already.
+        """Count an answer, on disk; return its number, or None for a question already counted.
 
         Raises PolicyError beyond the limit, BudgetError if the ledger cannot be written.
         """
@@ -117,11 +120,11 @@ class Answers:
             return cursor.lastrowid
 
     def strike_out(self, number: int) -> None:
-        """The question came to a result, which has a charge of its own."""
+        """Strike out a question that came to a result, since the result has a separate charge."""
         self.note(number, _RELEASED)
 
     def note(self, number: int, came_to: str) -> None:
-        """With which error the run ended."""
+        """Note the error that ended the run."""
         with self._ledger.connected() as connection:
             connection.execute("UPDATE answers SET came_to = ? WHERE id = ?", (came_to, number))
 
@@ -159,7 +162,7 @@ def _counting(answers: Sequence[Answer]) -> list[Answer]:
 
 
 class Answering:
-    """The account of a run with what its model does not charge: questions and alignments."""
+    """Account of a run with the answers that its model does not charge: questions and alignments."""
 
     def __init__(self, account: Account, ledger: PrivacyLedger, policy: Policy, task: Task) -> None:
         """``account``: of the model. ``ledger``: on behalf of the coordinator (:meth:`PrivacyLedger.asked_by`)."""
@@ -184,23 +187,24 @@ class Answering:
         return self._account.keeps
 
     def check(self) -> None:
-        """Before a table is read: raise as the model's account, PolicyError if no further alignment is allowed.
+        """Raise, before a table is read, as the model's account; PolicyError if no further alignment is allowed.
 
-        Where a result is kept there may be none to come; if there is, :meth:`conducted` refuses it.
+        With a kept result there may be no alignment to come. If there is an alignment, :meth:`conducted` refuses
+        it.
         """
         self._account.check()
         if self._task.partition.matched and not self.keeps:
             self._answers.check("alignment", self._job, "")
 
     def load(self, source: Source, me: str, rng: Rng) -> Table:
-        """Count the question, then read the table. Raises PolicyError beyond the limit; what reading it raises."""
+        """Count the question, then read the table. Raises PolicyError beyond the limit, and the errors of reading."""
         self.ask(source)
         table = self._task.load(source, me)
         self.read(self._task, me, table, rng)
         return table
 
     def ask(self, source: Source) -> None:
-        """Count the question before the table is looked at, where its values can decide the answer."""
+        """Count the question before the table is looked at, if its values can decide the answer."""
         if asks(self._task) and (number := self._answers.charge("question", self._job, source.version())):
             self._counted.append(number)
 
@@ -214,10 +218,11 @@ class Answering:
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:
-        """Under the model's account; an alignment is counted before its first message.
+        """Run the protocol under the model's account; count an alignment before its first message.
 
-        The question is struck out once there is a result. Raises PolicyError if no further alignment is allowed, or
-        too many ids are entered or too few records common; what the model's account and the protocol raise.
+        A question with a result is struck out. Raises PolicyError if no further alignment is allowed, if too many
+        ids are entered, or if too few records are common; and the errors of the model's account and of the
+        protocol.
         """
         questions = tuple(self._counted)
         result = yield from self._account.conducted(
@@ -240,9 +245,10 @@ class Answering:
         self._account.deliver(release, agreed=agreed)
 
     def ended(self, problem: Problem) -> None:
-        """The run ended with a problem: note which, and where it arose as far as it was said.
+        """Note the problem that ended the run, and the place of the problem, as far as known.
 
-        A party that stops tells the coordinator, too, whose cancellation may be here first: then that is noted.
+        A stopping party also tells the coordinator, and the coordinator's cancellation may arrive first. The
+        cancellation is noted then.
         """
         where = problem.party or ""
         where = self._ledger.asker if problem.error_id == "cancelled" else where
@@ -253,9 +259,9 @@ class Answering:
 
 
 class _Aligned(PassedOn):
-    """Ends a run in which others enter too many ids, or which has too few common records.
+    """Observer that ends a run in which peers enter too many ids, or with too few common records.
 
-    The first before anything made from ids is sent, the second before classes are compared or given.
+    The first end comes before anything made from ids is sent, the second before classes are compared or given.
     """
 
     def __init__(self, shown: Observer, policy: Policy) -> None:
@@ -284,14 +290,12 @@ class _Aligned(PassedOn):
 
 
 def asks(task: Task) -> bool:
-    """Return True if reading a table for this job answers something about its values: not where no value is
-    an error.
-    """
+    """Return True if reading a table for the job answers something about its values: not if no value is an error."""
     return task.model.reading.checked or task.partition.matched
 
 
 def check_answers(ledger: PrivacyLedger, policy: Policy, task: Task, source: Source) -> None:
-    """Raise PolicyError if a job would be refused for what was answered before it, DataError without a table."""
+    """Raise PolicyError if earlier answers would make the policy refuse the job, DataError without a table."""
     answers = Answers(ledger, policy)
     if asks(task):
         answers.check("question", _charged(task), source.version())

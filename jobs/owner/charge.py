@@ -1,10 +1,10 @@
-"""The charge of a run whose releases do not compose: one of the releases that a policy allows.
+"""Charge of a run whose releases do not compose: a release among the number that a policy allows.
 
-LKC releases do not compose, so a policy limits their number, and a later release has the domains of the first. What a
-run opens, it opens to the other parties whether or not a table is delivered in the end. So a run is charged at its
-beginning, and the charge is final once all parties have said that they are about to open something. Nobody opens
-before that, and a run that ends before gives its charge back (:mod:`jobs.owner.account`). A result is given again
-only where all parties keep it of their present tables.
+LKC releases do not compose, so a policy limits their number, and a later release has the domains of the first. A
+run discloses its openings to the peers, whether or not a table is delivered in the end. So a run is charged at its
+beginning, and the charge is final once all parties have announced an opening. Nobody opens before the
+announcements, and a run that ends before gives its charge back (:mod:`jobs.owner.account`). A result is given again
+only if all parties keep the result for their present tables.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from jobs.owner.policy import Policy
 from jobs.task import Task
 
 KINDS = frozenset({"lkc", "sequences"})
-"""The models whose releases do not compose, as a ledger names them."""
+"""Models whose releases do not compose, by their names in a ledger."""
 _OPENING = "lkc/opening"
 _AGREED = b"\1"
 _KEPT_BYTES = 32
 
 
 class Conducted(Protocol):
-    """Outcome of a run that is charged here."""
+    """Outcome of a charged run."""
 
     def after(self, ledger: RevealLedger) -> Self:
-        """The same with what was revealed before the protocol began."""
+        """Return the outcome with the reveals before the protocol."""
         ...
 
 
 def reveal_earlier(ledger: RevealLedger, n_parties: int) -> None:
-    """Record what all parties tell each other before a run."""
+    """Record the parties' messages to each other before a run."""
     ledger.reveal("earlier_run", None, "all", (n_parties, _KEPT_BYTES))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The part of an owner's policy that bounds all LKC releases of a data set together.
+    """Part of an owner's policy that bounds all LKC releases of a data set together.
 
-    releases:       how many there may be; None: as many as one likes.
-    own_k:          how many of our records a group must have that has any.
-    other_domains:  whether a later release may have other domains than the first.
+    releases:       largest number of releases, or None.
+    own_k:          fewest of our records in a group with any of our records.
+    other_domains:  True if a later release may have other domains than the first.
     """
 
     releases: int | None = None
@@ -72,14 +72,14 @@ def limits_of(policy: Policy) -> Limits:
 
 
 class Release:
-    """A run is charged as one of the releases that a policy allows, with its table."""
+    """Charge of a run as a release among the number that a policy allows, with its table."""
 
     step: ClassVar[str] = "lkc/earlier"
 
     def __init__(
         self, ledger: PrivacyLedger, task: Task, run: bytes, limits: Limits, known: tuple[Known, ...] = ()
     ) -> None:
-        """``run``: 16 bytes, the same at all parties, new for each run. ``known``: as :class:`Published` has it."""
+        """``run``: 16 bytes, the same at all parties, new for each run. ``known``: as in :class:`Published`."""
         self.ledger = ledger
         self.kept: Kept | None = None
         self._task = task
@@ -98,7 +98,7 @@ class Release:
             self._check(self.ledger.history())
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
-        """Look for a kept result on this table. Raises PolicyError if there is none and the run is refused."""
+        """Look for a kept result on the table. Raises PolicyError without a kept result if the run is refused."""
         self._loaded = table
         self._published = Published.of_task(task, self._published.known, me)
         self._table = table_digest(self.ledger.key(rng), table, task, me, rng)
@@ -117,14 +117,15 @@ class Release:
         return self.ledger.charge_run(run, self._check)
 
     def opened(self, number: int, peers: Sequence[str], run: Run, shown: Observer) -> Rounds[Any]:
-        """Run the protocol; make the charge final once all parties are about to open something.
+        """Run the protocol; make the charge final once all parties have announced an opening.
 
-        Rounds: 1 ("lkc/opening") before the first message that tells something of a table: in horizontal jobs shares
-                of its counts, in vertical ones what is made of ids. Bytes: 1 to each other party.
-        Leakage: what parties told each other of earlier runs stands in the reveal ledger before what the protocol
-                 reveals.
+        Rounds: 1 ("lkc/opening") before the first message that tells something of a table: in horizontal jobs
+        shares
+                of its counts, in vertical jobs values made of ids.
+        Bytes:  1 to each peer.
+        Leakage: the parties' messages about earlier runs stand in the reveal ledger before the protocol's reveals.
 
-        Raises PolicyError if groups are to be opened with too few of our records.
+        Raises PolicyError if a group with too few of our records is about to be opened.
         """
         ledger = RevealLedger(self._task.mode.name)
         reveal_earlier(ledger, 1 + len(peers))
@@ -180,7 +181,7 @@ class _Opening(PassedOn):
             self._done = True
 
     def before(self, protocol: Rounds[Any]) -> Rounds[Any]:
-        """Run a protocol that tells us what it is about to open. Raises what it raises, RemoteProtocolError."""
+        """Run a protocol up to its first announced opening. Raises the protocol's errors, RemoteProtocolError."""
         inbox: Inbox | None = None
         try:
             while True:
@@ -202,17 +203,17 @@ class _Opening(PassedOn):
 
 
 def _counted(task: Task) -> tuple[str, str]:
-    """Return the unit of K, one and many."""
+    """Return the unit of K, singular and plural."""
     return ("person", "people") if task.model.reading.per_person(task.job) else ("record", "records")
 
 
 def charged_releases(entries: Sequence[Entry]) -> list[Entry]:
-    """The LKC releases that a policy limits."""
+    """Return the LKC releases that a policy limits."""
     return [entry for entry in entries if entry.kind in KINDS and entry.stands]
 
 
 def check_releases(entries: Sequence[Entry], limit: int | None) -> None:
-    """Raise PolicyError if as many LKC runs of the data set are charged as the policy allows. None: no limit."""
+    """Raise PolicyError if the data set has as many charged LKC runs as the policy allows. None: no limit."""
     before = len(charged_releases(entries))
     if limit is not None and before >= limit:
         raise PolicyError(
@@ -225,7 +226,7 @@ def check_releases(entries: Sequence[Entry], limit: int | None) -> None:
 
 @dataclass(frozen=True)
 class _Notes:
-    """The part of a ledger in which a run notes what it publishes. number: of its entry."""
+    """Part of a ledger for a run's notes on its publications. number: of its entry."""
 
     ledger: PrivacyLedger
     number: int
@@ -238,7 +239,7 @@ class _Notes:
 
 
 def noted(history: History, besides: int | None = None) -> list[bytes]:
-    """Return what charged runs noted that opened something, or may be about to; ``besides``: without this entry."""
+    """Return the notes of charged runs with past or imminent openings; ``besides``: entry to leave out."""
     nothing = Published({}, (), ()).encoded()
     found = []
     for entry in charged_releases(history.entries):
@@ -250,7 +251,7 @@ def noted(history: History, besides: int | None = None) -> list[bytes]:
 
 
 def check_run(history: History, limits: Limits, now: Published, *, matched: bool) -> None:
-    """Raise PolicyError if no further run is allowed beside the earlier ones.
+    """Raise PolicyError if no further run is allowed beside the earlier runs.
 
     matched:  the job is vertical: all parties have all its records, and `own_k` is ignored.
     """
@@ -276,9 +277,10 @@ def check_domains(before: Published, now: Published) -> None:
 
 
 def table_digest(key: bytes, table: Table, task: Task, me: str, rng: Rng) -> bytes:
-    """The keyed digest by which a party knows its table again: 32 bytes, whatever the order of the rows.
+    """Return the keyed digest for recognizing a party's table: 32 bytes, in any order of rows.
 
-    It covers what pass 1 reads. Plain columns are read later, so where we hold some, no digest is like another.
+    The digest covers the columns of pass 1. Plain columns are read later, so no two digests are alike if we hold
+    plain columns.
     """
     held = task.held_by(me)
     if any(name in held for name in task.job.names("plain")):

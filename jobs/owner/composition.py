@@ -1,12 +1,13 @@
-"""LKC releases of one data set, taken together: `policy.own_k` holds for all of them, not for each by itself.
+"""LKC releases of a data set, taken together: `policy.own_k` holds for all releases together, not only for each.
 
-Sums and differences of two tables give counts of groups that neither table has. On columns that both tables have,
-these groups are unions of groups of their common refinement. So a party notes in its ledger what each charged run
-publishes of every column, before counts are opened. Before a later run opens counts, the party refines its new
-groups by the earlier ones, on at most L columns, and counts its own records there. It sends no message for this.
+Sums and differences of two tables give counts of groups that neither table has. On columns in both tables, these
+groups are unions of groups of their common refinement. So a party notes in its ledger the publications of each
+charged run for every column, before counts are opened. Before a later run opens counts, the party refines its new
+groups by the earlier groups, on at most L columns, and counts its own records there. The party sends no message for
+the count.
 
-A release that does not have a column says nothing of it beside the others. So on given columns groups are refined by
-the releases that have all of these columns.
+A release without a column says nothing of the column beside the other releases. So on given columns, groups are
+refined by the releases with all of these columns.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ Known = tuple[tuple[str, ...], int]
 
 @dataclass(frozen=True)
 class Published:
-    """The public part of a charged run: domains of its columns, and the groups that were opened.
+    """Public part of a charged run: domains of its columns, and the opened groups.
 
     domains:  by column, the digest of its domain (:mod:`jobs.owner.domains`).
     columns:  the quasi-identifiers, in the order of ``groups``.
     known:    of each requirement, its columns and its L.
-    groups:   as readers tell them apart; None: they are not noted.
+    groups:   as readers see the groups; None: not noted.
     """
 
     domains: Mapping[str, str]
@@ -52,9 +53,9 @@ class Published:
 
     @classmethod
     def of_task(cls, task: Task, known: tuple[Known, ...], me: str | None = None) -> Self:
-        """Return what is public of a job before it begins: of a horizontal table one group of everybody.
+        """Return the public part of a job before the run: for a horizontal table a single group of everybody.
 
-        me:  the party; None: not known yet, and a vertical job has no column that is known to be ours.
+        me:  the party; None: not yet known, and then no column of a vertical job counts as ours.
         """
         held = (
             task.held_by(me) if me is not None else () if task.partition.matched else tuple(task.job.columns)
@@ -65,13 +66,13 @@ class Published:
         return cls(domains, columns, known, whole if columns and not task.partition.matched else None)
 
     def encoded(self) -> bytes:
-        """Return the bytes that a ledger keeps."""
+        """Return the bytes for the ledger."""
         fields = {"domains": dict(self.domains), "columns": self.columns, "known": self.known}
         return json.dumps(fields | {"groups": _fields_of(self.groups)}).encode()
 
     @classmethod
     def read(cls, content: bytes) -> Self:
-        """Read what :meth:`encoded` made. Raises BudgetError where the ledger has something else."""
+        """Read the bytes of :meth:`encoded`. Raises BudgetError for other content of the ledger."""
         try:
             fields = json.loads(content)
             known = tuple((tuple(columns), int(most)) for columns, most in fields["known"])
@@ -113,14 +114,14 @@ def _numbers_of(text: str) -> Ints:
 
 
 class Notes(Protocol):
-    """The place where a run notes what it is about to publish."""
+    """Place for a run's notes on its next publications."""
 
     def note(self, content: bytes) -> None:
-        """Keep it, on disk, in place of what this run noted before."""
+        """Keep a note, on disk, in place of the run's earlier note."""
         ...
 
     def earlier(self) -> list[bytes]:
-        """Return what all other charged runs of the data set noted that opened something, or may be about to."""
+        """Return the notes of all other charged runs of the data set with openings, or openings about to happen."""
         ...
 
 
@@ -136,7 +137,7 @@ def check_tested(earlier: Sequence[Published], now: Published) -> None:
 
 
 def _untested(earlier: Sequence[Published], now: Published) -> str:
-    """Return why, in public words; empty: they can be formed."""
+    """Return the reason against forming the groups, in public words; empty if the groups can be formed."""
     if earlier and not now.columns:
         return "groups of sequences cannot be set beside an earlier release"
     for each in earlier:
@@ -152,10 +153,10 @@ def _untested(earlier: Sequence[Published], now: Published) -> str:
 
 
 class Together:
-    """Groups of our records over earlier releases and one more.
+    """Groups of our records over earlier releases and a further release.
 
-    table:    ours, as the job at hand reads it.
-    earlier:  the other releases that may be set beside it.
+    table:    ours, as read by the present job.
+    earlier:  comparable earlier releases.
     """
 
     def __init__(self, table: Loaded, now: Published, earlier: Sequence[Published]) -> None:
@@ -166,9 +167,9 @@ class Together:
         self._labels = [self._by_column(each) for each in earlier]
 
     def own(self, groups: Grouping) -> Ints:
-        """Return how many of our records, or people, every group has in which we have any: int64, shape (n_groups,).
+        """Count our records, or people, in every group with any of ours: int64, shape (n_groups,).
 
-        groups:  what is about to be opened, set beside the earlier releases.
+        groups:  about to be opened; compared with the earlier releases.
         """
         labels = [*self._labels, self._by_column(replace(self._now, groups=groups))]
         found = [self._own(_refined(labels, names)) for names in self._tested]
@@ -185,7 +186,7 @@ class Together:
         return int(self._table.table.weights[below].sum())
 
     def _by_column(self, release: Published) -> Mapping[str, Ints]:
-        """Return the label of every row by the columns of a release: of boxes, the same for all of them."""
+        """Return the label of every row by the columns of a release; boxes have the same label for all columns."""
         qid = dict(zip(self._now.columns, self._table.table.qid, strict=True))
         shared = [name for name in release.columns if name in qid]
         groups = release.groups
@@ -204,7 +205,7 @@ class Together:
 
 
 def _refined(labels: Sequence[Mapping[str, Ints]], names: Sequence[str]) -> Ints:
-    """Return the group of every row on some columns, over all releases that have these: int64, shape (n_rows,)."""
+    """Return the group of every row on some columns, over all releases with the columns: int64, shape (n_rows,)."""
     parts = [by_column[name] for by_column in labels if set(names) <= set(by_column) for name in names]
     group = np.zeros(len(parts[0]), dtype=np.int64)
     for part in parts:
@@ -213,9 +214,9 @@ def _refined(labels: Sequence[Mapping[str, Ints]], names: Sequence[str]) -> Ints
 
 
 def shared_columns(earlier: Sequence[Published], now: Published) -> tuple[tuple[str, ...], ...]:
-    """Return the columns on which groups are formed together: as many as L allows of those that releases share.
+    """Return the sets of columns for common groups: as many shared columns of the releases as L allows.
 
-    Groups on fewer columns are unions of groups that are tested.
+    Groups on fewer columns are unions of tested groups.
     """
     shared: set[frozenset[str]] = set()
     for each in earlier:
@@ -231,15 +232,16 @@ def shared_columns(earlier: Sequence[Published], now: Published) -> tuple[tuple[
 
 
 class Composed(PassedOn):
-    """Ends a run before groups are opened that, beside earlier releases, leave too few of our records in a group.
+    """Observer that ends a run before it opens groups that leave, beside earlier releases, too few of our records
+    in a group.
 
-    Groups are noted before they are tested, so that of two runs at a time one sees those of the other.
+    Groups are noted before the test, so that of two simultaneous runs one sees the groups of the other.
     """
 
     def __init__(
         self, shown: Observer, least: int, table: Table | None, now: Published, notes: Notes
     ) -> None:
-        """``least``: the policy's `own_k`. ``table``: ours, as the job reads it."""
+        """``least``: the policy's `own_k`. ``table``: ours, as read by the job."""
         super().__init__(shown)
         self._least = least
         self._table = table
@@ -260,7 +262,7 @@ class Composed(PassedOn):
         self._now = self._next
 
     def withdraw(self) -> None:
-        """Note again the last groups that were opened: our policy ended the run before the next ones."""
+        """Note again the last opened groups: our policy ended the run before the next groups."""
         self._notes.note(self._now.encoded())
 
     def _test(self, groups: Grouping) -> None:

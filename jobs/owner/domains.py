@@ -1,4 +1,4 @@
-"""Domains of columns, by digest: what a data set's owner pins, so that releases have the same cells."""
+"""Domains of columns, by digest. A data set's owner pins the digests, so that releases have the same cells."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jobs.task import Task
 
 
 def domains_of(task: Task) -> dict[str, str]:
-    """Return the digest of the domain of every column whose values are grouped: SHA-256, hexadecimal, by name.
+    """Return the digest of the domain of every column with grouped values: SHA-256, hexadecimal, by name.
 
-    These are columns with a taxonomy, a grid or a clock. A list of values (`domain`) groups nothing.
+    Columns with a taxonomy, a grid or a clock have grouped values. A list of values (`domain`) groups nothing.
     """
     found = {name: domain_of(task, name) for name in task.job.columns}
     return {name: digest for name, digest in found.items() if digest is not None}
 
 
 def domain_of(task: Task, name: str) -> str | None:
-    """Return the digest of the domain of a column; None if no values of the column are grouped."""
+    """Return the digest of the domain of a column, or None for a column without grouped values."""
     column, values = task.job.columns[name], task.taxonomies.get(name)
     if column.clock is not None:
         clock = ";".join(f"{key}={value}" for key, value in sorted(column.clock.model_dump().items()))
@@ -34,8 +34,8 @@ def domain_of(task: Task, name: str) -> str | None:
 def digest_of(values: Taxonomy | Grid) -> str:
     """Return the digest of a taxonomy or of a grid.
 
-    Of a taxonomy it is the digest of a file with a line ``leaf;parent;...;root`` for each value, in order. Of a grid
-    it is the digest of its edges, of dates by the number of their day (1 is 0001-01-01).
+    The digest of a taxonomy is the digest of a file with a line ``leaf;parent;...;root`` for each value, in order.
+    The digest of a grid is the digest of its edges; dates count by the number of their day (1 is 0001-01-01).
     """
     if isinstance(values, DateGrid):
         days = (str(int(edge) // values.per_day) for edge in values.edges)
@@ -46,7 +46,7 @@ def digest_of(values: Taxonomy | Grid) -> str:
 
 
 def digest_of_grid(name: str, numeric: NumericDomain) -> str:
-    """Return the digest of a grid as a job file or a policy writes it. Raises SchemaError."""
+    """Return the digest of a grid in the form of a job file or a policy. Raises SchemaError."""
     return digest_of(grid_of(name, numeric))
 
 
@@ -63,7 +63,7 @@ def _paths(taxonomy: Taxonomy) -> list[list[str]]:
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the columns that have another domain now, by name, in the order of the job."""
+    """Return the columns with changed domains, by name, in the order of the job."""
     return [name for name, digest in now.items() if before.get(name, digest) != digest]
 
 

@@ -1,8 +1,9 @@
-"""Results of runs whose releases do not compose, kept in the ledger: a repetition gives them again and opens nothing.
+"""Results of runs whose releases do not compose, kept in the ledger. A repetition gives the result again and opens
+nothing.
 
-A kept result is its canonical bytes, which all parties have alike, behind what this party's reveal ledger says. Two
-kinds of results are not kept. A job with plain columns publishes raw values, which no digest of pass 1 covers. A job
-that matches people tells its parties whom they have in common, in each run anew.
+A kept result is the party's reveal ledger, followed by the canonical bytes, which are the same at all parties. Two
+kinds of results are not kept. A job with plain columns publishes raw values, which no digest of pass 1 covers. A
+job that matches people tells the parties their common people, in each run anew.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def keeps(task: Task) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """A result in the ledger of one party.
+    """Result in the ledger of a party.
 
-    number:  of the entry that was charged for it.
+    number:  of the charged entry.
     told:    `reveals` and `own_reveals` of the run.
     encoded: the canonical bytes of the result.
     """
@@ -39,12 +40,12 @@ class Kept:
 
     @property
     def digest(self) -> bytes:
-        """The digest by which parties compare what they keep: 32 bytes."""
+        """Digest by which parties compare kept results: 32 bytes."""
         return hashlib.sha256(self.encoded).digest()
 
     @classmethod
     def read(cls, number: int, content: bytes) -> Self:
-        """Read what :func:`written` made. Raises BudgetError where the ledger has something else."""
+        """Read the bytes of :func:`written`. Raises BudgetError for other content of the ledger."""
         length = int.from_bytes(content[:_LENGTH_BYTES], "big")
         try:
             told = read_json(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
@@ -70,7 +71,7 @@ def _no_result(number: int) -> BudgetError:
 
 
 def written(result: Any) -> bytes:
-    """Return a result of a run as the ledger keeps it."""
+    """Return a result of a run in the form of the ledger."""
     told = json.dumps({"reveals": result.reveals, "own_reveals": result.own_reveals}).encode()
     encoded: bytes = result.encoded
     return len(told).to_bytes(_LENGTH_BYTES, "big") + told + encoded

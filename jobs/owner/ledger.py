@@ -1,16 +1,16 @@
-"""The privacy ledger of a data set: what was released from it, in a SQLite file that survives everything.
+"""Privacy ledger of a data set: all its releases, in a SQLite file that survives everything.
 
-A job is *reserved* with its full ε before the first value that ε covers is opened, durably. What was charged stays
-charged, unless nothing was opened: then the reservation is given back. (What the alignment of a vertical job tells
-is not covered, and told under the reservation.) A crash in between leaves it
-charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns it
-and costs nothing; any other repetition is charged again (semantics §8.4).
+A job is *reserved* durably with its full ε before the first value under ε is opened. A charge stays, unless nothing
+was opened: then the reservation is given back. (The alignment of a vertical job is not under ε, and happens under
+the reservation.) After a crash in between, the charge stays. The finished result is stored before anybody sees it.
+A retry of the same job returns the stored result and costs nothing; any other repetition is charged again
+(semantics §8.4).
 
-Where releases do not compose, *runs* are charged. The ledger notes of what table they were
-(:mod:`jobs.owner.charge`), and what they published (:mod:`jobs.owner.composition`). Their results are kept likewise
+Where releases do not compose, *runs* are charged. The ledger notes the table of each run
+(:mod:`jobs.owner.charge`), and the publications (:mod:`jobs.owner.composition`). Their results are kept likewise
 (:mod:`jobs.owner.kept`).
 
-Nothing is called released before its files are in place: till then it is charged, not delivered.
+Nothing is called released before its files are in place: until then the state is charged, not delivered.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from jobs.errors import BudgetError, PartyError
 from jobs.owner import ledger_count
 
 State = Literal["reserved", "opened", "finished", "released", "returned"]
-"""reserved: charged, nothing opened yet. opened: charged for good. finished: its result is kept. released: its
-files were delivered. returned: nothing was opened, not charged."""
+"""State of an entry. reserved: charged, nothing opened yet. opened: charged for good. finished: its result is
+kept. released: its files were delivered. returned: nothing was opened, not charged.
+"""
 
 STATE_WORDS: Mapping[State, str] = {
     "reserved": "reserved",
@@ -39,7 +40,7 @@ STATE_WORDS: Mapping[State, str] = {
     "released": "released",
     "returned": "given back",
 }
-"""Names of states where the owner reads them."""
+"""Names of states for the owner."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -98,10 +99,10 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Delivery:
-    """Files of a release that were delivered.
+    """Delivered files of a release.
 
     release:  the digest of the release (:mod:`jobs.release.sums`), hexadecimal.
-    agreed:   whether we checked the files and agreed on them; else the digest is what the coordinator said.
+    agreed:   True if we checked the files and agreed; else the digest is the coordinator's word.
     """
 
     delivered: str
@@ -111,12 +112,12 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Entry:
-    """One release, or an attempt at one.
+    """Release, or attempted release.
 
     kind:      the name of the job's model.
-    asker:     the coordinator that asked for the job; empty where nobody but the owner did.
-    ended:     the id of the error that the run ended with, if it was noted.
-    ended_at:  the party where that arose, as far as it was said; a party that is lost is named by whoever misses it.
+    asker:     the coordinator of the job; empty for the owner's own job.
+    ended:     the id of the error that ended the run, if noted.
+    ended_at:  the party of the error, as far as known. A lost party is named by the party that misses it.
     """
 
     number: int
@@ -133,7 +134,7 @@ class Entry:
 
     @property
     def stands(self) -> bool:
-        """Return True if the run is charged: delivered or not, its openings happened, or still may."""
+        """True if the run is charged: delivered or not, its openings happened, or still may."""
         return self.state != "returned"
 
     @property
@@ -143,7 +144,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ChargedJob:
-    """A job as the ledger notes it.
+    """Job in the ledger.
 
     kind:    the name of its model.
     digest:  the job hash, 32 bytes.
@@ -157,11 +158,12 @@ class ChargedJob:
 
 @dataclass(frozen=True)
 class ChargedRun:
-    """A run as the ledger notes it, charged with its table.
+    """Run in the ledger, charged with its table.
 
-    run:           the run that was charged first: 16 bytes, the same at all its parties.
-    table_digest:  keyed digest of our table as the job reads it (:meth:`PrivacyLedger.key`).
-    published:     the public part of the run, as :mod:`jobs.owner.composition` writes it; empty: nothing is noted.
+    run:           the first charged run: 16 bytes, the same at all its parties.
+    table_digest:  keyed digest of our table as read by the job (:meth:`PrivacyLedger.key`).
+    published:     the public part of the run, written by :mod:`jobs.owner.composition`; empty: nothing is
+                noted.
     """
 
     job: ChargedJob
@@ -172,10 +174,10 @@ class ChargedRun:
 
 @dataclass(frozen=True)
 class History:
-    """The ledger of a data set at one moment.
+    """Ledger of a data set at a moment.
 
     entries:    oldest first.
-    published:  by number of an entry, what was noted of a run (:class:`ChargedRun`).
+    published:  notes on runs (:class:`ChargedRun`), by number of the entry.
     """
 
     entries: Sequence[Entry] = ()
@@ -183,12 +185,12 @@ class History:
 
 
 class PrivacyLedger:
-    """The ledger of one data set."""
+    """Ledger of a data set."""
 
     def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "") -> None:
         """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
 
-        remedy:  what to do about a job that exceeds the limit; empty: what the catalogue of errors says.
+        remedy:  advice on a job that exceeds the limit; empty: the advice of the catalogue of errors.
         """
         self._path = path
         self.data = data
@@ -196,20 +198,20 @@ class PrivacyLedger:
         self._remedy = remedy
 
     def asked_by(self, asker: str) -> PrivacyLedger:
-        """The same ledger, which notes a coordinator with what is charged from now on."""
+        """Return the same ledger, with a coordinator to note at further charges."""
         return PrivacyLedger(self._path, self.data, asker, self._remedy)
 
     def accept(self) -> None:
-        """Take the ledger as it is, whatever the count beside it says: its owner says so."""
+        """Take the ledger as it is, on the owner's word, whatever the count beside the ledger says."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with ledger_count.locked(self._path), self._connected() as connection:
             ledger_count.note(self._path, ledger_count.counted(connection))
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction that excludes every other writer and is on disk when the block ends.
+        """Yield a connection in a transaction: no other writer, and on disk when the block ends.
 
-        Raises BudgetError for a ledger that lacks entries (:mod:`jobs.owner.ledger_count`).
+        Raises BudgetError for a ledger with missing entries (:mod:`jobs.owner.ledger_count`).
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with ledger_count.locked(self._path):
@@ -243,9 +245,7 @@ class PrivacyLedger:
 
     @property
     def exists(self) -> bool:
-        """Return True if there is a ledger file, of this or another data set. Raises BudgetError if it is
-        gone.
-        """
+        """Return True if there is a ledger file, of this or another data set. Raises BudgetError if it is gone."""
         if self._path.exists():
             return True
         ledger_count.check_absent(self._path)
@@ -280,7 +280,7 @@ class PrivacyLedger:
         ]
 
     def spent(self) -> Fraction:
-        """The sum of what is charged."""
+        """Return the sum of all charges."""
         return spent_in(self.entries())
 
     def check(self, job: ChargedJob, limit: Fraction) -> None:
@@ -300,7 +300,7 @@ class PrivacyLedger:
     def reserve(self, job: ChargedJob, limit: Fraction | None) -> int:
         """Charge a job its ε; return the number of the entry.
 
-        Raises BudgetError if it exceeds the limit on the sum of all charges; None: there is no limit.
+        Raises BudgetError if the sum of all charges would exceed the limit; None: no limit.
         """
         with self.connected() as connection:
             if limit is not None:
@@ -308,8 +308,10 @@ class PrivacyLedger:
             return self._insert(connection, job, "reserved")
 
     def key(self, rng: Rng) -> bytes:
-        """The key of the data set's table digests, made when it is first asked for. It never leaves the ledger's
-        file: without it, whoever sees a digest could try tables until one fits.
+        """Return the key of the data set's table digests, made at the first call.
+
+        The key never leaves the ledger's file: with the key, anybody who sees a digest could try tables until a
+        table fits.
         """
         with self.connected() as connection:
             found = connection.execute("SELECT key FROM keys WHERE data = ?", (self.data,)).fetchone()
@@ -320,7 +322,7 @@ class PrivacyLedger:
             return key
 
     def kept_run(self, digest: bytes, table_digest: bytes) -> tuple[int, bytes] | None:
-        """Return number and result of the last run of a job on this very table whose result is kept, or None."""
+        """Return number and result of the last run of a job on the same table with a kept result, or None."""
         if not self.exists:
             return None
         with self.connected() as connection:
@@ -333,7 +335,7 @@ class PrivacyLedger:
         return None if found is None else (int(found[0]), bytes(found[1]))
 
     def history(self) -> History:
-        """Return all entries, with what was noted of runs."""
+        """Return all entries, with the notes on runs."""
         if not self.exists:
             return History()
         with self.connected() as connection:
@@ -347,17 +349,17 @@ class PrivacyLedger:
         return History(self._entries(connection), {number: bytes(content) for number, content in noted})
 
     def note_published(self, number: int, content: bytes) -> None:
-        """Note, on disk, what a charged run is about to publish."""
+        """Note, on disk, the next publications of a charged run."""
         with self.connected() as connection:
             connection.execute(_NOTE, (number, content))
 
     def charge_run(self, run: ChargedRun, check: Callable[[History], None]) -> int:
         """Charge a run; return the number of the entry. Until :meth:`open` the charge may be given back.
 
-        check:  is shown the whole ledger, and raises where no further run is allowed. Nobody charges in between.
+        check:  receives the whole ledger, and raises if no further run is allowed. Nobody charges in between.
 
-        Raises what ``check`` raises, PartyError for the number of an earlier run: with it, tables that were never
-        together in one run could be taken for those of that run.
+        Raises the errors of ``check``, and PartyError for the number of an earlier run. With a repeated number,
+        tables from different runs could be taken for tables of the same run.
         """
         with self.connected() as connection:
             check(self._history(connection))
@@ -373,7 +375,8 @@ class PrivacyLedger:
             return number
 
     def deliver(self, number: int, release: bytes, *, agreed: bool = True) -> None:
-        """Note that the files of a release are in place: it is released, whatever an earlier run ended with.
+        """Note that the files of a release are in place: the entry is released, whatever error ended an earlier
+        run.
 
         release:  its digest, see :class:`Delivery`.
         """
@@ -398,7 +401,7 @@ class PrivacyLedger:
         return cursor.lastrowid
 
     def end(self, number: int, error_id: str, party: str) -> None:
-        """Note the problem that a charged run ended with, and the party where it arose, as far as it was said."""
+        """Note the problem that ended a charged run, and the party of the problem, as far as known."""
         with self.connected() as connection:
             connection.execute(
                 "UPDATE askers SET ended = ?, ended_at = ? WHERE entry = ?", (error_id, party, number)
@@ -409,11 +412,11 @@ class PrivacyLedger:
         self._move(number, "reserved", "opened")
 
     def finish(self, number: int, result: bytes) -> None:
-        """Keep the result; nobody has seen it yet."""
+        """Keep the result before anybody sees the result."""
         self._move(number, "opened", "finished", result)
 
     def give_back(self, number: int) -> None:
-        """Nothing was opened, and nothing will be: undo the reservation, if it is still one."""
+        """Undo a reservation, if still a reservation: nothing was opened, and nothing will be."""
         with self.connected() as connection:
             connection.execute(
                 "UPDATE entries SET state = 'returned' WHERE id = ? AND state = 'reserved'", (number,)
@@ -429,7 +432,7 @@ class PrivacyLedger:
                 raise BudgetError("budget-ledger", f"entry {number} of the privacy ledger is not {before}")
 
     def stored(self, digest: bytes) -> bytes | None:
-        """The result of the last finished run of a job, None if there is none."""
+        """Return the result of the last finished run of a job, or None."""
         found = self.stored_entry(digest)
         return None if found is None else found[1]
 
@@ -447,17 +450,17 @@ class PrivacyLedger:
 
 
 def now() -> str:
-    """The time, as the ledger notes it: UTC, to the second."""
+    """Return the time for the ledger: UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def charges(entries: Sequence[Entry]) -> tuple[Fraction, ...]:
-    """The ε of each run that is charged some, in order."""
+    """Return the ε of each run with a charge, in order."""
     return tuple(entry.charged for entry in entries if entry.charged)
 
 
 def _known(text: str | None) -> str:
-    """Return a noted text; empty where a ledger of an earlier version did not note it."""
+    """Return a noted text; empty in a ledger of an earlier version without the note."""
     return text or ""
 
 

@@ -1,8 +1,9 @@
-"""The count of a ledger's entries, in a file of its own beside it: a ledger that lacks entries is no new budget.
+"""Count of a ledger's entries, in a separate file beside the ledger: a ledger with missing entries is no new
+budget.
 
-A ledger that was emptied, deleted or replaced by an older copy would allow again what was spent. The count says how
-many entries and counted answers there were, with a chain of digests over each. The two files lie side by side: who
-deletes both is not found out (docs/security.md, N15).
+An emptied, deleted or older ledger would allow spent budget again. The count holds the number of entries and
+counted answers, each with a chain of digests. The two files lie side by side: the deletion of both is not detected
+(docs/security.md, N15).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _ROWS = {
     "entries": "SELECT id, data, job_sha256, kind, epsilon, began FROM entries ORDER BY id LIMIT ?",
     "answers": "SELECT id, data, kind, asker, job_sha256, asked FROM answers ORDER BY id LIMIT ?",
 }
-"""By table what never changes in its rows."""
+"""Unchanging fields of rows, by table."""
 _ALL = -1
 
 Count: TypeAlias = "dict[str, tuple[int, str]]"
-"""By table of a ledger how many rows it has, and a digest over them: SHA-256, hexadecimal."""
+"""Number of rows of each table of a ledger, and a digest over the rows: SHA-256, hexadecimal."""
 NONE: Mapping[str, tuple[int, str]] = dict.fromkeys(_ROWS, (0, ""))
 
 
@@ -51,7 +52,7 @@ def file_of(ledger: Path) -> Path:
 
 
 def noted(ledger: Path) -> Count:
-    """Return the count that stands beside a ledger. Raises BudgetError for a file that has none."""
+    """Return the count beside a ledger. Raises BudgetError for a file without a count."""
     try:
         content = file_of(ledger).read_bytes()
     except FileNotFoundError:
@@ -69,24 +70,24 @@ def noted(ledger: Path) -> Count:
 
 
 def check(ledger: Path, connection: sqlite3.Connection) -> None:
-    """Raise BudgetError if a ledger lacks rows that its count tells of, or has others in their place."""
+    """Raise BudgetError if a ledger lacks rows of its count, or has different rows in their place."""
     before = noted(ledger)
     if counted(connection, before) != before:
         raise lacking(ledger)
 
 
 def check_absent(ledger: Path) -> None:
-    """Raise BudgetError if there is no ledger, and its count tells of rows."""
+    """Raise BudgetError if there is no ledger but its count has rows."""
     if noted(ledger) != NONE:
         raise lacking(ledger)
 
 
 @contextmanager
 def locked(ledger: Path) -> Iterator[None]:
-    """Let no other thread or process write ledgers of this folder, or their counts, while the block runs.
+    """Keep other threads and processes from writing ledgers of the folder, or their counts, during the block.
 
-    Raises RuntimeError inside another block of this thread: it would wait for itself. So does code that Python runs
-    where it collects garbage, which may be anywhere.
+    Raises RuntimeError inside another block of the same thread, which would wait for itself. Code that Python runs
+    during garbage collection may run anywhere, and raises likewise.
     """
     ours = (threading.get_ident(), str(ledger.parent))
     if ours in _HELD:
@@ -102,7 +103,7 @@ def locked(ledger: Path) -> Iterator[None]:
 
 
 _HELD: set[tuple[int, str]] = set()
-"""The threads that are in a block, with the folder."""
+"""Threads inside a block, with the folder."""
 
 
 def lacking(ledger: Path) -> BudgetError:
@@ -122,7 +123,7 @@ _REMEDY = (
 
 
 def note(ledger: Path, count: Count) -> None:
-    """Write the count beside a ledger, on disk; others see the old one or the new."""
+    """Write the count beside a ledger, on disk. Readers see the old or the new count."""
     file = file_of(ledger)
     new = file.with_name(f".{file.name}.new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:

@@ -1,4 +1,4 @@
-"""The charges of models whose releases do not compose: a policy limits their number."""
+"""Charges of models whose releases do not compose: a policy limits their number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limited:
-    """Each release counts as one of so many.
+    """Charges that count releases.
 
     known:      the quasi-identifiers of each requirement, with its L. Sequences have no quasi-identifiers.
     largest_k:  the largest K of the requirements on quasi-identifiers.

@@ -15,13 +15,13 @@ from jobs.task import Task
 def listed(
     task: Task, source: Source, out: Path, options: Options, release: Callable[[Path], tuple[bytes, Noted]]
 ) -> Noted:
-    """Make a release in a new folder; return what its holder alone is told.
+    """Make a release in a new folder; return the notes for its holder alone.
 
-    The ledger is the one that is named, or that stands beside the table. An LKC release begins no ledger: without DP
-    releases the ledger would limit nothing. What was reserved for a release that is not put in place is given back:
-    nobody learned anything.
+    The ledger is the named ledger, or the ledger beside the table. An LKC release starts no ledger: without DP
+    releases the ledger would limit nothing. If the release is not put in place, its reservation is given back,
+    since nobody learned anything.
 
-    release:  writes its files into a folder; returns its digest, and what the holder is told.
+    release:  writes its files into a folder; returns its digest, and the notes for the holder.
     """
     ledger, number = options.own_ledger(source), None
     try:
@@ -38,5 +38,5 @@ def listed(
 
 
 def charged_job(task: Task) -> ChargedJob:
-    """Return the job as the ledger notes it, which costs no ε."""
+    """Return the job for the ledger, at no ε."""
     return ChargedJob(task.model.name, task.job.name, task.digest)

@@ -1,4 +1,4 @@
-"""The policy of an owner and a job: what the policy has against it, and the policy that has nothing against it."""
+"""Policy of an owner and a job: the policy's objections, and the policy without objections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
 
 
 def allowance(task: Task, me: str, coordinator: str) -> dict[str, Any]:
-    """The settings of a policy of ``me`` that allows this joint job and nothing else."""
+    """Return the settings of a policy of ``me`` that allows the joint job and nothing else."""
     return rules.allowance(_rules(task, me, coordinator))
 
 
@@ -48,7 +48,7 @@ def _rules(task: Task, me: str, coordinator: str) -> Iterator[Rule]:
 
 @dataclass(frozen=True)
 class _Stranger:
-    """Somebody who is no party of a job, and can have no policy that allows it."""
+    """Owner who is no party of a job, and can have no policy for the job."""
 
     me: str
 
@@ -60,7 +60,7 @@ class _Stranger:
 
 
 def _of_roles(task: Task, me: str) -> Iterator[Rule]:
-    """Yield rules of who does what not every party does."""
+    """Yield rules on the roles of particular parties."""
     leader, deputy = task.job.leader_name, task.job.deputy_name
     if leader != me:
         words, learns = f"{leader} may not lead a job with us", task.job.disclosure == "leader"
@@ -94,5 +94,5 @@ def _has_domain(of: tuple[Task, str], pinned: Domain | None) -> bool:
 
 _DOMAIN = replace(LISTED, allows=_has_domain)
 _WITHIN: Mapping[str, str] = {"strict": "sealed"}
-"""A level of which all disclosures are among those of another: who allows the other allows it, too."""
+"""Looser level that includes all disclosures of a stricter level: a policy with the first allows the second."""
 _LEVEL = replace(AMONG, allows=lambda level, levels: not {level, _WITHIN.get(level)}.isdisjoint(levels))

@@ -1,4 +1,4 @@
-"""An observer that passes on what it is told, for those that do something besides."""
+"""Observer that passes everything on, for observers with additional work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anonymize.tds import Observer, Step
 
 
 class PassedOn(Observer):
-    """Tells another observer everything."""
+    """Observer that tells another observer everything."""
 
     def __init__(self, shown: Observer) -> None:
         self._shown = shown

@@ -1,4 +1,4 @@
-"""Forecast of LKC jobs from a privacy ledger: the charged releases, and a job that may still be run."""
+"""Forecast of LKC jobs from a privacy ledger: the charged releases, and whether a job may still run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jobs.task import Spent, Task
 
 @dataclass(frozen=True)
 class Asked:
-    """The part of a job that is set beside earlier releases. largest_k: the largest K of its requirements."""
+    """Part of a job for comparison with earlier releases. largest_k: the largest K of its requirements."""
 
     published: Published
     largest_k: int
@@ -37,7 +37,7 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
 def outlook(
     ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, asked: Asked, rng: Rng
 ) -> str:
-    """Say in lines what a run of the job would be beside earlier releases. Raises PolicyError if none is allowed.
+    """Forecast in lines a run of the job beside earlier releases. Raises PolicyError if no run is allowed.
 
     Shows numbers of our own table; for its owner.
     """
@@ -85,7 +85,7 @@ def _few(history: History, task: Task, table: Table, asked: Asked) -> list[str]:
 
 
 def _repeats(ledger: PrivacyLedger, task: Task, me: str, table: Table, rng: Rng) -> bool:
-    """Return whether a result of this job on this very table is kept. Looking makes no ledger."""
+    """Return True if a result of the job on the same table is kept. Looking makes no ledger."""
     if not (keeps(task) and ledger.exists):
         return False
     digest = table_digest(ledger.key(rng), table, task, me, rng)

@@ -1,9 +1,10 @@
-"""`own_k`: in every group that a horizontal run opens, a party has no record of its own, or at least so many.
+"""`own_k`: in every group opened by a horizontal run, a party has either no own record or at least the given
+number.
 
-With `unit: person` it is so many people. K counts everybody's. What the others are left with who subtract theirs from
-the result is ours alone; with `own_k` it is never a group of a few. The party looks for itself, before its part of
-the counts goes to be opened, and ends the run where they are too few: that a group has some of our records, and not
-so many, is what stopping tells.
+With `unit: person` the number counts people. K counts the records of all parties. If the peers subtract their
+records from the result, the rest is our records alone; with `own_k` the rest is never a small group. The party
+checks before its part of the counts is opened, and ends the run if a group has too few of our records. Stopping
+tells the peers that such a group exists.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from jobs.owner.observing import PassedOn
 
 
 class OwnGroups(PassedOn):
-    """Ends a run before groups are opened that have fewer of our records than the policy says, but some.
+    """Observer that ends a run before it opens a group with some of our records, but fewer than the policy asks.
 
-    one, many:  what is counted.
+    one, many:  the counted unit, singular and plural.
     """
 
     def __init__(self, shown: Observer, least: int, one: str = "record", many: str = "records") -> None:

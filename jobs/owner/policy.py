@@ -1,4 +1,4 @@
-"""The owner's policy: everything a job asks for must be listed, or it is refused by :mod:`jobs.owner.objections`."""
+"""Owner's policy: every request of a job must be listed, or :mod:`jobs.owner.objections` refuses the job."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from jobs.file.columns import NumericDomain
 from jobs.file.fields import Confidence, Epsilon, Fields, Level, Name
 
 Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "items"]
-"""Roles that a column may have in a job between parties."""
+"""Possible roles of a column in a job between parties."""
 
 JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-"""SHA-256 of a job with its taxonomies, as `coordinator validate` prints it."""
+"""SHA-256 of a job with its taxonomies, as printed by `coordinator validate`."""
 
 _PEER_IDS_FACTOR, _PEER_IDS_LEAST = 10, 1000
-"""Bounds where ``max_peer_ids`` is unset: ids of another party for each of ours, and a number that is never
-too many.
-"""
+"""Bounds without ``max_peer_ids``: ids of a peer for each of ours, and a number that is always allowed."""
 
 
 Domain = Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | NumericDomain
-"""A domain that an owner pins: of a taxonomy its digest (:mod:`jobs.owner.domains`), or a grid."""
+"""Domain pinned by an owner: the digest of a taxonomy (:mod:`jobs.owner.domains`), or a grid."""
 
 
 def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -231,7 +229,7 @@ class Policy(Fields):
     )
 
     def peer_ids(self, own: int) -> int:
-        """Return how many ids each other party may enter where we enter ``own``."""
+        """Return the largest number of ids of each peer if we enter ``own``."""
         if self.max_peer_ids is not None:
             return self.max_peer_ids
         return max(_PEER_IDS_FACTOR * own, _PEER_IDS_LEAST)

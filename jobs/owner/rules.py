@@ -1,8 +1,8 @@
-"""Rules of a policy: what a job asks under a key, and which values of the key allow that.
+"""Rules of a policy: the request of a job under a key, and the values of the key that allow the request.
 
-A rule is written once and read in two ways: :func:`objections` returns what a policy has against a job, and
-:func:`allowance` the policy that allows just the job. No sentence tells who else a policy lists, or which values it
-protects.
+A rule is written once and read in two ways: :func:`objections` returns the objections of a policy to a job, and
+:func:`allowance` the policy that allows just the job. No sentence tells further entries or protected values of a
+policy.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from jobs.owner.policy import Policy
 
 
 class Rule(Protocol):
-    """A part of what a job needs of a policy."""
+    """Part of a job's requirements on a policy."""
 
     def objections(self, policy: Policy) -> Iterable[str]:
-        """Return a sentence for each thing that the policy does not allow."""
+        """Return a sentence for each request that the policy does not allow."""
         ...
 
     def settings(self) -> Sequence[Setting]:
@@ -30,12 +30,12 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of what is asked with the value of a key.
+    """Comparison of a request with the value of a key.
 
-    allows:   of what is asked and of a value: whether the value allows what is asked.
-    loosest:  of all that is asked under a key: the value, as files have it, that just allows all of it.
-    usual:    of a value and of the default: whether the policy that allows just the job may leave the value out.
-    refusal:  of a rule and of a value that does not allow what is asked.
+    allows:   of a request and a value: whether the value allows the request.
+    loosest:  of all requests under a key: the value, in the form of files, that just allows all requests.
+    usual:    of a value and the default: whether the policy that allows just the job may omit the value.
+    refusal:  of a rule and a value that does not allow the request.
     """
 
     allows: Callable[[Any, Any], bool]
@@ -46,13 +46,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Setting:
-    """A rule of one key.
+    """Rule of a key.
 
-    words:   what is compared, or the whole refusal.
-    column:  of a key that has a value for each column.
-    most:    the most that a policy can want of the job; None: as much as it says.
-    unset:   the refusal, with the key, if the key has no value; empty: the job is allowed then.
-    whose:   what a refusal says of the value. more: what follows the refusal.
+    words:   the compared quantity, or the whole refusal.
+    column:  of a key with a value for each column.
+    most:    the most that a policy can want of the job; None: as much as stated.
+    unset:   the refusal, with the key, if the key has no value; empty: the job is then allowed.
+    whose:   a refusal's words on the value.
+    more:    the end of the refusal.
     stated:  whether the policy that allows just the job has the key; None: unless the value is usual.
     """
 
@@ -79,7 +80,7 @@ class Setting:
         return () if self.stated is False else (self,)
 
     def value(self, policy: Policy) -> Any:
-        """Return what a policy says, as far as the job is concerned; None: nothing."""
+        """Return a policy's value as far as relevant to the job, or None."""
         value = getattr(policy, self.key)
         if self.column is not None:
             return value.get(self.column, ())
@@ -104,17 +105,17 @@ AT_MOST = Comparison(le, max, le, lambda rule, most: _bound(rule, "at most", mos
 AT_MOST_EXACTLY = replace(AT_MOST, loosest=lambda asked: str(max(asked)), usual=lambda value, default: False)
 """The same of fractions."""
 REQUIRED = replace(AT_LEAST, refusal=lambda rule, _: rule.words)
-"""The job has what the policy may require."""
+"""The job has the property that the policy may require."""
 PERMITTED = replace(AT_MOST, refusal=lambda rule, _: rule.words)
-"""The policy permits what the job may have."""
+"""The policy permits a property that the job may have."""
 LISTED = Comparison(lambda asked, among: asked in among, list, _are_in, lambda rule, _: rule.words)
-"""The policy lists what the job asks."""
+"""The policy lists the job's request."""
 AMONG = replace(LISTED, refusal=_only)
-"""The same, and a refusal tells what the policy lists."""
+"""The policy lists the job's request, and a refusal quotes the list."""
 ANY = replace(LISTED, allows=lambda asked, allowed: True, loosest=lambda asked: asked[0], usual=eq)
 """No value of the key refuses a job."""
 PROTECTED = replace(LISTED, allows=lambda protects, listed: all(map(protects, listed)))
-"""The job protects the values that the policy lists."""
+"""The job protects the policy's listed values."""
 
 
 def confidence_rule(name: str, bound: Fraction) -> Setting:
@@ -125,24 +126,24 @@ def confidence_rule(name: str, bound: Fraction) -> Setting:
 
 
 def protection_rule(name: str, protects: Callable[[str], bool]) -> Setting:
-    """Return the rule of the values of a sensitive column that a job protects."""
+    """Return the rule of the protected values of a sensitive column."""
     words = f"sensitive column {name}: values that must be protected are not"
     return Setting("protected", PROTECTED, protects, words, column=name, stated=False)
 
 
 def coordinator_rule(name: str) -> Setting:
-    """Return the rule of who may start jobs."""
+    """Return the rule of the coordinators allowed to start jobs."""
     return Setting("coordinators", LISTED, name, f"{name} may not start jobs here")
 
 
 def objections(rules: Iterable[Rule], policy: Policy) -> Iterator[str]:
-    """Yield what a policy has against a job with these rules."""
+    """Yield a policy's objections to a job with the given rules."""
     for rule in rules:
         yield from rule.objections(policy)
 
 
 def allowance(rules: Iterable[Rule]) -> dict[str, Any]:
-    """Return the settings of a policy that allows a job with these rules and nothing more."""
+    """Return the settings of a policy that allows a job with the given rules and nothing more."""
     by_place: dict[tuple[str, str | None], list[Setting]] = {}
     for setting in (each for rule in rules for each in rule.settings()):
         by_place.setdefault((setting.key, setting.column), []).append(setting)
@@ -156,4 +157,4 @@ def allowance(rules: Iterable[Rule]) -> dict[str, Any]:
 
 
 _UNSAID = Policy()
-"""A policy that says nothing."""
+"""Policy without a statement."""

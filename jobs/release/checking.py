@@ -1,4 +1,4 @@
-"""A report held against job and release by whoever verifies a folder."""
+"""Comparison of a report with job and release, for the verification of a folder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PLACES = re.compile(r"\[\d+\]")
 
 @dataclass(frozen=True)
 class Untold:
-    """A value of a report that does not follow from what the readers of the report have.
+    """Value of a report that does not follow from the readers' knowledge.
 
-    has_form:      tells whether a value has the form that reports give it.
-    is_optional:   whether a report may lack the value.
-    is_elsewhere:  whether another check compares the value, so that it is not named as not compared.
+    has_form:      returns True if a value has the form of reports.
+    is_optional:   True if a report may lack the value.
+    is_elsewhere:  True if another check compares the value. The value is then not listed as uncompared.
     """
 
     has_form: Callable[[Any], bool] = lambda _: True
@@ -35,8 +35,8 @@ class Untold:
 class Compared:
     """Compared report.
 
-    other:   the path of the first value that is another than follows, or missing, or added; None: there is none.
-    untold:  the paths of the values that nothing follows for, without places in lists.
+    other:   the path of the first different, missing or added value, or None.
+    untold:  the paths of the values without expectation, without places in lists.
     """
 
     other: str | None
@@ -44,9 +44,9 @@ class Compared:
 
 
 def compare(following: Any, said: Any) -> Compared:
-    """Compare a report, or a part of one, with what follows: the same keys and JSON types at every depth.
+    """Compare a report, or a part, with the expected content: the same keys and JSON types at every depth.
 
-    following:  a value as JSON, in which :class:`Untold` stands for each value that nothing follows for.
+    following:  a value as JSON. :class:`Untold` stands for each value without expectation.
     """
     untold: list[str] = []
     other = next(_differing(following, said, "", untold), None)
@@ -54,7 +54,7 @@ def compare(following: Any, said: Any) -> Compared:
 
 
 def compare_readings(readings: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> Compared:
-    """Compare a report with each of its readings, one or more; return the first that fits, else the last."""
+    """Compare a report with each reading; return the first fitting comparison, else the last."""
     for following in readings:
         found = compare(following, report)
         if found.other is None:
@@ -63,7 +63,7 @@ def compare_readings(readings: Iterable[Mapping[str, Any]], report: Mapping[str,
 
 
 def _differing(following: Any, said: Any, path: str, untold: list[str]) -> Iterator[str]:
-    """Yield the paths at which a report differs; add the paths of what nothing follows for."""
+    """Yield the paths of differences in a report; add the paths of values without expectation."""
     if isinstance(following, Untold):
         if not following.is_elsewhere:
             untold.append(path)
@@ -85,9 +85,9 @@ def _differing(following: Any, said: Any, path: str, untold: list[str]) -> Itera
 
 
 def of_any_report(task: Task, files: Iterable[str]) -> dict[str, Any]:
-    """Return what every report of a job has for which nothing follows; files: the names of the tables.
+    """Return the fields of every report of a job without expectation; files: the names of the tables.
 
-    Digests, signatures and the form of what the maker says are compared for all models alike
+    Digests, signatures and the form of the maker's fields are compared in the same way for all models
     (:mod:`coordinator.verify`).
     """
     names = set(files)
@@ -102,7 +102,7 @@ def of_any_report(task: Task, files: Iterable[str]) -> dict[str, Any]:
 
 
 def read_report(content: bytes) -> dict[str, Any]:
-    """Read a report. Raises PartyError (verification-failed) unless it is one JSON object, each key once."""
+    """Read a report. Raises PartyError (verification-failed) unless a JSON object without repeated keys."""
     report = json_object(content)
     if report is None:
         raise PartyError(
@@ -112,7 +112,7 @@ def read_report(content: bytes) -> dict[str, Any]:
 
 
 def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
-    """Raise PartyError for a report of another job. made: what the report came with."""
+    """Raise PartyError for a report of another job. made: the name of the report's companion."""
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError(
             "verification-failed",
@@ -122,13 +122,13 @@ def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
 
 
 def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
-    """Begin the words of a verification: how many of what were counted again."""
+    """Return the beginning of a verification's sentence: the number of requirements counted again."""
     meet = counted(n, f"{one} meets", f"{many} meet")
     return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
 
 
 def report_beside(task: Task, out: Path) -> dict[str, Any] | None:
-    """Return the report beside a table; None where there is no report. Raises PartyError for another job's."""
+    """Return the report beside a table, or None without a report. Raises PartyError for another job's report."""
     path = out / REPORT
     if not out.is_dir() or not path.is_file():
         return None
@@ -138,7 +138,7 @@ def report_beside(task: Task, out: Path) -> dict[str, Any] | None:
 
 
 def require_same(compared: Compared, path: Path) -> tuple[str, ...]:
-    """Raise PartyError unless a report says what job and table say; return what was not compared."""
+    """Raise PartyError unless a report agrees with job and table; return the uncompared fields."""
     if compared.other is not None:
         raise PartyError(
             "verification-failed", f"{path}: `{printable(compared.other)}` is not as job and table say"

@@ -1,4 +1,4 @@
-"""Commitment of a party to its table, before its first share: later it can be opened to an auditor."""
+"""Commitment of a party to its table, before the first share. Later the party can open it to an auditor."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Opening:
     commitment: bytes
 
     def fits(self, table: Table) -> bool:
-        """Return True if the commitment is to this table."""
+        """Return True if the commitment is to the given table."""
         return hmac.compare_digest(_commitment(self.salt, table), self.commitment)
 
 
 def opening_of(table: Table, rng: Rng) -> Opening:
-    """Commit to all that pass 1 read of a table, whatever the order of its rows. The salt hides it."""
+    """Commit to the content of a table after pass 1, in any order of rows. The salt hides the content."""
     salt = rng.bytes(_BYTES)
     return Opening(salt, _commitment(salt, table))
 
@@ -45,16 +45,17 @@ def _commitment(salt: bytes, table: Table) -> bytes:
 
 
 def commit(me: str, peers: Sequence[str], opening: Opening, rng: Rng) -> Rounds[Mapping[str, bytes]]:
-    """Tell all others what we commit to; learn the same of them.
+    """Send our commitment to all peers; receive the peers' commitments.
 
     Functionality:  (c_1, ..., c_n) to every party.
-    Input, each:    ``opening``, private; of it the commitment is sent.
+    Input, each:    ``opening``, private; only its commitment is sent.
     Output, each:   every party's commitment, 32 bytes, by name.
-    Leakage:        none of a table: SHA-256 of 32 random bytes and the table hides it.
+    Leakage:        nothing of a table: SHA-256 of 32 random bytes and the table hides the table.
     Rounds:         1 ("run/commitment").
-    Bytes:          64 to each other party: the commitment, and 32 random bytes that nobody publishes, so that digests
-                    of what went over a link (:mod:`jobs.release.signatures`) tell nothing to who was not there.
-    Assumes:        SHA-256 is collision-resistant, and hides what follows a random salt.
+    Bytes:          64 to each peer: the commitment, and 32 random bytes that nobody publishes. Because of the
+    random
+                    bytes, digests of a link's traffic (:mod:`jobs.release.signatures`) tell an outsider nothing.
+    Assumes:        SHA-256 is collision-resistant, and hides the input behind a random salt.
     Source:         folklore.
 
     Raises RemoteProtocolError for a message of another length.
@@ -67,9 +68,9 @@ def commit(me: str, peers: Sequence[str], opening: Opening, rng: Rng) -> Rounds[
 
 
 def keep_opening(folder: Path, job: str, run: bytes, opening: Opening) -> None:
-    """Write an opening where only its owner can read it, before anything is sent.
+    """Write an opening for its owner's eyes only, before anything is sent.
 
-    Raises PartyError for a run of which one is kept: nothing is overwritten.
+    Raises PartyError if an opening of the run exists: nothing is overwritten.
     """
     folder.mkdir(parents=True, exist_ok=True)
     said = {"job": job, "run": run.hex(), "salt": opening.salt.hex(), "commitment": opening.commitment.hex()}
@@ -81,7 +82,7 @@ def keep_opening(folder: Path, job: str, run: bytes, opening: Opening) -> None:
 
 
 def kept_opening(folder: Path, run: str) -> Opening:
-    """The opening of a run, by its number in hexadecimal. Raises PartyError if it is not kept, or malformed."""
+    """Return the opening of a run, by its number in hexadecimal. Raises PartyError if missing or malformed."""
     try:
         said = json_object((folder / f"{run}.json").read_bytes()) or {}
     except FileNotFoundError as error:

@@ -31,7 +31,7 @@ def csv_header(content: bytes) -> list[str]:
 
 
 def write_csv(release: Release, path: Path) -> None:
-    """Write a release as CSV: UTF-8, header, values quoted where they need it."""
+    """Write a release as CSV: UTF-8, header, values quoted where necessary."""
     columns = list(release.columns.values())
     cells = _cells([c.labels for c in columns])
     with path.open("wb") as file:
@@ -50,13 +50,13 @@ def csv_bytes(release: Release) -> bytes:
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
-    """The most that a CSV of ours takes whose columns have these labels; by column name."""
+    """Return the largest size of a CSV of ours with the given labels, by column name."""
     widths = (max((len(text.encode()) for text in _quoted(each)), default=0) + 1 for each in labels.values())
     return len(_header(list(labels))) + n_rows * sum(widths)
 
 
 def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> bytes:
-    """Write batches of dictionary-encoded text as one CSV."""
+    """Write batches of dictionary-encoded text as a single CSV."""
     out = bytearray(_header(names))
     for batch in batches:
         labels = [column.dictionary.to_pylist() for column in batch.columns]
@@ -69,7 +69,7 @@ def _header(names: Sequence[str]) -> bytes:
 
 
 def _cells(labels: Sequence[Sequence[str]]) -> list[pa.LargeStringArray]:
-    """By column its labels as they stand in a line: each is quoted once, not each cell."""
+    """Return the labels of each column as cells of a line. Each label is quoted once, not each cell."""
     ends = [*[","] * (len(labels) - 1), "\n"]
     return [
         pa.array([text + end for text in _quoted(values)], pa.large_string())
@@ -87,14 +87,14 @@ def _lines(cells: Sequence[pa.LargeStringArray], codes: Sequence[Codes]) -> byte
 
 
 def _quoted(values: Iterable[str]) -> list[str]:
-    """Quote what RFC 4180 wants quoted, and the empty value (a line of one empty value would be blank)."""
+    """Quote values according to RFC 4180, and the empty value (a line of a single empty value would be blank)."""
     return ['"' + v.replace('"', '""') + '"' if not v or _SPECIAL.search(v) else v for v in values]
 
 
 def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) -> Release:
-    """Read a released table back; it must have exactly these columns. Raises PartyError.
+    """Read a released table back. Raises PartyError unless the table has exactly the given columns.
 
-    name:  what the table is called in errors; of a file its own name.
+    name:  the name of the table in errors; for a file the file's own name.
     """
     name = content.name if isinstance(content, Path) else name
     types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
@@ -118,10 +118,9 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
 
 
 def require_canonical(content: bytes, release: Release, error_id: str, what: str) -> None:
-    """Raise PartyError unless a file has the bytes that are written of what was read of it.
+    """Raise PartyError unless a file has exactly the bytes that its content is written as.
 
-    Quotes that change nothing, other ends of lines, blank lines or a mark of the byte order would hold a text that
-    nobody compares.
+    Redundant quotes, other line ends, blank lines or a byte order mark would hold a text that nobody compares.
     """
     if csv_bytes(release) != content:
         raise PartyError(
@@ -130,7 +129,7 @@ def require_canonical(content: bytes, release: Release, error_id: str, what: str
 
 
 def _no_table(name: str) -> PartyError:
-    """The error of a content that no release has; what the content is stays out of the error."""
+    """Return the error for content that no release has. The error does not quote the content."""
     return PartyError(
         "verification-failed",
         f"{name} cannot be read as a table: a release has CSV in UTF-8, with a header line",
@@ -151,7 +150,7 @@ def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
 
 
 def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
-    """Return whether two tables hold the same multiset of rows on these columns."""
+    """Return True if two tables hold the same multiset of rows on the given columns."""
     if one.n_records != other.n_records:
         return False
     pairs = [_common_codes(one.columns[name], other.columns[name]) for name in names]

@@ -1,4 +1,4 @@
-"""Delivery of the coordinator: each party compares it with the release that its own result comes to."""
+"""Delivery of the coordinator: each party compares the delivery with the expected release of its own result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.task import Task
 
 
 def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """The report that the coordinator delivers. Raises PartyError unless it is one about this job."""
+    """Return the report in the coordinator's delivery. Raises PartyError unless a report of this job."""
     report = json_object(files[REPORT])
     if report is None or report.get("job_sha256") != task.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
@@ -23,11 +23,11 @@ def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def check_delivery(task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
-    """Check the files that the coordinator delivers: they must be those that we expect, but for the maker's keys.
+    """Check that the coordinator delivers the expected files, apart from the maker's keys.
 
-    parts:  what we sent.
+    parts:  our parts, as sent.
 
-    Raises PartyError (result-mismatch) for the first file or key that is another.
+    Raises PartyError (result-mismatch) for the first different file or key.
     """
     report = delivered_report(task, files)
     expected = task.model.expected_of(task, result, files, parts)

@@ -1,4 +1,4 @@
-"""Arrays in canonical bytes: what results are written in that parties compare and the coordinator collects."""
+"""Arrays in canonical bytes: the encoding of results for comparison by parties and collection by the coordinator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.json_text import read_json
 _HEADER_BYTES = 8
 
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
-"""Errors from reading bytes that nobody wrote in good faith."""
+"""Errors on reading bytes not written in good faith."""
 
 
 def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
@@ -26,7 +26,7 @@ def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
 
 
 def decoded_arrays(encoded: bytes, n_arrays: int) -> tuple[Any, list[Ints]]:
-    """Header and arrays of :func:`encoded_arrays`. Raises one of :data:`MALFORMED`."""
+    """Return header and arrays of :func:`encoded_arrays`. Raises an error of :data:`MALFORMED`."""
     size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
     header = read_json(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
     return header, _arrays(encoded[_HEADER_BYTES + size :], header["shapes"], n_arrays)

@@ -1,7 +1,8 @@
-"""The folder of a release: made whole or not at all, and never over another one.
+"""Folder of a release: made whole or not at all, and never over an existing folder.
 
-It is made inside a hidden folder beside its place, which holds a file that its maker keeps locked (``flock``) as long
-as it lives. Whatever ends the maker ends the lock: a hidden folder whose file can be locked belongs to nobody.
+The maker works in a hidden folder beside the final place. The hidden folder holds a file that the maker locks
+(``flock``) for its lifetime. The lock ends with the maker, for whatever reason: a hidden folder with an unlocked
+file belongs to nobody.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from jobs.errors import ConfigError
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that becomes ``path`` when the block succeeds, and vanishes when it does not.
+    """Yield a temporary folder. The folder becomes ``path`` if the block succeeds, and vanishes otherwise.
 
-    Until then nobody else can read it; afterwards who the umask allows. What makers of ``path`` who were killed left
-    beside it is removed first.
+    Until then nobody else can read the folder; afterwards the umask decides. Hidden folders left beside ``path`` by
+    killed makers are removed first.
 
-    Raises ConfigError if ``path`` exists: nothing is overwritten. An error of the operating system that names no
-    file, such as that of a full disk, names ``path`` then.
+    Raises ConfigError if ``path`` exists: nothing is overwritten. An error of the operating system without a file
+    name, such as a full disk, then names ``path``.
     """
     refuse_existing(path)
     sweep(path.parent, path.name)
@@ -70,11 +71,11 @@ def _placed(path: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, name: str = "") -> int:
-    """Remove the hidden folders that killed makers left in ``folder``; return how many there were.
+    """Remove hidden folders of killed makers in ``folder``; return the number of removed folders.
 
-    name:  of the folder that was being made; of any if empty.
+    name:  name of the folder in the making; any name if empty.
 
-    What a living process is making stays.
+    A living process keeps its folder.
     """
     if not folder.is_dir() or not os.access(
         folder, os.R_OK
@@ -86,7 +87,7 @@ def sweep(folder: Path, name: str = "") -> int:
 
 
 def _removed(hidden: Path) -> bool:
-    """Remove a hidden folder if nobody makes anything in it; return whether that was so."""
+    """Remove a hidden folder if no maker works inside; return True if removed."""
     try:
         lock = os.open(hidden / _LOCK, os.O_RDWR)
     except FileNotFoundError:  # its maker was about to lock it, and begins anew if it lives
@@ -106,7 +107,7 @@ def _removed(hidden: Path) -> bool:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A folder with the permissions that the umask gives, in a hidden one of ours alone that vanishes afterwards."""
+    """Yield a folder with the permissions of the umask, inside a hidden folder of ours. Both vanish afterwards."""
     hidden, lock = _hidden(path)
     try:
         folder = hidden / path.name
@@ -118,7 +119,7 @@ def _temporary(path: Path) -> Iterator[Path]:
 
 
 def _hidden(path: Path) -> tuple[Path, int]:
-    """Make a hidden folder beside ``path`` and lock it; between the two somebody may have swept it away."""
+    """Make a hidden folder beside ``path`` and lock the folder; retry if a sweep removed it before the lock."""
     while True:
         hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         with suppress(FileNotFoundError):
@@ -138,7 +139,7 @@ def _locked(file: int) -> bool:
 
 @contextmanager
 def _parents(path: Path) -> Iterator[None]:
-    """Make the folders above ``path``; those that were not there go again if the block fails."""
+    """Make the folders above ``path``. If the block fails, the new folders are removed again."""
     made = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -151,7 +152,7 @@ def _parents(path: Path) -> Iterator[None]:
 
 
 def refuse_existing(path: Path, what: str = "folder") -> None:
-    """Raise ConfigError if anything is at ``path``, a dangling link included; what: would be written there."""
+    """Raise ConfigError if anything is at ``path``, a dangling link included; what: the planned content."""
     if os.path.lexists(path):
         raise ConfigError(
             "output-exists", f"{path} exists", remedy=f"name a new {what}; nothing is overwritten"
@@ -159,7 +160,7 @@ def refuse_existing(path: Path, what: str = "folder") -> None:
 
 
 def write_own_account(folder: Path, fields: Mapping[str, Any]) -> Path:
-    """Write what only the owner may read of a run beside its release, if that is here; return the file.
+    """Write the owner's private account of a run beside its release, if the release is here; return the file.
 
     Raises OSError.
     """
@@ -168,12 +169,12 @@ def write_own_account(folder: Path, fields: Mapping[str, Any]) -> Path:
 
 
 def as_json(fields: Mapping[str, Any]) -> str:
-    """Fields as files for people and programs have them."""
+    """Return fields as JSON for people and programs."""
     return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 
 
 def place_for_owner(path: Path, text: str) -> Path:
-    """Put a file in place, whole or not at all, that only its owner can read at any time. Raises OSError."""
+    """Put a file in place, whole or not at all, always readable by its owner only. Raises OSError."""
     number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")  # mode 0600
     try:
         with os.fdopen(number, "w", encoding="utf-8") as file:
@@ -189,7 +190,7 @@ def place_for_owner(path: Path, text: str) -> Path:
 
 
 def write_for_owner(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read."""
+    """Write a new file, readable by its owner only."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
 
@@ -202,6 +203,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 _LOCK = ".jointcut-lock"
 OWN_ACCOUNT = "own-account.json"
-"""At a party: its rows, reveals and costs, with what concerns this party alone."""
+"""File name at a party: its rows, reveals and costs, and everything private to the party."""
 OWN = "own"
-"""In the folder of a simulation, whose user owns all tables: the same of every party."""
+"""Folder name in a simulation: the accounts of all parties. The user of a simulation owns all tables."""

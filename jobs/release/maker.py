@@ -1,8 +1,7 @@
-"""The part of a report that follows from nothing: when its maker made it, with which software, and what it
-cost.
+"""Part of a report without an expectation: the time of making, the software, and the cost.
 
-Its maker alone can say it. So that it says nothing else there, these keys have one form: a time, three versions, and
-numbers under names of phases and parties.
+Only the maker knows these values. The keys have a fixed form, so that the maker cannot say anything else there: a
+time, three versions, and numbers under names of phases and parties.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from jobs.release.report import BY_MAKER, versions
 
 _NAME = re.compile(r"[a-z][a-z _-]{0,31}")
-"""Of a phase, or of what is counted in one."""
+"""Name of a phase, or of a count within a phase."""
 _VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,64}")
 _MOST = 2**63
 
@@ -24,7 +23,7 @@ Form = Callable[[Any], bool]
 
 
 def first_malformed(report: Mapping[str, Any], roster: Collection[str]) -> str | None:
-    """The first key of the maker that a report has not, or in another form; roster: of the job."""
+    """Return the first missing or malformed key of the maker; roster: of the job."""
     forms: Mapping[str, Form] = {
         "finished": _is_time,
         "versions": _are_versions,
@@ -34,7 +33,7 @@ def first_malformed(report: Mapping[str, Any], roster: Collection[str]) -> str |
 
 
 def is_cost_of_party(said: Any, roster: Collection[str]) -> bool:
-    """Return True if somebody says in the form of reports what a run cost one party."""
+    """Return True for the cost of a run for a party, in the form of reports."""
     return _has(said, {"phases", "links"}) and (
         _is_by_name(said["phases"], _is_name, _are_counts)
         and _is_by_name(said["links"], roster.__contains__, _are_counts)
@@ -76,7 +75,7 @@ def _are_versions(said: Any) -> bool:
 
 
 def _is_time(said: Any) -> bool:
-    """Return True for a time in UTC as reports write it."""
+    """Return True for a time in UTC in the form of reports."""
     try:
         return bool(datetime.fromisoformat(said).astimezone(UTC).isoformat(timespec="seconds") == said)
     except (TypeError, ValueError, OverflowError):

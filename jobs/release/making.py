@@ -1,4 +1,4 @@
-"""A release as a function of its result: the files that whoever makes it writes, and that every party expects."""
+"""Release as a function of its result: the files that the maker writes and every party expects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from jobs.task import Collected, Rendered, Task
 
 
 def files_of(rendered: Rendered, made: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return tables and report of a release, by file name. made: what the maker alone can say, beside time and
-    versions.
-    """
+    """Return tables and report of a release, by file name. made: the maker's statements, beside time and versions."""
     return {**rendered.tables, REPORT: _report(following(rendered), made)}
 
 
@@ -32,9 +30,11 @@ def _report(following: Mapping[str, Any], made: Mapping[str, Any]) -> bytes:
 def write_report(
     folder: Path, names: Sequence[str], report: Mapping[str, Any], seconds: Mapping[str, float]
 ) -> bytes:
-    """Write the report of one holder's tables, which are in the folder, and the digests; return that of the release.
+    """Write the report of a single holder's tables, which are in the folder, and the digests; return the release's
+    digest.
 
-    names:  of the tables. seconds: what each phase of the run took.
+    names:  of the tables.
+    seconds: of each phase of the run.
     """
     files = {"files": {name: fields_of_file(folder / name) for name in names}}
     cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
@@ -43,7 +43,7 @@ def write_report(
 
 
 def write_release(folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:
-    """Write the files of a release and their digests; return the digest of the release."""
+    """Write the files of a release with digests; return the digest of the release."""
     write_files(folder, {**files, **beside})
     return write_sums(folder, (*files, *beside))
 

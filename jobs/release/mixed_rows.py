@@ -1,4 +1,4 @@
-"""The rows of all parties in a result, which do not follow from its counts (:mod:`jobs.lkc.mixed`)."""
+"""Rows of all parties in a result. The rows do not follow from the counts (:mod:`jobs.lkc.mixed`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class MixedRows:
-    """The rows of all parties, without whose they are.
+    """Rows of all parties, without the party of each row.
 
     width:  bytes of a row.
-    rows:   where all parties have them: shape (n_rows, width), sorted; else None.
-    slips:  where the coordinator alone opens them: SHA-256, hexadecimal, of by what their boxes are known again.
-    boxes:  at the deputy, who passes them on.
+    rows:   if all parties have the rows: shape (n_rows, width), sorted; else None.
+    slips:  if only the coordinator opens the rows: SHA-256, hexadecimal, of the marks that identify the
+            boxes.
+    boxes:  at the deputy, who passes the boxes on.
     """
 
     width: int
@@ -32,7 +33,7 @@ class MixedRows:
     boxes: Rows | None = field(default=None, repr=False)
 
     def framed(self, counts: bytes) -> bytes:
-        """The bytes of a result: those of its counts behind their length, a JSON header behind its, the rows."""
+        """Return the bytes of a result: the counts behind their length, a JSON header behind its length, the rows."""
         header = json.dumps({"width": self.width, "slips": self.slips}, separators=(",", ":")).encode()
         rows = b"" if self.rows is None else self.rows.tobytes()
         return b"".join((*_behind_length(counts), *_behind_length(header), rows))
@@ -43,7 +44,7 @@ def _behind_length(content: bytes) -> tuple[bytes, bytes]:
 
 
 def unframed(encoded: bytes) -> tuple[bytes, MixedRows]:
-    """The bytes of the counts, and what was mixed. Raises ValueError, LookupError or TypeError."""
+    """Return the bytes of the counts, and the shuffled rows. Raises ValueError, LookupError or TypeError."""
     counts, rest = _taken(encoded)
     header, body = _taken(rest)
     told = read_json(header)

@@ -1,4 +1,4 @@
-"""Commons of the reports of all models: what was asked, who computed, when and by which software."""
+"""Commons of the reports of all models: the requirement, the computing parties, the time and the software."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from jobs.task import Rendered, Task
 from jobs.version import __version__
 
 BY_MAKER = ("finished", "versions", "cost")
-"""Keys of every report that nothing follows for."""
+"""Keys of every report without an expectation."""
 
 SIGNATURES = "signatures"
-"""The key of the report of a joint run that has what its parties signed."""
+"""Key of a joint run's report for the parties' signatures."""
 
 BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})
-"""Keys of the report of a joint run that parties do not expect: they compare the signatures by themselves."""
+"""Keys of a joint run's report that parties do not expect. Parties compare the signatures separately."""
 
 
 def asked_fields(task: Task) -> dict[str, Any]:
-    """Return the report's fields of what the job asked for."""
+    """Return the report's fields of the job's request."""
     job = task.job
     return {
         "format": 1,
@@ -44,12 +44,12 @@ def asked_fields(task: Task) -> dict[str, Any]:
 
 
 def model_fields(job: Job) -> dict[str, Any]:
-    """Return the keys of a job under `model`, without a model of clusters, which may be large."""
+    """Return the keys of a job under `model`, without a possibly large model of clusters."""
     return job.model.model_dump(mode="json", exclude_none=True, exclude={"lkc": {"clusters"}})
 
 
 def clusters_fields(job: Job) -> dict[str, Any]:
-    """Return the model that tells clusters apart, and the column that publishes them."""
+    """Return the model of clusters, and the column for publishing the clusters."""
     if job.clusters is None:
         return {}
     model = job.clusters.opened
@@ -63,7 +63,7 @@ def clusters_fields(job: Job) -> dict[str, Any]:
 
 
 def joint_fields(task: Task) -> dict[str, Any]:
-    """Return the report's fields of who computed, and of what they could learn."""
+    """Return the report's fields of the computing parties and their possible knowledge."""
     job = task.job
     pair = {"deputy": job.deputy_name} if task.paired else {}
     return {
@@ -79,12 +79,12 @@ def joint_fields(task: Task) -> dict[str, Any]:
 
 
 def following(rendered: Rendered) -> dict[str, Any]:
-    """Return everything that the report of a release must say, but for the keys of its maker."""
+    """Return the expected content of the report of a release, without the keys of its maker."""
     return {**rendered.report, "files": file_fields(rendered.tables)}
 
 
 def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
-    """A specialization as reports print it."""
+    """Return a specialization as printed in reports."""
     column = schema.qid[candidate.column]
     return {
         "attribute": column.name,
@@ -94,28 +94,28 @@ def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
 
 
 def printed_step(schema: Schema, step: Step) -> dict[str, Any]:
-    """A turn as reports print it: its specialization, and whether it was made because the node has no other value."""
+    """Return a turn as printed in reports: its specialization, and True if the node has a single value."""
     return printed_candidate(schema, step.candidate) | ({"naming": True} if step.naming else {})
 
 
 def versions() -> dict[str, str]:
-    """The software that made a release."""
+    """Return the software that made a release."""
     return {"jointcut": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def finished_now() -> dict[str, str]:
-    """Return the time at which a report is made."""
+    """Return the time of making a report."""
     return {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def check_sums(files: Mapping[str, bytes], listed: Mapping[str, bytes]) -> None:
-    """Raise PartyError unless the delivered `SHA256SUMS` is that of ``listed``."""
+    """Raise PartyError unless the delivered `SHA256SUMS` matches ``listed``."""
     if files[SUMS] != sums_of(listed):
         raise PartyError("result-mismatch", f"the delivered {SUMS} is not that of the delivered files")
 
 
 def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> None:
-    """Raise PartyError for the first field of ours that a delivered report says otherwise, or not at all."""
+    """Raise PartyError for the first field of ours that is different or missing in a delivered report."""
     name = first_other(ours, told)
     if name is not None:
         message = f"the delivered report says of {name} what does not follow from the release"
@@ -123,7 +123,7 @@ def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> Non
 
 
 def require_report(ours: Mapping[str, Any], report: Mapping[str, Any]) -> None:
-    """Raise PartyError unless a delivered report says ours, and nothing besides but the keys of its maker."""
+    """Raise PartyError unless a delivered report has our fields, and nothing else except its maker's keys."""
     told = {key: said for key, said in report.items() if key not in BY_COORDINATOR}
     if as_text(told) != as_text(ours):
         require_same_fields(ours, told)
@@ -131,10 +131,10 @@ def require_report(ours: Mapping[str, Any], report: Mapping[str, Any]) -> None:
 
 
 def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
-    """The first field of ours that a report says otherwise, or not at all; None: it says them all."""
+    """Return the first field of ours that is different or missing in a report, or None."""
     return next((n for n, value in ours.items() if n not in told or as_text(told[n]) != as_text(value)), None)
 
 
 def as_text(value: Any) -> str:
-    """Values that are the same, as JSON; 1, 1.0 and true are not."""
+    """Return a value as JSON text, equal for equal values; 1, 1.0 and true differ."""
     return json.dumps(value, sort_keys=True)

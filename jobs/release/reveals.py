@@ -1,4 +1,4 @@
-"""Reveals of a joint run, as its result has them at every party."""
+"""Reveals of a joint run, as in the result of every party."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jobs.errors import PartyError
 
 @dataclass(frozen=True, kw_only=True)
 class Revealing:
-    """The part of a result that tells what was revealed.
+    """Reveals in a result.
 
     reveals:      the reveal ledger as every party has it.
-    own_reveals:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    own_reveals:  also the party's private entries (its own validity bits, tests against its own columns).
     repeated:     the result of an earlier run, given again: nothing was computed, opened or charged.
     """
 
@@ -32,7 +32,7 @@ class Revealing:
         return {"reveals": list(self.own_reveals)}
 
     def after(self, ledger: RevealLedger) -> Self:
-        """With what was revealed before the run."""
+        """Return the result with the reveals before the run."""
         before = tuple(reveal_fields(ledger))
         return replace(self, reveals=before + self.reveals, own_reveals=before + self.own_reveals)
 
@@ -42,7 +42,7 @@ class Revealing:
 
 
 def repeated_in(told: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether parties gave the result of an earlier run again: all did, or none. Raises PartyError."""
+    """Return True if all parties repeated the result of an earlier run, False if none. Raises PartyError."""
     said = [each.get("repeated") for each in told]
     if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
         raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
@@ -50,15 +50,15 @@ def repeated_in(told: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def revealed(ledger: RevealLedger) -> dict[str, Any]:
-    """Return the reveals of a run's ledger, as results have them."""
+    """Return the reveals of a run's ledger, in the form of results."""
     own = tuple(reveal_fields(ledger, private=True))
     return {"reveals": tuple(reveal_fields(ledger)), "own_reveals": own}
 
 
 def reveal_fields(ledger: RevealLedger, *, private: bool = False) -> list[dict[str, Any]]:
-    """The reveal ledger as it stands in the report: what every party sees happen.
+    """Return the reveal ledger as in the report: the reveals that every party sees happen.
 
-    private:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    private:  include the party's private entries (its own validity bits, tests against its own columns).
     """
     return [
         {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration}

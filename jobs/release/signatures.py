@@ -1,9 +1,9 @@
 """Signatures of every party at the end of a joint run, and their form in a report.
 
-A *statement* names the job, the run, what each party committed to (:mod:`jobs.release.commitment`), a digest of
-everything that went over each of the signer's links, in either direction, and the digest of the result. The two ends
-of a link hash the same messages, so that neither can say later that it sent or received others. Digests of links
-hide what went through them: each begins with 32 random bytes.
+A *statement* names the job, the run, each party's commitment (:mod:`jobs.release.commitment`), the digest of the
+result, and for each of the signer's links a digest of all traffic, in either direction. The two ends of a link hash
+the same messages, so neither end can later claim different messages. Digests of links hide the messages: each
+digest begins with 32 random bytes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ FORMAT = "jointcut/run/2"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LENGTH_BYTES = 2
 _OF_EACH = ("commitments", "sent", "received", "result", "tables")
-"""Keys of a statement that are the signer's own word."""
+"""Keys of a statement with the signer's own claims."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The statement that one party signs; digests and the run are hexadecimal.
+    """Statement for signature by a party; digests and the run are hexadecimal.
 
-    sent, received:  of everything that went over its link with each other party, in order.
-    tables:          by name of each file of the release that follows from the result to the byte, though readers
-                     cannot make the result of it.
+    sent, received:  digests of all traffic on the link with each peer, in order.
+    tables:          digests of files of the release that follow from the result to the byte, by file name,
+                if
+                     readers cannot make the result from the file.
     """
 
     party: str
@@ -50,14 +51,14 @@ class Statement:
 
     @property
     def encoded(self) -> bytes:
-        """The bytes that are signed: canonical JSON."""
+        """Signed bytes: canonical JSON."""
         fields = {"format": FORMAT, **asdict(self)}
         return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A statement with its signature and the signer's certificate, DER."""
+    """Statement with its signature and the signer's certificate, DER."""
 
     statement: Statement
     signature: bytes = field(repr=False)
@@ -66,24 +67,24 @@ class Signed:
 
 Sign = Callable[[bytes], bytes]
 Check = Callable[[str, bytes, bytes], None]
-"""Party, signature, signed bytes. Raises IdentityError if the signature is not that party's."""
+"""Check of party, signature and signed bytes. Raises IdentityError for a signature of anybody else."""
 
 
 def attest(
     ours: Statement, peers: Sequence[str], sign: Sign, check: Check
 ) -> Rounds[dict[str, tuple[Statement, bytes]]]:
-    """Sign our statement, exchange statements with all others, and compare them.
+    """Sign our statement, exchange statements with all peers, and compare the statements.
 
     Functionality:  every party's statement and signature, to every party.
-    Input, each:    ``ours``; ``sign``, with our own key; ``check``, with the certificates that are installed.
-    Output, each:   statements and signatures by party: they agree with each other.
-    Leakage:        digests of links with the others, and whether all agree.
+    Input, each:    ``ours``; ``sign``, with our own key; ``check``, with the installed certificates.
+    Output, each:   statements and signatures by party; the statements agree with each other.
+    Leakage:        digests of links between the peers, and whether all agree.
     Rounds:         1 ("run/statement").
-    Bytes:          to each other party 2, the signature (P-256: 64) and the statement (of three: some 800).
+    Bytes:          to each peer 2, the signature (P-256: 64) and the statement (three parties: some 800).
     Assumes:        signatures cannot be forged; SHA-256 is collision-resistant.
     Source:         folklore.
 
-    Raises PartyError where two statements contradict each other, RemoteProtocolError for what is no statement.
+    Raises PartyError if two statements contradict each other, RemoteProtocolError for a malformed statement.
     """
     signature = sign(ours.encoded)
     payload = len(signature).to_bytes(_LENGTH_BYTES, "little") + signature + ours.encoded
@@ -98,7 +99,7 @@ def attest(
 
 
 def _read(payload: bytes, peer: str, ours: Statement) -> tuple[Statement, bytes]:
-    """A peer's statement, which is one about this run and of this shape. Raises RemoteProtocolError."""
+    """Return a peer's statement on this run, of the same shape as ours. Raises RemoteProtocolError."""
     end = _LENGTH_BYTES + int.from_bytes(payload[:_LENGTH_BYTES], "little")
     fields = json_object(payload[end:]) or {}
     roster = ours.commitments.keys()
@@ -128,7 +129,7 @@ def _is_digest(said: Any) -> bool:
 
 
 def compare(ours: Statement, all_of_them: Mapping[str, Statement]) -> None:
-    """Raise PartyError for the first thing that two statements say differently, with whose statements they are."""
+    """Raise PartyError for the first contradiction between two statements, with the two parties' names."""
     for party, theirs in all_of_them.items():
         if (theirs.result, theirs.tables) != (ours.result, ours.tables):
             raise PartyError("result-mismatch", f"{party} ended with another result than {ours.party}")
@@ -149,7 +150,7 @@ def compare(ours: Statement, all_of_them: Mapping[str, Statement]) -> None:
 
 
 def signature_fields(signed: Sequence[Signed]) -> dict[str, Any]:
-    """Statements that agree, as a report says them: what they share once; each party's certificate and signature."""
+    """Return agreeing statements in the form of reports: common content once; certificates and signatures."""
     first = signed[0].statement
     return {
         "run": first.run,
@@ -168,14 +169,14 @@ def signature_fields(signed: Sequence[Signed]) -> dict[str, Any]:
 
 
 def check_signatures_told(report: bytes, signed: Sequence[Signed]) -> None:
-    """Raise PartyError unless a delivered report says what was signed."""
+    """Raise PartyError unless a delivered report has the signed statements."""
     require_same_fields({SIGNATURES: signature_fields(signed)}, json_object(report) or {})
 
 
 def read_signatures(fields: Any, job: bytes, roster: Sequence[str]) -> list[Signed]:
-    """Read what each party of a job signed from a report; the signatures are not looked at.
+    """Read the parties' signed statements on a job from a report, without checking the signatures.
 
-    Raises PartyError (verification-failed) if the fields are not of this shape.
+    Raises PartyError (verification-failed) for fields of another shape.
     """
     try:
         commitments, links, parties = fields["commitments"], fields["links"], fields["parties"]

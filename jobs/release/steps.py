@@ -1,4 +1,4 @@
-"""The specializations of a run as they are encoded in its result, and followed again from there."""
+"""Specializations of a run: encoding in the result, and replay from the encoding."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from anonymize.tds import Step
 from jobs.release.report import printed_candidate
 
 MOST_READINGS = 256
-"""Of one report. Only a taxonomy with nodes that print alike allows more than one reading."""
+"""Most readings of a report. Only a taxonomy with nodes that print alike allows several readings."""
 
 
 def step_fields(step: Step) -> list[Any]:
-    """A step as it is encoded; one that was not made for its score has null in its place."""
+    """Return an encoded step. A step because of a node with a single value has null in the score's place."""
     candidate, score = step.candidate, None if step.naming else step.score
     return [candidate.column, candidate.node.first, candidate.mark, step.applied, score]
 
@@ -40,10 +40,10 @@ def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Ste
 
 
 def candidates_told(schema: Schema, cut: Cut, told: Mapping[str, Any]) -> Iterator[Candidate]:
-    """Yield the candidates of a cut that print as a report tells of one.
+    """Yield the candidates of a cut that print like a report's candidate.
 
-    Several candidates print alike only if the taxonomy has nodes that do. Raises ValueError, TypeError or LookupError
-    for what is no specialization of a report.
+    Several candidates print alike only if nodes of the taxonomy do. Raises ValueError, TypeError or LookupError for
+    a malformed specialization.
     """
     printed = {key: told[key] for key in ("attribute", "value", "children")}
     if not (isinstance(printed["children"], list) and _are_texts([printed["value"], *printed["children"]])):
@@ -62,7 +62,7 @@ def _are_texts(values: Sequence[Any]) -> bool:
 
 
 def _candidates(number: int, column: QidColumn, node: Node, children: Sequence[str]) -> Iterator[Candidate]:
-    """Yield the candidates of a node; of an interval the one with the second of these children."""
+    """Yield the candidates of a node; for an interval, the candidate with the second of the given children."""
     if isinstance(column.values, Grid):
         second = column.values.interval(children[1])
         candidate = None if second is None else marked(number, column, node, second.first)

@@ -1,8 +1,8 @@
-"""Digests of the files of a release: in `report.json` of every other file, in `SHA256SUMS` of all of them.
+"""Digests of the files of a release: in `report.json` of every file beside it, in `SHA256SUMS` of all files.
 
-The SHA-256 of `SHA256SUMS` stands for the whole release. Each party computes it from what was delivered and sends it
-back; the coordinator commits only if all are equal, and each party keeps it in its privacy ledger. So whoever holds a
-folder can ask a party whether these are the files that the parties agreed on.
+The SHA-256 of `SHA256SUMS` stands for the whole release. Each party computes the digest from the delivery and sends
+the digest back. The coordinator commits only if all digests are equal, and each party keeps the digest in its
+privacy ledger. Anybody with a folder can therefore ask a party whether the parties agreed on these files.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ Digests = dict[str, str]
 
 
 def digests_of(files: Mapping[str, bytes]) -> Digests:
-    """Return the SHA-256 of each file, by its name."""
+    """Return the SHA-256 of each file, by name."""
     return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 def file_fields(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """Return the report's fields of the other files of its release: digest and size in bytes."""
+    """Return the report's fields of the remaining files of its release: digest and size in bytes."""
     digests = digests_of(files)
     return {name: {"sha256": digests[name], "bytes": len(files[name])} for name in sorted(files)}
 
 
 def fields_of_file(path: Path) -> dict[str, Any]:
-    """The same of one file, which may be larger than memory."""
+    """Return digest and size of a file, possibly larger than memory."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"sha256": digest, "bytes": path.stat().st_size}
 
 
 def sums_of(files: Mapping[str, bytes]) -> bytes:
-    """The content of `SHA256SUMS`, as `sha256sum -c` reads it: one line for each file, by name."""
+    """Return the content of `SHA256SUMS`, as `sha256sum -c` reads it: a line for each file, by name."""
     return sums_text(digests_of(files))
 
 
@@ -53,7 +53,7 @@ def sums_text(digests: Mapping[str, str]) -> bytes:
 
 
 def read_sums(content: bytes) -> dict[str, str]:
-    """Read `SHA256SUMS`: digests by name. Raises PartyError unless it is written as :func:`sums_text` does."""
+    """Read `SHA256SUMS`: digests by name. Raises PartyError unless written as :func:`sums_text` does."""
     lines = [_LINE.fullmatch(line) for line in content.decode("ascii", "replace").splitlines()]
     digests = {match[2]: match[1] for match in lines if match}
     if not digests or sums_text(digests) != content:
@@ -62,12 +62,12 @@ def read_sums(content: bytes) -> dict[str, str]:
 
 
 def release_digest(sums: bytes) -> bytes:
-    """The digest that stands for a whole release: 32 bytes."""
+    """Return the digest of a whole release: 32 bytes."""
     return hashlib.sha256(sums).digest()
 
 
 def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
-    """Write `SHA256SUMS` of these files in a folder; return the digest of the release."""
+    """Write `SHA256SUMS` of the given files in a folder; return the digest of the release."""
     content = sums_text({name: fields_of_file(folder / name)["sha256"] for name in names})
     (folder / SUMS).write_bytes(content)
     return release_digest(content)
@@ -76,9 +76,9 @@ def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
 def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
     """Compare each listed file of a folder with its digest; return the digest of the release.
 
-    made:  the names that a release may have; of these none may stand in the folder and not in the list.
+    made:  possible file names of a release. A file in the folder with such a name must be in the list.
 
-    Raises PartyError for a file that is not what was listed, is not there, or is not listed.
+    Raises PartyError for a changed, missing or unlisted file.
     """
     content = (folder / SUMS).read_bytes()
     listed = read_sums(content)
@@ -97,9 +97,9 @@ def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
 
 
 def unlisted(folder: Path) -> list[str]:
-    """The names of what lies in a folder beside `SHA256SUMS` and the files that it lists; of folders with a slash.
+    """Return the names beside `SHA256SUMS` in a folder that are not listed; folders with a slash.
 
-    Raises PartyError if the list is malformed.
+    Raises PartyError for a malformed list.
     """
     listed = {SUMS, *read_sums((folder / SUMS).read_bytes())}
     found = {path.name: path for path in folder.iterdir()}

@@ -175,7 +175,7 @@ def _rows_of_exact(job: Job, tables: Tables, most: int) -> Release:
 
 
 def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: int) -> Release:
-    """Join rows of groups, group by group, with the rows of every block. number, records: of each row of groups.csv."""
+    """Join rows of groups, group by group, with the rows of every block. number, records: by row of groups.csv."""
     groups, sensitive = tables[GROUPS], tables[SENSITIVE]
     n_groups = _number_of_groups(number)
     _require(bool(records.sum() <= most), f"groups.csv has more than {most} records")
@@ -320,7 +320,7 @@ class Exact:
 
 
 def load_raw(source: Source, task: Task) -> Loaded:
-    """Read a table in a single pass, with the raw quasi-identifiers of each record: not collapsed. Raises DataError."""
+    """Read a table in a single pass, with raw quasi-identifiers of each record: not collapsed. Raises DataError."""
     kept = tuple(name for name in task.job.names("qid") if isinstance(task.taxonomies[name], Grid))
     coding = coding_of(task, None, matched=False)
     check_columns(source, task)

@@ -25,7 +25,7 @@ def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
 
 
 def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
-    """Return the tables. Class and plain columns stay with the quasi-identifiers. Vertical holders already shuffled."""
+    """Return the tables. Class and plain columns stay with the quasi-identifiers. Vertical holders have shuffled."""
     blocks = blocks_of(job)
     if job.lkc.link is not None and len(blocks) > 1:
         rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)

@@ -8,7 +8,7 @@ from jobs.lkc.settings import PUBLIC
 from jobs.task import Task
 
 FEW = 0.1
-"""Share of records below which the middle half of a column's cells is bare. With evenly spread records the share is a half."""
+"""Share of records below which the middle half of a column's cells is bare. Evenly spread, the share is a half."""
 _LEAST_CELLS = 4
 """Fewer have no middle half."""
 

@@ -66,7 +66,7 @@ def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
-    """Return the fields for the console: rows and groups, a single holder's left-out rows, settings without effect."""
+    """Return the fields for the console: rows and groups, a holder's left-out rows, settings without effect."""
     rows, groups = report["rows"], report["metrics"]["groups"]
     size = f"{rows} {noun(rows, 'row', 'rows')}, {groups} {noun(groups, 'group', 'groups')}"
     risk = report.get("risk", {})

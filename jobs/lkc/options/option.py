@@ -193,7 +193,9 @@ class Option(ABC):
 
     @abstractmethod
     def implied_by(self, other: Any) -> bool:
-        """Return True if every table that meets a second entry meets the option; other: the second entry's, or None."""
+        """Return True if every table that meets a second entry meets the option; other: the second's option, or
+        None.
+        """
 
     def strength(self, name: str) -> tuple[Fraction | int, ...]:
         """Return how much is asked of a sensitive column, number by number; more is more."""
