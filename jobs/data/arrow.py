@@ -1,6 +1,6 @@
-"""Arrow, imported when something of it is first used: what reads, writes or compares no table does without.
+"""Arrow, imported at first use. Code that reads, writes or compares no table runs without Arrow.
 
-Whoever works on Arrow tables takes it from here.
+All code with Arrow tables takes Arrow from here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["pa", "pa_csv", "pc", "pq"]
 
 
 class _NoPandas:
-    """Tells Python that there is no pandas."""
+    """Import finder that reports pandas as missing."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -24,8 +24,10 @@ class _NoPandas:
 
 @cache
 def _find_no_pandas() -> None:
-    """Let Arrow find no pandas when it looks for it, once, before it makes its first array: it would import it, for a
-    third of a second and tens of megabytes, only to know that nothing is a `Series`. Others still find it.
+    """Let Arrow find no pandas at its only look, before its first array.
+
+    Arrow would import pandas, for a third of a second and tens of megabytes, only to know that nothing is a
+    `Series`. Other code still finds pandas.
     """
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, _NoPandas)
@@ -36,7 +38,7 @@ def _find_no_pandas() -> None:
 
 
 class _Library:
-    """Stands for a module; keeps what was used of it."""
+    """Stand-in for a module; keeps the used parts."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""Coders turn the text of a cell into a code: one rule for each column, which is data.
+"""Coders, which turn the text of a cell into a code. A rule for each column is data.
 
-A source carries the rules out where its table is: those that this process reads apply :meth:`Coder.begin` batch by
-batch, an engine may turn the fields of a rule into a query.
+A source applies the rules where its table is. A source read by this process calls :meth:`Coder.begin` batch by
+batch; an engine may turn the fields of a rule into a query.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ EMPTY = frozenset({"", MISSING})
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """A column after pass 1.
+    """Column after pass 1.
 
-    codes:   integers no wider than they need, shape (n,): leaf numbers, places in a domain, or numbers of sets.
-    domain:  the values found, in sorted order, where the job leaves the domain to its data; else empty.
+    codes:   integers in the narrowest type, shape (n,): leaf numbers, places in a domain, or numbers of
+             sets.
+    domain:  the values found, in sorted order, if the job leaves the domain to its data; else empty.
     sets:    of a set-valued column, its distinct cells.
     """
 
@@ -44,40 +45,40 @@ class CodedColumn:
 
 
 class ColumnPass(Protocol):
-    """A coder at work on one column, batch after batch."""
+    """Coder at work on a column, batch after batch."""
 
     def codes(self, values: Sequence[str]) -> Ints:
         """The code of each text: from 0, DROPPED or BAD."""
         ...
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
-        """Return the texts that are outside the domain, whatever their codes are: for the owner's own count."""
+        """Return the texts outside the domain, regardless of their codes, for the owner's own count."""
         ...
 
     def finished(self, codes: Codes) -> CodedColumn:
-        """The whole column. ``codes``: of the rows that were kept. Raises TwoSpellings."""
+        """Return the whole column. ``codes``: of the kept rows. Raises TwoSpellings."""
         ...
 
 
 class Coder(Protocol):
-    """The rule of one column."""
+    """Rule of a column."""
 
     def begin(self) -> ColumnPass:
         """Start a pass over the column."""
         ...
 
     def refused(self, name: str, value: str, place: str) -> DataError:
-        """The error of a value that is BAD. ``place``: where it stands; it and the value go to the owner only."""
+        """Return the error of a value with code BAD. ``place``: of the value; only the owner sees place and value."""
         ...
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
+    """Rule for values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
 
     index:  the code of each value, in Unicode NFC.
-    other:  the code of a value that is not listed; DP jobs have one, since an error would tell others of the value.
-    moved:  a missing cell gets the code of a listed value, so it counts as outside the domain.
+    other:  the code of an unlisted value, in DP jobs: an error would disclose the value.
+    moved:  a missing cell gets the code of a listed value, and so counts as outside the domain.
     """
 
     index: Mapping[str, int]
@@ -117,36 +118,38 @@ class Categorical:
 
 
 def missing_cell(name: str, value: str, place: str) -> DataError:
-    """The error of a missing cell where the column must have none."""
+    """Return the error of a missing cell in a column without missing cells."""
     private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
     return DataError("data-missing-value", f"column {name} has a missing cell", column=name, private=private)
 
 
 def missing_id(name: str, value: str, place: str) -> DataError:
-    """The error of a row without an id where rows of one id belong together."""
+    """Return the error of a row without an id where rows with the same id belong together."""
     private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
     return DataError("data-missing-id", f"id column {name} has a missing cell", column=name, private=private)
 
 
 def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:
-    """The rule of a column with a taxonomy. ``drop``: a missing cell drops its row; else it is the leaf `?`."""
+    """Return the rule of a column with a taxonomy. ``drop``: a missing cell drops its row; else it is the leaf
+    `?`.
+    """
     index = {as_read(value): leaf for value, leaf in taxonomy.leaf_index().items()}
     return Categorical(index, DROPPED if drop else index[MISSING])
 
 
 def numbered(domain: Sequence[str]) -> dict[str, int]:
-    """The place of every value of a domain, by its form in NFC."""
+    """Return the place of every value of a domain, by its form in NFC."""
     return {as_read(value): i for i, value in enumerate(domain)}
 
 
 def listed_coder(index: Mapping[str, int], missing: int) -> Categorical:
-    """The rule of values that a job lists. A missing cell is the value `?`, or an empty one, where that is listed."""
+    """Return the rule of listed values. A missing cell is the value `?`, or an empty value, if listed."""
     listed = [index[mark] for mark in (MISSING, "") if mark in index]
     return Categorical(index, listed[0] if listed else missing)
 
 
 class TwoSpellings(Exception):
-    """A column has two spellings of one value. texts: both; for the owner only."""
+    """Two spellings of a value in a column. texts: both; for the owner only."""
 
     def __init__(self, *texts: str) -> None:
         super().__init__()
@@ -155,10 +158,10 @@ class TwoSpellings(Exception):
 
 @dataclass(frozen=True)
 class Unlisted:
-    """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`, None:
-    a missing cell is the value `?`.
+    """Rule for values of a domain that a single holder's job leaves to its data; ``missing`` as in
+    :class:`Categorical`, None: a missing cell is the value `?`.
 
-    distinct:  two spellings of one value are two values (:mod:`jobs.data.texts`).
+    distinct:  two spellings of a value are two values (:mod:`jobs.data.texts`).
     """
 
     missing: int | None
@@ -172,7 +175,7 @@ class Unlisted:
 
 
 def domain_of(found: Iterable[str], distinct: bool) -> tuple[str, ...]:
-    """Return the values found, in order. Raises TwoSpellings for two of one value, unless these are ``distinct``."""
+    """Return the values found, in order. Raises TwoSpellings for two spellings of a value, unless ``distinct``."""
     domain = tuple(sorted(found))
     two = None if distinct else alike(domain)
     if two is not None:
@@ -182,7 +185,7 @@ def domain_of(found: Iterable[str], distinct: bool) -> tuple[str, ...]:
 
 @dataclass
 class _Numbered:
-    """Values are numbered as they come, and in sorted order in the end."""
+    """Column pass that numbers values as they come, and in sorted order at the end."""
 
     missing: int | None
     distinct: bool = field(repr=False)
@@ -208,10 +211,11 @@ class _Numbered:
 
 @dataclass(frozen=True)
 class Numeric:
-    """Cells of a grid. ``clamp``: a number outside counts in the nearest cell, a text that is no number as missing.
+    """Rule for cells of a grid. ``clamp``: a number outside counts in the nearest cell, a text that is no number as
+    missing.
 
-    missing:  the code of a missing cell. Where it is a cell of the grid, missing cells count as outside; where it is
-              the code after its cells, they have a value of their own.
+    missing:  the code of a missing cell. A code within the grid makes missing cells count as outside; the
+              code after the grid's cells gives missing cells a separate value.
     """
 
     grid: Grid
@@ -229,7 +233,7 @@ class Numeric:
         return codes
 
     def _parsed(self, values: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the texts that are missing, and the numbers of the others; NaN for a text that is no number."""
+        """Return the missing texts, and the numbers of all remaining texts; NaN for a text that is no number."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         missing = pc.is_in(text, pa.array(sorted(EMPTY), pa.string()))
         return missing.to_numpy(zero_copy_only=False), numbers_in(self.grid, text.filter(pc.invert(missing)))
@@ -266,7 +270,7 @@ class Numeric:
 
 
 def numbers_in(grid: Grid, text: pa.Array) -> NDArray[np.float64]:
-    """Parse the numbers of a grid, or its dates; NaN where a text is none."""
+    """Parse the numbers of a grid, or its dates; NaN for an invalid text."""
     if not isinstance(grid, DateGrid):
         return numbers_of(text)
     coded = text.dictionary_encode()
@@ -286,10 +290,10 @@ def numbers_of(text: pa.Array) -> NDArray[np.float64]:
 
 
 def canonical(values: Sequence[str], grid: Grid | None = None) -> list[str]:
-    """Numbers as they are read, in the one way to write them, whatever their texts looked like.
+    """Return numbers in their canonical spelling, for any spelling of the texts.
 
-    values:  texts of finite numbers, or of dates. Returned is the shortest decimal that is read as the same double,
-             without exponent, plus sign and zeros that say nothing; dates are written as the job says.
+    values:  texts of finite numbers, or of dates. A number is written as the shortest decimal for the same
+             double, without exponent, plus sign and redundant zeros; a date is written in the job's form.
     grid:    of the column.
     """
     text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
@@ -337,7 +341,7 @@ class _SetsFound:
         return self.found.setdefault(tuple(sorted(kept)), len(self.found)) if kept else DROPPED
 
     def _split(self, cell: str) -> list[str]:
-        """The values of a cell; a cell without values is one missing value."""
+        """Return the values of a cell; a cell without values is a single missing value."""
         return [item.strip() for item in cell.split(self.rule.separator) if item.strip()] or [MISSING]
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:

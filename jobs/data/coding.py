@@ -13,17 +13,18 @@ from jobs.data.rows_read import RowsRead
 
 @dataclass(frozen=True)
 class Coding:
-    """Pass 1.
+    """Coding of pass 1.
 
-    coders:   the rule of each column that is coded, in job order.
+    coders:   the rule of each coded column, in job order.
     ids:      the columns that name a record together.
-    checked:  a table without a usable row, or with an id twice, is refused; otherwise nobody is told.
-    outside:  the rows with a value outside a domain are counted, for the owner alone.
-    matched:  records are found at other parties by their ids: ids are normalized, a row without an id is dropped,
-              every record stays apart, in the order of the table. Otherwise equal rows may be joined, in any order.
-    plain:    matched: columns that are given as they stand beside the records.
-    persons:  not matched: who has the same ids is one person, of one or more records: ids are normalized, and people
-              numbered. A row without an id is refused where the table is ``checked``; otherwise it is dropped.
+    checked:  a table without a usable row, or with a repeated id, is refused; otherwise nobody is told.
+    outside:  count rows with a value outside a domain, for the owner alone.
+    matched:  parties match records by id: ids are normalized, a row without an id is dropped, every record
+              stays apart, in table order. Otherwise equal rows may be joined, in any order.
+    plain:    matched: columns given unchanged beside the records.
+    persons:  not matched: the same ids mean the same person, with one or more records. Ids are normalized,
+              and people numbered. A row without an id is refused if the table is ``checked``; otherwise
+              dropped.
     """
 
     coders: Mapping[str, Coder]
@@ -39,14 +40,14 @@ class Coding:
 class Coded:
     """Result of pass 1 of a source.
 
-    columns:  by name, all of one shape (n,).
-    weights:  how many records each row stands for: int64, shape (n,), positive.
-    rows:     what became of the table's rows.
-    n_ids:    how many different ids the records have; None if the coding has no ids, is not checked, or tells people
-              apart, who may have several records.
-    ids:      matched: the normalized ids, one array of shape (n,) for each id column.
+    columns:  by name, all of shape (n,).
+    weights:  number of records of each row: int64, shape (n,), positive.
+    rows:     counts of the table's rows by outcome.
+    n_ids:    number of different ids of the records; None without ids, unchecked, or with people told
+              apart, since a person may have several records.
+    ids:      matched: the normalized ids, an array of shape (n,) for each id column.
     plain:    matched: the plain columns, n rows of dictionary-encoded text.
-    person:   persons: by row whose record it is, numbers from 0 in the order of the ids: int64, shape (n,).
+    person:   persons: the person of each row, numbers from 0 in the order of the ids: int64, shape (n,).
     """
 
     columns: Mapping[str, CodedColumn] = field(repr=False)
@@ -75,11 +76,11 @@ class Coded:
 
 @dataclass(frozen=True)
 class Published:
-    """Pass 2: how a column is published.
+    """Publication of a column in pass 2.
 
     coder:   its rule.
     places:  the place among the labels for each code: int64, shape (n_codes,).
-    labels:  the texts that are published.
+    labels:  the published texts.
     """
 
     coder: Coder

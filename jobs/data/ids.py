@@ -1,4 +1,4 @@
-"""Ids as parties compare them."""
+"""Ids in the form for comparison between parties."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from jobs.data.arrow import pa, pc
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:
-    """Ids as they are compared: Unicode NFKC, then without blanks around them; upper and lower case differ."""
+    """Return ids in the form for comparison: Unicode NFKC, then without blanks around; case matters."""
     return pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC"))
 
 
 def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
-    """One byte string for each record: every normalized id in UTF-8 behind its length, so that ("a", "bc") is
-    not ("ab", "c").
+    """Return the ids of each record as bytes: every normalized id in UTF-8 behind its length.
+
+    The lengths keep ("a", "bc") apart from ("ab", "c").
     """
     encoded = [pc.cast(column, pa.binary()).to_pylist() for column in columns]
     return [
@@ -27,7 +28,7 @@ def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
 
 
 def numbered_ids(columns: Sequence[pa.ChunkedArray]) -> Ints:
-    """Number the records by their ids, equal ones alike, in the order of the ids: int64, shape (n,), from 0."""
+    """Number the records by id in the order of ids, the same for equal ids: int64, shape (n,), from 0."""
     ranks = [_ranks(column.combine_chunks().dictionary_encode()) for column in columns]
     if len(ranks) == 1:
         return ranks[0]
@@ -37,7 +38,7 @@ def numbered_ids(columns: Sequence[pa.ChunkedArray]) -> Ints:
 
 
 def _ranks(column: pa.DictionaryArray) -> Ints:
-    """Of every value its place among the different ones, in order."""
+    """Return the rank of every value among the different values."""
     order = pc.array_sort_indices(column.dictionary).to_numpy()
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

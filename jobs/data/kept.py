@@ -1,6 +1,6 @@
-"""Columns whose different numbers stay apart in pass 1: which cell of the grid each is in is found afterwards.
+"""Columns whose different numbers stay apart in pass 1. The grid cell of each number is found afterwards.
 
-How a number was written stays behind: blanks, a plus sign or a zero too many can tell who wrote it.
+The spelling of a number is not kept: blanks, a plus sign or a redundant zero can identify the writer.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from jobs.data.coding import Coded, Coding
 
 
 def keeping(coding: Coding, names: Collection[str]) -> Coding:
-    """A coding whose codes of some numeric columns number their different numbers."""
+    """Return a coding with codes for the different numbers of some numeric columns."""
     return replace(coding, coders={n: _Kept(c) if n in names else c for n, c in coding.coders.items()})
 
 
 def coded_with_numbers(
     coded: Coded, coding: Coding, names: Collection[str]
 ) -> tuple[Coded, dict[str, LabelledColumn]]:
-    """Return the result of pass 1 without :func:`keeping`, rows apart that differ in a number only; and the
+    """Return the result of pass 1 without :func:`keeping`, with rows apart that differ in a number only; and the
     numbers, by row.
 
-    coded:  what pass 1 gave. coding: without keeping anything.
+    coded:  the result of pass 1.
+    coding: without kept numbers.
     """
     columns, numbers = dict(coded.columns), {}
     for name in names:
@@ -42,7 +43,7 @@ def coded_with_numbers(
 
 @dataclass(frozen=True)
 class _Kept:
-    """A numeric column whose numbers stay apart: codes number them, as they are printed."""
+    """Numeric column whose numbers stay apart. Codes number the numbers by their printed form."""
 
     cells: Coder
 

@@ -10,13 +10,13 @@ from typing import Any
 from jobs.data.counted import counted
 
 WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
-"""Reasons that a cell drops its row: it is empty or `?`; or (DP jobs) it fits nothing in the column's domain."""
+"""Reasons for a cell to drop its row: empty or `?`; or (DP jobs) the cell fits nothing in the column's domain."""
 REASONS: Mapping[str, str] = {
     WITHOUT_VALUE: "no value (an empty cell or `?`)",
     UNUSABLE: "a value that is no number or not in the domain",
 }
 FEW = 0.5
-"""Below this share of matched ids the owner is told what may be wrong with them."""
+"""Share of matched ids below which the owner reads about possible errors in the ids."""
 _HINT = (
     "fewer than half of the ids match: ids are compared after Unicode NFKC and without blanks around them, upper and "
     "lower case differ; prefixes, leading zeros or `.0` may differ between the tables"
@@ -25,7 +25,7 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Stray:
-    """A value outside its domain, and the number of its row, from 1: for the owner alone."""
+    """Value outside its domain, and its row number, from 1: for the owner alone."""
 
     row: int = field(repr=False)
     value: str = field(repr=False)
@@ -35,12 +35,14 @@ class Stray:
 class RowsRead:
     """Numbers of rows.
 
-    dropped:  by column and reason; a row counts at every column that drops it, so these may add up to more than
+    dropped:  by column and reason; a row counts at every column that drops the row, so the sum may exceed
               ``read - used``.
-    outside:  DP jobs: by column, rows with a value outside the domain.
-    beyond:   DP jobs per person: rows left out because as many others of the same person count as may.
-    inside:   of the columns in ``outside``, rows with a value of the domain; what is missing is in neither.
-    strays:   of these columns, the first value outside. In no file: only a single holder's console shows it.
+    outside:  DP jobs: rows with a value outside the domain, by column.
+    beyond:   DP jobs per person: rows left out beyond the allowed number of the same person's rows.
+    inside:   of the columns in ``outside``, rows with a value of the domain; missing cells are in neither
+              count.
+    strays:   of the same columns, the first value outside. Only a single holder's console shows the value,
+              no file.
     """
 
     read: int = field(repr=False)
@@ -58,19 +60,19 @@ class RowsRead:
 
     @property
     def usable(self) -> int:
-        """Rows that lack nothing; of these the ones beyond are left out, too."""
+        """Number of complete rows. The rows ``beyond`` are also left out of the used rows."""
         return self.used + self.beyond
 
     def leaving_out(self, beyond: int) -> RowsRead:
-        """The same where so many more rows are left out for what else there is of their persons."""
+        """Return the counts with the given number of further rows left out because of the person's remaining rows."""
         return replace(self, used=self.used - beyond, beyond=self.beyond + beyond)
 
     def mostly_outside(self, share: Fraction) -> list[str]:
-        """Return the columns of which more than this share of the cells fits nowhere in the domain."""
+        """Return the columns with more than the given share of the cells outside the domain."""
         return [name for name, n in self.outside.items() if n > share * (n + self.inside.get(name, 0))]
 
     def fields(self) -> dict[str, Any]:
-        """As they stand in a report or an own account."""
+        """Return the fields for a report or an own account."""
         dropped = {name: dict(reasons) for name, reasons in self.dropped.items()}
         outside = {"outside": dict(self.outside)} if self.outside else {}
         beyond = {"beyond": self.beyond} if self.beyond else {}
@@ -101,6 +103,6 @@ def matched_fields(n_ids: int, n_matched: int) -> dict[str, int]:
 
 
 def matched_words(n_ids: int, n_matched: int) -> list[str]:
-    """The same in sentences, with a hint where few of them match."""
+    """Return sentences on the matched ids, with a hint if few match."""
     lines = [f"{n_matched:,} of your {counted(n_ids, 'id', 'ids')} matched"]
     return [*lines, _HINT] if n_matched < FEW * n_ids else lines

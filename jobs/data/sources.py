@@ -1,4 +1,4 @@
-"""Sources of a party's table, as the two passes need them, and the sources that are files."""
+"""Sources of a party's table for the two passes, and the sources that are files."""
 
 from __future__ import annotations
 
@@ -34,29 +34,27 @@ _PARQUET_ROWS = 1 << 16
 
 
 class Source(Protocol):
-    """A party's table, wherever it is.
+    """Party's table, in any place.
 
-    A source that gives its rows in batches inherits both passes from :class:`jobs.data.streaming.Streamed`.
+    A source with rows in batches inherits both passes from :class:`jobs.data.streaming.Streamed`.
     """
 
     @property
     def identity(self) -> str:
-        """The name of the data set in a privacy ledger, where its owner gives it no other."""
+        """Name of the data set in a privacy ledger, unless its owner gives another name."""
         ...
 
     @property
     def ledger(self) -> Path:
-        """Return the place of a single holder's privacy ledger, where the holder names no other place."""
+        """Place of a single holder's privacy ledger, unless the holder names another place."""
         ...
 
     def settings(self) -> dict[str, Any]:
-        """The source as `data` in a party's configuration has it; of a file the absolute path."""
+        """Source as `data` in a party's configuration; for a file the absolute path."""
         ...
 
     def version(self) -> str:
-        """Return a text that changes whenever the table may have changed, found without reading it. Raises
-        DataError.
-        """
+        """Return a text that changes whenever the table may have changed, without reading rows. Raises DataError."""
         ...
 
     def column_names(self) -> list[str]:
@@ -64,31 +62,29 @@ class Source(Protocol):
         ...
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
-        """Say what the owner is told of a table with columns ``names`` if it lacks ``wanted`` or has it
-        twice.
-        """
+        """Return the owner's hint for a table with columns ``names`` that lacks or repeats ``wanted``."""
         ...
 
     def place(self, row: int) -> str:
-        """Say where a row stands, for the owner. ``row``: its number, from 1."""
+        """Return the place of a row, for the owner. ``row``: its number, from 1."""
         ...
 
     def collapse(self, coding: Coding) -> Coded:
-        """Pass 1. Raises DataError for a cell that a coder refuses, or a table that cannot be read."""
+        """Run pass 1. Raises DataError for a cell refused by a coder, or an unreadable table."""
         ...
 
     def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Pass 2: the columns ``names`` of the rows that pass 1 kept, in one order for all columns.
+        """Run pass 2: yield the columns ``names`` of the rows kept by pass 1, in the same order for all columns.
 
-        A column that is not in ``published`` is given as it stands. Dictionary-encoded text throughout. Raises
-        DataError as pass 1.
+        A column outside ``published`` is given unchanged. Dictionary-encoded text throughout. Raises DataError as
+        pass 1.
         """
         ...
 
 
 @dataclass(frozen=True)
 class FileSource(Streamed):
-    """A table in one file."""
+    """Table in a single file."""
 
     path: Path
 
@@ -99,7 +95,7 @@ class FileSource(Streamed):
 
     @property
     def ledger(self) -> Path:
-        """Beside the table itself, not beside a link to it."""
+        """Place of the ledger: beside the table itself, not beside a link to the table."""
         table = self.path.resolve()
         return table.with_name(f"{table.name}.privacy.sqlite")
 
@@ -127,18 +123,18 @@ class FileSource(Streamed):
 
     @abstractmethod
     def _names(self) -> list[str]:
-        """Return the names of all columns as the file has them, with blanks around them."""
+        """Return the names of all columns as in the file, with blanks around."""
 
     @abstractmethod
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
     def _wrong(self) -> str:
-        """Say what is wrong with the file, if it is one of the usual mistakes."""
+        """Return a sentence on a usual error in the file, or an empty text."""
         return ""
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn whatever readers raise over a file that they cannot make sense of into DataError."""
+        """Turn all errors of readers over a malformed file into DataError."""
         try:
             mode = self.path.stat().st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a pipe would be waited for without end
@@ -159,19 +155,19 @@ class FileSource(Streamed):
             raise _unreadable(self._found_wrong(error)) from error
 
     def _found_wrong(self, error: Exception) -> str:
-        """Say what the owner is told of a file that no reader makes sense of."""
+        """Return the owner's sentence on a file that no reader understands."""
         wrong = self._wrong()
         return f"{self.path} {wrong}" if wrong else f"{self.path}: {error}"
 
 
 def _unreadable(private: str, cause: str = "") -> DataError:
-    """``cause`` is the operating system's, about the file and not about what is in it."""
+    """Return the error; ``cause``: the operating system's message about the file, not about its content."""
     return DataError("data-unreadable", "the table cannot be read", private=private, cause=cause)
 
 
 @dataclass(frozen=True)
 class Csv(FileSource):
-    """UTF-8 text with a header line; a name that ends in .gz says that the file is compressed."""
+    """UTF-8 text with a header line; a name in .gz means a compressed file."""
 
     delimiter: str = ","
 
@@ -179,7 +175,7 @@ class Csv(FileSource):
         return {"csv": {"path": self.identity, "delimiter": self.delimiter}}
 
     def place(self, row: int) -> str:
-        """By its line, while the file has it."""
+        """Return the row's line, while the file has the row."""
         return self.places([row])[0]
 
     def places(self, rows: Sequence[int]) -> list[str]:
@@ -193,7 +189,7 @@ class Csv(FileSource):
         return next(iter(self._first_lines(1)), [])
 
     def _first_lines(self, n: int) -> list[list[str]]:
-        """The first lines that are not blank, at most ``n``."""
+        """Return the first lines that are not blank, at most ``n``."""
         if found := other_kind(self.path):
             raise _unreadable(f"{self.path} {found}")
         with open_text(self.path) as file:
@@ -203,7 +199,7 @@ class Csv(FileSource):
         return lines
 
     def _refuse_lone_quote(self) -> None:
-        """The reader takes all that follows it for one value, and the rows in that are lost without a word."""
+        """Refuse a lone quote: the reader would take all that follows for a single value, and silently lose rows."""
         if found := lone_quote(self.path, self.delimiter):
             raise _unreadable(f"{self.path} {found}")
 
@@ -252,5 +248,5 @@ def _as_text(column: pa.Array) -> pa.DictionaryArray:
 
 
 def source_of_file(path: Path, delimiter: str = ",") -> Source:
-    """A table by its file name: .parquet, or CSV."""
+    """Return a table by its file name: .parquet, or CSV."""
     return Parquet(path) if path.suffix == ".parquet" else Csv(path, delimiter)

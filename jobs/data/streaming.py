@@ -1,8 +1,8 @@
 """Both passes over a table that this process reads batch by batch (semantics §3).
 
-Memory holds codes, not strings. Cells are read as text and interpreted by the coders alone: categorical values as
-they stand but for their Unicode form, numbers as IEEE doubles. Errors name the column to everybody; place and value
-only to the owner.
+Memory holds codes, not strings. Cells are read as text, and only coders interpret the text: categorical values
+unchanged except for their Unicode form, numbers as IEEE doubles. Errors name the column to everybody; place and
+value only to the owner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_TOLD = 60
 
 
 class Streamed(ABC):
-    """A source that gives its rows in batches, in the same order each time."""
+    """Source with rows in batches, in the same order each time."""
 
     @property
     @abstractmethod
@@ -41,14 +41,16 @@ class Streamed(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Say where a row stands, for the owner. ``row``: its number, from 1."""
+        """Return the place of a row, for the owner. ``row``: its number, from 1."""
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """The place of each of a few rows, for the owner. ``rows``: ascending."""
         return [self.place(row) for row in rows]
 
     def collapse(self, coding: Coding) -> Coded:
-        """Pass 1. Raises DataError: for values that fit nowhere after all rows, so that the owner reads of each."""
+        """Run pass 1. Raises DataError; for unfit values only after all rows, so that the owner reads of all
+        values.
+        """
         reader = _Reader(self, coding)
         try:
             for batch in self.batches(reader.names):
@@ -60,10 +62,9 @@ class Streamed(ABC):
         return reader.finish()
 
     def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Pass 2: the columns ``names`` of the rows that pass 1 kept, in the order of the table.
+        """Run pass 2: yield the columns ``names`` of the rows kept by pass 1, in table order.
 
-        A column that is not in ``published`` is given as it stands. Dictionary-encoded text throughout. Raises
-        DataError.
+        A column outside ``published`` is given unchanged. Dictionary-encoded text throughout. Raises DataError.
         """
         row = 0
         columns = {name: _Column(name, how.coder, self) for name, how in published.items()}
@@ -82,7 +83,7 @@ class Streamed(ABC):
 
 
 def _refuse_unfit(columns: Sequence[Unfit], source: Streamed) -> None:
-    """Raise DataError if a column has values that fit nowhere."""
+    """Raise DataError if a column has unfit values."""
     if unfit := [column for column in columns if column.n_rows]:
         rows = rows_of(unfit)
         raise error_of(unfit, dict(zip(rows, source.places(rows), strict=True)))
@@ -94,7 +95,7 @@ def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:
 
 
 class _Column:
-    """A column on its way through a pass. unfit: its values that fit nowhere."""
+    """Column on its way through a pass. unfit: its refused values."""
 
     def __init__(self, name: str, coder: Coder, source: Streamed) -> None:
         self._name = name
@@ -106,7 +107,7 @@ class _Column:
         self.first_outside: Stray | None = None
 
     def codes(self, column: pa.DictionaryArray, row: int) -> Codes:
-        """Code a batch, whose first row is the one after ``row``; each distinct text is read once."""
+        """Code a batch; each distinct text is read once. row: number of rows before the batch."""
         values = _texts(column)
         places = column.indices.to_numpy()
         codes: Codes = _narrow(self._pass.codes(values))[places]
@@ -114,13 +115,13 @@ class _Column:
         return codes
 
     def refuse_unfit(self) -> None:
-        """Raise DataError if the column has values that fit nowhere."""
+        """Raise DataError if the column has unfit values."""
         _refuse_unfit([self.unfit], self._source)
 
     def note_outside(self, column: pa.DictionaryArray, row: int) -> None:
-        """Count the rows of a batch with a value outside the domain, and those with a value inside it.
+        """Count the rows of a batch with a value outside the domain, and the rows with a value inside.
 
-        row:  the batch begins with the row after it.
+        row:  number of rows before the batch.
         """
         values = _texts(column)
         if not values:
@@ -135,7 +136,7 @@ class _Column:
             self.first_outside = Stray(row + int(found[0]) + 1, values[places[found[0]]])
 
     def keep(self, codes: Codes) -> None:
-        """Store the codes of the rows that were kept. Codes are not negative."""
+        """Store the codes of the kept rows. Codes are not negative."""
         self._kept.append(codes.view(f"u{codes.dtype.itemsize}"))
 
     def finish(self) -> CodedColumn:
@@ -213,7 +214,7 @@ class _Reader:
         self._keep(np.flatnonzero(~dropped), coded, ids, batch)
 
     def refuse_unfit(self) -> None:
-        """Raise DataError if columns have values that fit nowhere."""
+        """Raise DataError if columns have unfit values."""
         _refuse_unfit([column.unfit for column in self._columns.values()], self._source)
 
     @property
@@ -225,7 +226,7 @@ class _Reader:
         return [normalized_ids(column) for column in ids] if self._compares_ids else ids
 
     def _refuse(self, name: str, column: pa.DictionaryArray, without: NDArray[np.bool_]) -> None:
-        """Raise DataError for the first row without an id, if there is one."""
+        """Raise DataError for the first row without an id, if any."""
         for row in np.flatnonzero(without)[:1].tolist():
             value = column.dictionary[column.indices[row].as_py()].as_py()
             place = self._source.place(self._n_read + row + 1)
@@ -246,7 +247,7 @@ class _Reader:
             raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
 
     def _counted(self, name: str, column: pa.DictionaryArray, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Count the rows that a column drops, by reason; give them back."""
+        """Count the rows dropped by a column, by reason; return the rows."""
         if lost.any():
             empty = np.array([text.strip() in EMPTY for text in column.dictionary.to_pylist()])
             n_empty = int(empty[column.indices.to_numpy()[lost]].sum())
@@ -285,7 +286,7 @@ class _Reader:
 
 
 def _narrow(codes: Ints) -> Codes:
-    """The same codes in the least type that holds them: of every row of a table one is kept for each column."""
+    """Return the codes in the narrowest type. For every row of a table a code of each column is kept."""
     least, most = int(codes.min(initial=0)), int(codes.max(initial=0))
     return codes.astype(np.min_scalar_type(most if least >= 0 else min(least, -most - 1)))
 
@@ -296,11 +297,11 @@ def _n_distinct(ids: Sequence[pa.ChunkedArray]) -> int:
 
 
 def _told(text: str) -> str:
-    """Return a text in quotes, and by the numbers of its characters where they may look like others."""
+    """Return a text in quotes, with the numbers of characters that look like other characters."""
     return shown(text) if text.isascii() else f"{shown(text)} ({text[:_MOST_TOLD]!a})"
 
 
 def _texts(column: pa.DictionaryArray) -> list[str]:
-    """Return the distinct texts of a column as they are compared (:func:`jobs.data.table_file.as_read`)."""
+    """Return the distinct texts of a column in the form for comparison (:func:`jobs.data.table_file.as_read`)."""
     texts: list[str] = pc.utf8_trim_whitespace(pc.utf8_normalize(column.dictionary, form="NFC")).to_pylist()
     return texts

@@ -1,6 +1,6 @@
-"""A table's file as its owner sees it: on which line a row stands, and what the file is if it is no CSV as meant.
+"""Table's file as its owner sees the file: the lines of rows, and the kind of a file that is no proper CSV.
 
-All of it is for the owner's own console: it may quote names, places and values.
+Everything here is for the owner's own console, and may quote names, places and values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KINDS: Sequence[tuple[bytes, str]] = (
 )
 _HEAD_BYTES = 4096
 _UTF_16_ZEROS = 1 / 8
-"""The least share of zero bytes by which text is taken for UTF-16."""
+"""Least share of zero bytes in text taken for UTF-16."""
 _BLOCK_BYTES = 1 << 20
 _END = "end"
 _MOST_SHOWN = 60
@@ -47,26 +47,26 @@ NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2
 
 
 def as_read(text: str) -> str:
-    """Return a text in the one form in which values are compared: in NFC, without blanks at the ends."""
+    """Return a text in the form for comparing values: in NFC, without blanks at the ends."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a table's file, unpacked where its name ends in .gz."""
+    """Open a table's file, unpacked if the name ends in .gz."""
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return path.open("rb")
 
 
 def open_text(path: Path) -> IO[str]:
-    """The same as text, with its line ends as they are."""
+    """Open a table's file as text, with line ends unchanged."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _numbered_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV that are not blank, the header first, each with the line that it begins on."""
+    """Yield the rows of a CSV that are not blank, the header first, each with its first line number."""
     with open_text(path) as file:
         rows, begins = csv.reader(file, delimiter=delimiter), 1
         for row in rows:
@@ -76,9 +76,9 @@ def _numbered_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]
 
 
 def lines_of_rows(path: Path, delimiter: str, rows: Sequence[int]) -> dict[int, int]:
-    """Map rows to the lines on which they begin, as an editor counts: header and line breaks in quotes count, too.
+    """Map rows to their first lines, as an editor counts: header and line breaks in quotes count, too.
 
-    rows: from 1, the header left out. A row is left out if the file does not have it, or cannot be read so far.
+    rows: from 1, the header left out. A row is left out if missing in the file, or unreadable.
     """
     wanted, found = set(rows), dict[int, int]()
     try:
@@ -93,7 +93,7 @@ def lines_of_rows(path: Path, delimiter: str, rows: Sequence[int]) -> dict[int, 
 
 
 def what_is_wrong(path: Path, delimiter: str) -> str:
-    """Say why a file cannot be read as CSV and what to do, or nothing if none of the usual reasons is found."""
+    """Return the reason and the remedy for a file unreadable as CSV; empty if no usual reason is found."""
     try:
         return other_kind(path) or _not_text(path) or lone_quote(path, delimiter) or _ragged(path, delimiter)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
@@ -101,7 +101,7 @@ def what_is_wrong(path: Path, delimiter: str) -> str:
 
 
 def other_kind(path: Path) -> str:
-    """Name the kind of a file that is no text, or nothing. Raises OSError, EOFError or zlib.error."""
+    """Return the kind of a file that is no text, or an empty text. Raises OSError, EOFError or zlib.error."""
     with open_bytes(path) as file:
         head = file.read(_HEAD_BYTES)
     for magic, words in _KINDS:
@@ -113,7 +113,7 @@ def other_kind(path: Path) -> str:
 
 
 def _has_the_zeros_of_utf_16(head: bytes) -> bool:
-    """Separators, digits and line ends of UTF-16 have one zero byte each, all of them the first or all the second."""
+    """Return True if separators, digits and line ends have a zero byte each, always first or always second."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     return min(even, odd) == 0 and max(even, odd) >= _UTF_16_ZEROS * len(head)
 
@@ -134,7 +134,8 @@ def _not_text(path: Path) -> str:
 
 
 def lone_quote(path: Path, delimiter: str) -> str:
-    """Say where a quote opens that no other closes, or nothing: all rows behind it would count as one value.
+    """Return the place of an unclosed quote, or an empty text. All rows behind the quote would count as a single
+    value.
 
     Raises OSError, EOFError, zlib.error or UnicodeDecodeError.
     """
@@ -150,7 +151,7 @@ def lone_quote(path: Path, delimiter: str) -> str:
 
 
 def _row_without_end(path: Path, delimiter: str) -> int | None:
-    """The line on which the last row begins, if a quote in it takes what is put behind the file for its own."""
+    """Return the first line of the last row, if a quote in the row swallows text appended to the file."""
     begins = end = 1
     last: list[str] = []
     with open_text(path) as file:
@@ -176,7 +177,7 @@ def _ragged(path: Path, delimiter: str) -> str:
 
 
 def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
-    """Say what the header has instead of a column, for the owner."""
+    """Return the header's alternatives to a missing column, for the owner."""
     has = f"it has {', '.join(names) or 'no header'}"
     alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
     if alike:
@@ -189,7 +190,7 @@ def _loosely(name: str) -> str:
 
 
 def _other_separator(header: str, delimiter: str) -> str:
-    """A hint if the only name in a header holds another separator."""
+    """Return a hint if the only name in a header holds another separator."""
     found = max((each for each in _SEPARATORS if each != delimiter), key=header.count)
     if found not in header:
         return ""
@@ -202,12 +203,12 @@ def _other_separator(header: str, delimiter: str) -> str:
 
 
 def shown(value: str) -> str:
-    """A value in quotes; of a long one the beginning."""
+    """Return a value in quotes; for a long value the beginning."""
     return repr(value) if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]!r}..."
 
 
 def about_value(value: str, *, is_number: bool) -> str:
-    """A hint for a value that a column does not take, or nothing."""
+    """Return a hint for a value refused by a column, or an empty text."""
     text = value.strip()
     if "\n" in text or "\r" in text:
         return '; the value goes over several lines: is a quote (") unclosed here or on an earlier line?'

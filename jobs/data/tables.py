@@ -15,7 +15,7 @@ from jobs.data.rows_read import RowsRead, matched_fields, matched_words
 
 
 class Table(Protocol):
-    """A table as the partition of a job reads it; all of it is for the owner alone."""
+    """Table as read by the partition of a job; all of the table is for the owner alone."""
 
     @property
     def rows(self) -> RowsRead:
@@ -24,11 +24,11 @@ class Table(Protocol):
 
     @property
     def ids(self) -> Collection[bytes] | None:
-        """By what records are matched with those of other parties, each different; None where nothing is matched."""
+        """Ids that match records between parties, each different; None without matching."""
         ...
 
     def canonical(self) -> bytes:
-        """All that pass 1 read, in the same bytes whatever the order of the rows."""
+        """Return the content after pass 1, in the same bytes for any order of the rows."""
         ...
 
     def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
@@ -43,10 +43,10 @@ class Table(Protocol):
 class Loaded:
     """All columns of some records.
 
-    party:   by row whose it is, where a column says so: a place in the schema's parties.
-    person:  by row whose record it is, where the job tells people apart: numbers from 0 in the order of the ids.
-    raw:     the quasi-identifiers before generalization, by name and row, where they are published: then rows that
-             differ in these alone stand apart.
+    party:   the party of each row, if a column tells: a place in the schema's parties.
+    person:  the person of each row, if the job tells people apart: numbers from 0 in the order of the ids.
+    raw:     the quasi-identifiers before generalization, by name and row, if published. Rows that differ in
+             raw values alone then stand apart.
     """
 
     table: CodedTable = field(repr=False)
@@ -62,7 +62,7 @@ class Loaded:
         return {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
 
     def some(self, rows: Ints) -> Loaded:
-        """Some rows of the table, by number; what became of the rows that were read stays."""
+        """Return some rows of the table, by number; the counts of read rows stay."""
         party = None if self.party is None else self.party[rows]
         person = None if self.person is None else self.person[rows]
         raw = {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
@@ -85,7 +85,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadedColumns:
-    """A party's columns of a vertical job: one row for each record, with its id."""
+    """Party's columns of a vertical job: a row for each record, with its id."""
 
     holding: Holding = field(repr=False)
     rows: RowsRead = field(repr=False)
@@ -95,7 +95,7 @@ class LoadedColumns:
         return self.holding.ids
 
     def canonical(self) -> bytes:
-        """Ids behind their lengths, in order; then our columns in the same order."""
+        """Return the ids behind their lengths, in order; then our columns in the same order."""
         holding = self.holding
         order = sorted(range(len(holding.ids)), key=holding.ids.__getitem__)
         ids = b"".join(len(holding.ids[i]).to_bytes(4, "little") + holding.ids[i] for i in order)

@@ -1,8 +1,8 @@
 """Texts that a job puts into a release or a report: names of columns, labels of taxonomies, values of domains.
 
-Everybody reads them, in a terminal, a spreadsheet or an editor. A text must not do anything there: begin a formula,
-break a line, turn the direction of writing, or hide a part of itself. Nor may two texts of one column be two
-spellings of one value: readers take them for one.
+Everybody reads the texts, in a terminal, a spreadsheet or an editor. A text must not begin a formula, break a line,
+turn the direction of writing, or hide a part of itself. Two texts of a column must not be two spellings of the same
+value, because readers take both for the same value.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from functools import lru_cache
 MOST_CHARACTERS = 256
 _FORMULA = re.compile(r"[=+\-@]")
 _NO_FORMULA = re.compile(r"[+-]\s?[0-9.,]+([^0-9=*^&|!@()\"'+][^=*^&|!@()\"'+]*)?|[+\-/]+")
-"""A number with its sign and what it is of, as -5 %, -10 mmHg or -5 to 5; or signs alone, as a grade has them."""
+"""Number with its sign and its unit, as -5 %, -10 mmHg or -5 to 5; or signs alone, as in a grade."""
 _IGNORED = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters of which nothing is seen: those that Unicode lets a program ignore, and the empty pattern of Braille."""
+"""Invisible characters: the characters that Unicode lets a program ignore, and the empty pattern of Braille."""
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of Unicode: control and format characters, halves of pairs, separators of lines and paragraphs."""
 _JOINERS = "\u200c\u200d"
-"""Marks that Persian, Indic scripts and emoji need inside a word."""
+"""Marks needed by Persian, Indic scripts and emoji inside a word."""
 
 
 def fault_of(text: str) -> str | None:
-    """Return why a text cannot stand in a release or a report, or None."""
+    """Return the reason against a text in a release or a report, or None."""
     if len(text) > MOST_CHARACTERS:
         return f"it has more than {MOST_CHARACTERS} characters"
     for place, character in enumerate(text):
@@ -47,7 +47,7 @@ def is_unseen(character: str) -> bool:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Return whether a character is a joiner between two that are not ASCII."""
+    """Return True if a character is a joiner between two non-ASCII characters."""
     if text[place] not in _JOINERS or place == 0:
         return False
     around = text[place - 1] + text[place + 1 : place + 2]
@@ -55,7 +55,7 @@ def _joins(text: str, place: int) -> bool:
 
 
 def is_formula(text: str) -> bool:
-    """Return whether a spreadsheet takes a text for a formula. A sign with a number behind it is none."""
+    """Return True if a spreadsheet takes a text for a formula. A sign before a number makes no formula."""
     plain = unicodedata.normalize("NFKC", text)
     return bool(_FORMULA.match(plain)) and len(plain) > 1 and not _NO_FORMULA.fullmatch(plain)
 
@@ -75,7 +75,7 @@ _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])\s+(?=[0-9])")
 
 
 def folded(text: str) -> str:
-    """Return the form in which spellings of one value are the same, but for letters of other scripts."""
+    """Return the common form of all spellings of a value, except for letters of other scripts."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     plain = unicodedata.normalize("NFKC", plain)  # case folding may leave what NFKC changes again
     plain = _BETWEEN_DIGITS.sub("_", plain.strip())  # `1 1/2` is not `11/2`
@@ -83,13 +83,13 @@ def folded(text: str) -> str:
 
 
 def in_latin(text: str) -> str:
-    """Return the same with letters that look like Latin ones replaced by these."""
+    """Return the common form with Latin letters in place of similar letters."""
     return folded(unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKE))
 
 
 @lru_cache(maxsize=1 << 12)
 def _seen(character: str) -> str:
-    """Return a character as it is compared: nothing for one that is not seen, `-` for any dash."""
+    """Return a character in the form for comparison: empty for an invisible character, `-` for any dash."""
     kind = unicodedata.category(character)
     if kind[0] == "Z" or is_unseen(character):
         return ""
@@ -100,12 +100,12 @@ _FORMS: tuple[Callable[[str], str], ...] = (folded, in_latin)
 
 
 def are_alike(one: str, other: str) -> bool:
-    """Return whether two texts are spellings of one value."""
+    """Return True if two texts are spellings of the same value."""
     return any(form(one) == form(other) for form in _FORMS)
 
 
 def alike(texts: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first two different texts that are spellings of one value, or None."""
+    """Return the first two different texts for the same value, or None."""
     seen: tuple[dict[str, str], ...] = tuple({} for _ in _FORMS)
     for text in texts:
         for form, known in zip(_FORMS, seen, strict=True):

@@ -1,6 +1,6 @@
-"""Values that fit nowhere, collected over a whole table, so that its owner reads all of them at once.
+"""Unfit values, collected over a whole table, so that its owner reads of all values at once.
 
-Others read what they would read of the first value of the first column.
+Everybody else reads only the message on the first value of the first column.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from jobs.data.coders import BAD, EMPTY, Coder, numbers_of
 from jobs.data.counted import counted
 
 MOST_SHOWN = 20
-"""Values of a column that are shown, the first ones."""
+"""Largest number of shown values of a column; the first values are shown."""
 MOST_COUNTED = 100_000
-"""Other values of a column that are told apart; of more it is said that there are more."""
+"""Largest number of further values told apart in a column. Beyond, the message says that there are more."""
 _MOST_KEPT = 4096
 """Characters kept of a value."""
 _OUTSIDE = "data-outside-domain"
@@ -29,7 +29,7 @@ _OUTSIDE = "data-outside-domain"
 
 @dataclass
 class _Shown:
-    """A value that is shown to the owner: its first row, from 1, and the number of its rows."""
+    """Value shown to the owner: its first row, from 1, and the number of its rows."""
 
     value: str = field(repr=False)
     first: int = field(repr=False)
@@ -38,13 +38,15 @@ class _Shown:
 
 @dataclass
 class Unfit:
-    """The values of a column that its coder refuses.
+    """Values of a column refused by its coder.
 
     shown:   the first values, by hash.
     others:  hashes of further values.
-    n_rows:  rows with a value that is refused. n_read: all rows.
-    fits:    some row has a value that is not refused, and not missing.
-    numbers: the column is of numbers. ends: the smallest and the greatest of them that is refused.
+    n_rows:  rows with a refused value.
+    n_read:  all rows.
+    fits:    True if a row has a value that is neither refused nor missing.
+    numbers: True for a column of numbers.
+    ends:    the smallest and the greatest refused number.
     """
 
     name: str
@@ -58,7 +60,7 @@ class Unfit:
     ends: tuple[float, float] = field(default=(math.inf, -math.inf), repr=False)
 
     def add(self, values: Sequence[str], places: Ints, codes: Codes, row: int) -> None:
-        """Take in a batch: its texts, for each row the place of its text, and its code. The rows follow ``row``."""
+        """Take in a batch: its texts, each row's place of its text, and the codes. row: number of rows before."""
         self.n_read += len(places)
         if not self.fits:
             self.fits = any(values[place] not in EMPTY for place in np.unique(places[codes >= 0]).tolist())
@@ -92,7 +94,7 @@ class Unfit:
         return self.coder.refused(self.name, shown.value, place)
 
     def error(self, where: Mapping[int, str]) -> DataError:
-        """Return the error of the first value; its owner reads of the others, too. where: the place of each row."""
+        """Return the error of the first value; its owner reads of all values. where: the place of each row."""
         first, *_ = (self._refused(each, where[each.first]) for each in self.shown.values())
         return _with_private(first, self._words(where))
 
@@ -132,12 +134,12 @@ class Unfit:
 
 
 def rows_of(unfit: Sequence[Unfit]) -> list[int]:
-    """Return the rows whose places :func:`error_of` wants, ascending."""
+    """Return the rows with places needed by :func:`error_of`, ascending."""
     return sorted({each.first for column in unfit for each in column.shown.values()})
 
 
 def error_of(unfit: Sequence[Unfit], where: Mapping[int, str]) -> DataError:
-    """Return the error of the first column, which tells the owner of all columns. where: the place of each row."""
+    """Return the error of the first column, with all columns for the owner. where: the place of each row."""
     first, *others = (column.error(where) for column in unfit)
     more = "".join(f" | column {other.column}: {other.private}" for other in others)
     return _with_private(first, first.private + more)

@@ -1,1 +1,1 @@
-"""The job file: its shape, its columns, its values, and the bundle that it becomes."""
+"""Job file: its shape, columns, values, and the bundle made from the file."""

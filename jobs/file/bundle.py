@@ -1,5 +1,5 @@
-"""The bundle: the canonical job with the bytes of its files of values. Its SHA-256 is the job hash that policy,
-every message and the report bind (semantics §9.1).
+"""Bundle: the canonical job with the bytes of its files of values. The SHA-256 is the job hash. Policy, messages
+and report bind the job hash (semantics §9.1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_BUNDLE_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Bundle:
-    """A job and the files of its columns' values, by column. In the job a filed column has its file's name."""
+    """Job with the files of its columns' values, by column. In the job a filed column has its file's name."""
 
     job: Job
     files: Mapping[str, str]
@@ -39,7 +39,7 @@ class Bundle:
         return hashlib.sha256(self.encoded).digest()
 
     def is_canonical(self, encoded: bytes) -> bool:
-        """Return whether the bundle has exactly the files it names, and encodes to these bytes."""
+        """Return True if the bundle has exactly the named files, and encodes to the given bytes."""
         named = {name for name, column in self.job.columns.items() if column.file is not None}
         try:
             return named == set(self.files) and self.encoded == encoded

@@ -1,6 +1,6 @@
-"""`clusters` of a job: the public model by which every holder labels its records, and the file it comes from ([CLU]).
+"""`clusters` of a job: the public model by which every holder labels its records, and the model's file ([CLU]).
 
-The bundle has the model itself, no path, so that policy, hash and signatures are about it.
+The bundle has the model itself, not a path, so that policy, hash and signatures cover the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DECIMAL = re.compile("[+]?0*[0-9]{1,5}")
 
 
 def _coordinate(value: object) -> int:
-    """A whole number, or its text: a job file with the model in it has texts, as all of YAML is here."""
+    """Return a whole number, or its text. A job file with a model has texts, like all YAML here."""
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         return int(value)
     if type(value) is not int:
@@ -87,12 +87,12 @@ class ClusterModel(Fields):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its columns, in order."""
+        """Columns of the model, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
     def digest(self) -> str:
-        """Of all of it: two models are told apart by it."""
+        """Digest of the whole model. The digest tells two models apart."""
         return hashlib.sha256(self.encoded).hexdigest()[:_DIGEST_CHARS]
 
     @property
@@ -123,7 +123,7 @@ class ClusterSettings(Fields):
 
     @property
     def opened(self) -> ClusterModel:
-        """The model, once its file was read."""
+        """Model, after its file was read."""
         assert isinstance(self.model, ClusterModel)
         return self.model
 
@@ -134,7 +134,7 @@ class ClusterSettings(Fields):
 
 
 def read_model(text: str, where: str) -> ClusterModel:
-    """Read a model file. Raises ConfigError for anything malformed, as a number that is written as text."""
+    """Read a model file. Raises ConfigError for anything malformed, such as a number written as text."""
     try:
         fields = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -148,7 +148,7 @@ def read_model(text: str, where: str) -> ClusterModel:
 
 
 def digest_of(column: QidColumn) -> str:
-    """Return the digest of a column's values, as a model has it."""
+    """Return the digest of a column's values, in the form of a model."""
     values = column.values
     if isinstance(values, Grid):
         leaves: Sequence[str] = [values.edge_label(i) for i in range(len(values.edges))]
@@ -159,7 +159,7 @@ def digest_of(column: QidColumn) -> str:
 
 
 def clusters_of(model: ClusterModel, schema: Sequence[QidColumn]) -> Clusters:
-    """The model over the columns of a schema. Raises SchemaError where it does not fit."""
+    """Return the model over the columns of a schema. Raises SchemaError for a model that does not fit."""
     for problem in _misfits(model, schema):
         raise SchemaError(
             "job-invalid",

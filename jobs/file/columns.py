@@ -1,4 +1,4 @@
-"""The columns of a job, each with its role, its public domain, and what becomes of missing cells."""
+"""Columns of a job, each with its role, its public domain, and the treatment of missing cells."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from jobs.file.fields import (
 CATEGORY = "category"
 ORDERED = "ordered"
 ROOT = "*"
-"""Root above all values of a column without a taxonomy of its own."""
+"""Root above all values of a column without a separate taxonomy."""
 MOST_CELLS = 1 << 20
 """Of a clock."""
 
 
 _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
-"""Keys that say which values a quasi-identifier has; a column has one of these."""
+"""Keys for the values of a quasi-identifier. A column has exactly one of the keys."""
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset(),
     "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings"},
@@ -52,7 +52,7 @@ KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "time": frozenset({"numeric", "clock", "relative"}),
     "items": frozenset({"domain", "domain_file", "separator", "spellings"}),
 }
-"""By role the keys that a column may have."""
+"""Allowed keys of a column, by role."""
 
 
 class NumericDomain(Fields):
@@ -100,7 +100,7 @@ class DateDomain(Fields):
     @field_validator("form")
     @classmethod
     def _iso_is_not_said(cls, form: str | None) -> str | None:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         return None if form == ISO else form
 
     @field_validator("time")
@@ -137,7 +137,7 @@ class Clock(Fields):
         return {key: value for key, value in fields.items() if value is not None}
 
     def check(self, *, relative: bool) -> None:
-        """Refuse a domain that makes no sense. Raises ValueError."""
+        """Refuse a nonsensical domain. Raises ValueError."""
         if relative:
             if self.start is not None or self.fold is not None or not is_duration(self.to):
                 raise ValueError(
@@ -335,7 +335,7 @@ class Column(Fields):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_role(cls, fields: Any) -> Any:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         if isinstance(fields, Mapping) and fields.get("role") == "items" and fields.get("separator") is None:
             return {**fields, "separator": ";"}
         return fields
@@ -343,49 +343,49 @@ class Column(Fields):
     @field_validator("publish_as_is")
     @classmethod
     def _false_is_not_said(cls, meant: bool | None) -> bool | None:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         return meant or None
 
     @field_validator("relative")
     @classmethod
     def _absolute_is_not_said(cls, relative: bool | None) -> bool | None:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         return relative or None
 
     @property
     def may_differ(self) -> bool:
-        """Return True if two spellings of one value are two values."""
+        """True if two spellings of a value are two values."""
         return self.spellings is not None
 
     @property
     def file(self) -> str | None:
-        """The file that has its values, if one does."""
+        """File with the column's values, or None."""
         return self.tree if isinstance(self.tree, str) else self.domain_file
 
     def filed(self, name: str) -> Column:
-        """The column ``name`` with its file as bundles name it."""
+        """Return the column ``name`` with its file as named in bundles."""
         if self.domain_file is not None:
             return self.model_copy(update={"domain_file": f"{name}.txt"})
         return self.with_tree(f"{name}.csv")
 
     @property
     def tree(self) -> str | Nested | None:
-        """The taxonomy of the column, or of the items of its cells; a path where it is in a file."""
+        """Taxonomy of the column, or of the items of its cells; a path if in a file."""
         if self.suppress is not None:
             return {ROOT: self.suppress}
         return self.taxonomy if self.set is None else self.set.taxonomy
 
     def with_tree(self, tree: str) -> Column:
-        """The column with its taxonomy in another file."""
+        """Return the column with its taxonomy in another file."""
         if self.set is not None:
             return self.model_copy(update={"set": self.set.model_copy(update={"taxonomy": tree})})
         return self.model_copy(update={"taxonomy": tree})
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """sensitive: the protected values, spelled as `domain` has them, or in NFC where the job does not list it.
+        """Protected values of a sensitive column, spelled as in `domain`, or in NFC without a listed domain.
 
-        Empty where it does not and all are protected.
+        Empty if no domain is listed and all values are protected.
         """
         domain = self.domain or ()
         if self.values is None:
@@ -420,7 +420,7 @@ class Column(Fields):
         return self
 
     def _check_missing(self) -> None:
-        """Check what becomes of cells that are missing, or hold no value of the domain."""
+        """Check the treatment of cells that are missing, or hold no value of the domain."""
         is_number = self.numeric is not None or self.dates is not None
         if is_number and self.other is not None:
             raise ValueError(
@@ -435,7 +435,7 @@ class Column(Fields):
             )
 
     def _check_values(self) -> None:
-        """Check that protected and other values are values of the domain, each listed once."""
+        """Check that protected and further values are values of the domain, each listed once."""
         values = set(map(as_read, self.values or ()))
         if len(values) != len(self.values or ()):
             raise ValueError(
@@ -450,7 +450,7 @@ class Column(Fields):
             raise ValueError("`other` must be in `domain`")
 
     def _check_spellings(self) -> None:
-        """Refuse two spellings of one listed value."""
+        """Refuse two spellings of a listed value."""
         for key in ("domain", "values", "suppress"):
             two = None if self.may_differ else alike(getattr(self, key) or ())
             if two is not None and as_read(two[0]) != as_read(two[1]):
@@ -489,7 +489,7 @@ class Column(Fields):
     @field_validator("publish")
     @classmethod
     def _value_is_not_said(cls, publish: str | None) -> str | None:
-        """Jobs that ask the same have one form."""
+        """Give jobs with the same request the same form."""
         return None if publish == "value" else publish
 
     @field_validator("distance")
@@ -500,7 +500,7 @@ class Column(Fields):
 
     @property
     def is_listed(self) -> bool:
-        """class, sensitive: whether the job says which values there are."""
+        """True if the job lists the values of a class or sensitive column."""
         return self.domain is not None or self.has_hierarchy
 
     @property

@@ -113,12 +113,12 @@ _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
 def seconds_of(duration: str) -> int:
-    """The seconds of a duration as :data:`Duration` has it."""
+    """Return the seconds of a duration in the form of :data:`Duration`."""
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
 def _duration(value: object) -> str:
-    """In the largest unit that divides it, so that jobs that ask the same have one form."""
+    """Return a duration in its largest whole unit, so that jobs with the same request have the same form."""
     text = str(value).strip()
     if not re.fullmatch(_DURATION, text):
         raise ValueError("write a whole number with s, m, h or d, e.g. 15m or 1h")
@@ -184,7 +184,7 @@ def _name(value: object) -> str:
 
 
 def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
-    """In a schema: a number, or the text of one of these forms. The bounds are those of numbers alone."""
+    """Return a JSON Schema: a number, or the text of a given form. The bounds apply to numbers alone."""
     return WithJsonSchema({"type": ["number", "string"], **bounds, "pattern": f"^({'|'.join(forms)})$"})
 
 
@@ -248,13 +248,13 @@ Nested = Mapping[str, Any] | list[str]
 LEVELS = tuple(
     dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
 )
-"""Levels of disclosure of joint LKC jobs: those of all modes `partition/level`."""
+"""Levels of disclosure of joint LKC jobs: the levels of all modes `partition/level`."""
 RECORD, PERSON = "record", "person"
 """Units of K."""
 DEFAULT_LEVEL = "sealed"
-"""The disclosure of a joint job that says none: no count finer than the table is opened."""
+"""Default disclosure of a joint job: no count finer than the table is opened."""
 DEFAULT_GOAL = "classification"
-"""The goal of a job that says none."""
+"""Default goal of a job."""
 if TYPE_CHECKING:
     Level: TypeAlias = str
 else:
@@ -300,4 +300,4 @@ Bounds = Annotated[
     | Annotated[Annotated[dict[str, Confidence], Field(min_length=1)], Tag("<bounds>")],
     Discriminator(_form_of_bounds),
 ]
-"""One C for all sensitive columns, or C by sensitive column."""
+"""C for all sensitive columns together, or by sensitive column."""

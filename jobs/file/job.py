@@ -1,6 +1,6 @@
-"""The shape of a job file, as frozen models.
+"""Shape of a job file, as frozen models.
 
-What its parts must have to do with each other is checked by partition, model and mode (:mod:`jobs.loading`).
+Partition, model and mode check relations between the parts (:mod:`jobs.loading`).
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Privacy(Fields):
         "dp": "dp",
         "sequences": "sequences",
     }
-    """By key the model that it asks for."""
+    """Model of each key."""
     of_methods: ClassVar[tuple[str, ...]] = (SYNTHETIC,)
-    """The models that a `method` under a key asks for instead."""
+    """Models chosen instead by a `method` under a key."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
@@ -82,12 +82,12 @@ class Privacy(Fields):
 
     @property
     def name(self) -> str:
-        """The model that is asked for."""
+        """Name of the requested model."""
         return self.kinds[self._given[0]] if self.dp is None else self.dp.kind
 
     @property
     def generalized(self) -> tuple[str, ...]:
-        """The roles of the columns that the model specializes."""
+        """Roles of the columns that the model specializes."""
         generalized: tuple[str, ...] = getattr(self, self._given[0]).generalized
         return generalized
 
@@ -108,7 +108,7 @@ def _form_of_data(value: object) -> str:
 TableText = Annotated[
     Annotated[str, Tag("<path>")] | Annotated[TableFile, Tag("<file>")], Discriminator(_form_of_data)
 ]
-"""A table by its path alone, or with what else its reader must know."""
+"""Table by path alone, or with further facts for its reader."""
 
 
 class PartyEntry(Fields):
@@ -130,14 +130,14 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "horizontal": {"disclosure": DEFAULT_LEVEL},
     "vertical": {"disclosure": DEFAULT_LEVEL},
 }
-"""By partition, what a job says if it does not say it."""
+"""Default settings of a job, by partition."""
 
 _COMPLETED: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "lkc": lkc.completed,
     "dp": synthetic.completed,
     "sequences": sequences.completed,
 }
-"""By key under `model`, what completes the fields of a job by what they leave out."""
+"""Completion of a job's omitted fields, by key under `model`."""
 
 
 class Job(Fields):
@@ -194,7 +194,7 @@ class Job(Fields):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, fields: Any) -> Any:
-        """Complete keys that are not given, by partition and model."""
+        """Complete missing keys, by partition and model."""
         if not isinstance(fields, Mapping):
             return fields
         columns = fields.get("columns")
@@ -207,12 +207,12 @@ class Job(Fields):
         return said
 
     def names(self, *roles: str) -> tuple[str, ...]:
-        """Columns of these roles, in job order."""
+        """Return the columns of the given roles, in job order."""
         return tuple(name for name, column in self.columns.items() if column.role in roles)
 
     @property
     def generalized(self) -> tuple[str, ...]:
-        """The columns that are specialized, in job order."""
+        """Specialized columns, in job order."""
         return self.names(*self.model.generalized)
 
     @property
@@ -227,9 +227,7 @@ class Job(Fields):
 
     @property
     def record_holders(self) -> tuple[str, ...]:
-        """Return the holders of records, where they are told apart: a horizontal roster, or those of a
-        column.
-        """
+        """Holders of records, where told apart: a horizontal roster, or the parties of a column."""
         if self.partition == "horizontal":
             return self.roster
         return tuple(party for name in self.names("party") for party in self.columns[name].domain or ())
@@ -241,12 +239,12 @@ class Job(Fields):
 
     @property
     def deputy_name(self) -> str:
-        """The other of the compute pair; the party after the leader unless the job says."""
+        """Second party of the compute pair: the party after the leader unless the job says otherwise."""
         after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
         return self.deputy or self.roster[after]
 
     def contributed_by(self, party: str) -> tuple[str, ...]:
-        """vertical: the published columns that a party contributes, but the class, in job order."""
+        """Return a party's contributed columns of a vertical job for publication, without the class, in job order."""
         listed = (self.parties or {})[party].columns or ()
         return tuple(name for name in self.names("qid", "sensitive", "plain") if name in listed)
 
@@ -268,7 +266,7 @@ class Job(Fields):
 
     @property
     def published_clusters(self) -> tuple[str, ...]:
-        """The column with each record's cluster, where a job publishes it; no column of the tables."""
+        """Column of each record's cluster, if published; not a column of the source tables."""
         return () if self.model.lkc is None else self.model.lkc.published_clusters
 
     def canonical(self) -> str:
@@ -278,7 +276,7 @@ class Job(Fields):
 
 
 def check_columns(job: Job) -> None:
-    """Refuse columns that no job can have. Raises ValueError."""
+    """Refuse impossible columns. Raises ValueError."""
     two = alike(job.columns)
     if two is not None:
         raise ValueError(
@@ -298,7 +296,7 @@ def check_columns(job: Job) -> None:
 
 
 def _check_texts(job: Job) -> None:
-    """Refuse names and values that do something where they are read. Raises ValueError."""
+    """Refuse names and values with an effect on their readers' programs. Raises ValueError."""
     for name, column in job.columns.items():
         fault = fault_of(name)
         if fault is not None or not name:
@@ -316,7 +314,7 @@ _MOST_TOLD = 60
 
 
 def check_table(job: Job) -> None:
-    """Refuse columns that no table of generalized records can have. Raises ValueError."""
+    """Refuse columns unsuitable for tables of generalized records. Raises ValueError."""
     for role in ("location", "time", "items"):
         for name in job.names(role):
             raise ValueError(f"columns.{name}: `role: {role}` is for jobs with `model: {{sequences: ...}}`")
@@ -329,7 +327,7 @@ def check_table(job: Job) -> None:
 
 
 def _check_clusters(job: Job) -> None:
-    """Goal clusters has its model, and makes its own class. Raises ValueError."""
+    """Require a model for the goal clusters, and no class. Raises ValueError."""
     if (job.goal == "clusters") != (job.clusters is not None):
         raise ValueError(
             "goal clusters needs `clusters: {model: FILE}` under `model.lkc`, and no other goal has `clusters`"
@@ -347,7 +345,7 @@ def _check_clusters(job: Job) -> None:
 
 
 def check_domains(job: Job) -> None:
-    """Refuse a domain left to data, where it must not depend on data. Raises ValueError."""
+    """Refuse a domain left to data if the domain must not depend on data. Raises ValueError."""
     for name in job.names("class", "sensitive"):
         if not job.columns[name].is_listed:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Sentences about what is wrong with a job or a configuration: the key, its line, and what to write."""
+"""Sentences about errors in a job or a configuration: the key, its line, and a correction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from jobs.file.yaml_text import Keys
 
 _TAXONOMY = {"str", "dict[str,any]", "list[str]"}
-"""Names that pydantic gives to the branches of a taxonomy, in paths; other branches have names in angle brackets."""
+"""Pydantic's names for the branches of a taxonomy, in paths. Other branches have names in angle brackets."""
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
@@ -23,20 +23,20 @@ _BOUNDS = {
 
 
 Advice: TypeAlias = Callable[[Sequence[str], Any], str]
-"""By path of an unknown key, and the file, what to write instead; empty where nothing is known of the key."""
+"""Function from the path of an unknown key, and the file, to advice; empty without advice."""
 
 
 def no_advice(keys: Sequence[str], fields: Any) -> str:
-    """Return nothing: all that can be said of an unknown key is that it is unknown."""
+    """Return no advice on an unknown key."""
     return ""
 
 
 @dataclass(frozen=True)
 class Problems:
-    """The sentences about a file: unknown keys first.
+    """Sentences about a file, with unknown keys first.
 
-    are_unknown_keys:  whether the file has an unknown key.
-    remedy:            the remedy of all of them; empty: that of the error.
+    are_unknown_keys:  True if the file has an unknown key.
+    remedy:            common remedy; empty: the remedy of the error.
     """
 
     sentences: tuple[str, ...]
@@ -45,9 +45,9 @@ class Problems:
 
 
 def explained(items: Iterable[Mapping[str, Any]], fields: Any, advice: Advice = no_advice) -> Problems:
-    """Return what pydantic found, in sentences. fields: the file, with lines where it was read from YAML.
+    """Return pydantic's findings in sentences. fields: the file, with lines if read from YAML.
 
-    Unknown keys with the same advice share a sentence, which has the line of the first of them.
+    Unknown keys with the same advice share a sentence, with the line of the first key.
     """
     found = [(_keys(item["loc"], fields), item) for item in _causes(list(items))]
     others = [(keys, item) for keys, item in found if item["type"] != "extra_forbidden"]
@@ -64,7 +64,7 @@ def explained(items: Iterable[Mapping[str, Any]], fields: Any, advice: Advice = 
 
 
 def _causes(items: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield what pydantic found, without lists that are too short since an entry of them is wrong."""
+    """Yield pydantic's findings, without lists that are too short because of a wrong entry."""
     for item in items:
         loc = tuple(item["loc"])
         inside = (
@@ -89,7 +89,7 @@ def _unknown(paths: Sequence[Sequence[str]], instead: str) -> str:
 
 
 def _keys(loc: Iterable[Any], fields: Any) -> tuple[str, ...]:
-    """Return the keys of a path of pydantic, which also has names of branches of unions; a file has no such keys."""
+    """Return the keys of a path of pydantic, without pydantic's names for branches of unions."""
     keys: list[str] = []
     for part in map(str, loc):
         is_branch = (part[:1] == "<" and part[-1:] == ">") or part in _TAXONOMY
@@ -138,7 +138,7 @@ def _message(item: Mapping[str, Any]) -> str:
 
 
 def line_of(keys: Iterable[str], fields: Any) -> int | None:
-    """Return the line of the innermost key of a path that the file has; of an entry of a list, its first line."""
+    """Return the line of the innermost key of a path in the file; for a list's entry, its first line."""
     line = None
     for key in keys:
         if isinstance(fields, Keys) and key in fields:
@@ -153,11 +153,11 @@ def line_of(keys: Iterable[str], fields: Any) -> int | None:
 
 
 def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the path of the first key that a message names and a file has; empty: the message names no such key.
+    """Return the path of the first key of the file named in a message; empty without a named key.
 
-    A message names a key by its path of two keys or more (`model.lkc.K`, columns.age); or by the key alone, in
-    backticks, of the file itself, of what stands under `model`, or under the path above. A message that begins with a
-    key and a colon names this key. Keys are compared with those of the file, so they may have any characters.
+    A message names a key by a path of two keys or more (`model.lkc.K`, columns.age). A single key in backticks
+    names a key of the file itself, of the part under `model`, or under the path above. A message that begins with a
+    key and a colon names the key. Keys are compared with the file's keys, so all characters are allowed.
     """
     model = _inner(fields, "model")
     places = ((), *(("model", key) for key in (model if isinstance(model, Mapping) else ())), tuple(above))
@@ -177,7 +177,7 @@ def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[st
 
 _BEFORE_KEYS = "` ("
 _MOST_READ = 4096
-"""Characters of a message that are looked at: a file from outside may have names of millions."""
+"""Number of characters of a message to look at. A file from outside may have names of millions of characters."""
 
 
 def _at(keys: Iterable[str], fields: Any) -> Any:
@@ -187,7 +187,7 @@ def _at(keys: Iterable[str], fields: Any) -> Any:
 
 
 def _spelled(message: str, at: int, fields: Any) -> tuple[tuple[str, ...], int]:
-    """Return the longest path of keys of a file that a message has at a place, and where the path ends."""
+    """Return the longest path of keys of a file at a place in a message, and the end of the path."""
     keys = map(str, range(len(fields))) if isinstance(fields, list) else fields
     if not isinstance(fields, Mapping | list):
         return (), at

@@ -1,4 +1,4 @@
-"""From a job and its taxonomy files to the public schema of its table: what is in it, what is wrong, who holds it."""
+"""Public schema of a table from a job and its taxonomy files: contents, errors, and holders."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jobs.file.job import Job
 from jobs.synthetic.settings import CELL, NEVER
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
-"""The value hierarchy of every column that is specialized, or has one."""
+"""Value hierarchy of every column that is specialized or has a hierarchy."""
 Domains = Mapping[str, tuple[str, ...]]
-"""By column, the domains that a single holder's job leaves to its data."""
+"""Domains that a single holder's job leaves to its data, by column."""
 
 
 def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
@@ -62,18 +62,18 @@ def dates_of(name: str, dates: DateDomain) -> DateGrid:
 def schema_of(
     job: Job, taxonomies: Taxonomies, sensitive: tuple[SensitiveColumn, ...], found: Domains
 ) -> Schema:
-    """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data."""
+    """Return the public schema; ``found``: the domains that a single holder's job leaves to its data."""
     class_name, classes = _class(job, found)
     return Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
 
 
 def qid_of(job: Job, taxonomies: Taxonomies) -> tuple[QidColumn, ...]:
-    """The columns that are specialized, in job order."""
+    """Return the specialized columns, in job order."""
     return tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
 
 
 def _class(job: Job, found: Domains) -> tuple[str | None, tuple[str, ...]]:
-    """The name of what is predicted, None where it is not published; and its values."""
+    """Return the name of the target, or None if not published; and its values."""
     if job.clusters is not None:
         return job.clusters.publish, job.clusters.domain
     (name,) = job.names("class") or (None,)
@@ -100,7 +100,7 @@ def holders_of(job: Job) -> Columns:
 
 
 def check_values(job: Job, taxonomies: Taxonomies) -> None:
-    """Refuse a taxonomy without values, and values that count as one. Raises SchemaError."""
+    """Refuse a taxonomy without values, and values that count as the same. Raises SchemaError."""
     for name, values in taxonomies.items():
         if values.root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
@@ -113,7 +113,7 @@ def check_values(job: Job, taxonomies: Taxonomies) -> None:
 
 
 def _check_labels(name: str, taxonomy: Taxonomy) -> None:
-    """Refuse labels that do something where a table is read. Raises SchemaError."""
+    """Refuse labels with an effect on programs that read a table. Raises SchemaError."""
     for label in taxonomy.printed:
         fault = fault_of(label)
         if fault is not None:
@@ -130,7 +130,7 @@ _MOST_TOLD = 60
 
 
 def _check_rests(column: QidColumn) -> None:
-    """Require that the rest of a value prints as no other value does. Raises SchemaError."""
+    """Require that the rest of a value prints differently from every other value. Raises SchemaError."""
     if not isinstance(column.values, Taxonomy) or column.rest != OTHER:
         return
     for label in sorted(column.rest_labels.intersection(column.values.printed)):
@@ -144,7 +144,7 @@ def _check_rests(column: QidColumn) -> None:
 
 
 def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:
-    """Values are compared in Unicode NFC, so a column cannot have one value in two forms. Raises SchemaError."""
+    """Refuse a value in two forms: values are compared in Unicode NFC. Raises SchemaError."""
     listed = values.leaves if isinstance(values, Taxonomy) else column.domain or ()
     for value, times in Counter(map(as_read, listed)).items():
         if times > 1:

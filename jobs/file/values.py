@@ -1,9 +1,9 @@
-"""Published values of a sensitive column, and the *test values* that requirements speak of (semantics
-§10.14).
+"""Published values of a sensitive column, and its *categories*, the terms of requirements (semantics §10.14).
 
-Of a plain domain both are its values. Of a taxonomy with `level: k` the test value of a leaf is its ancestor k steps
-below the root, the leaf itself where that is shallower; the leaf is published, or its test value (`publish:
-category`). Of a numeric column both are the cells of its grid. `missing: leaf` makes `?` one more of both.
+In a plain domain the values are both published values and categories. In a taxonomy with `level: k` the category of
+a leaf is its ancestor k steps below the root, or the leaf itself if shallower. The release has the leaf, or the
+category (`publish: category`). In a numeric column the cells of the grid are both. `missing: leaf` adds `?` to
+both.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a sensitive column.
+    """Values of a sensitive column.
 
-    published:  as the release has them, in canonical order.
-    tested:     the test values, in canonical order. of: the place among these of every published value.
-    protected:  the test values S whose share is bounded.
-    read:       by value that a cell may have, in NFC, the place among the published ones; nothing of numbers.
+    published:  as in the release, in canonical order.
+    tested:     the categories, in canonical order.
+    of:         the category of every published value, as a place in ``tested``.
+    protected:  the categories S with a bounded share.
+    read:       place among the published values of each possible cell value, in NFC; empty for numbers.
     """
 
     published: tuple[str, ...]
@@ -44,11 +45,11 @@ class Values:
 
     @property
     def categories(self) -> Categories | None:
-        """The test values where they are not the published ones."""
+        """Categories, if different from the published values."""
         return None if self.tested == self.published else Categories(self.tested, self.of)
 
     def protects(self, value: str) -> bool:
-        """Return True if a value, as a cell has it or as a test value prints, is among protected ones."""
+        """Return True if a value, in the form of a cell or of a printed category, is protected."""
         form = as_read(value)
         if form in map(as_read, self.protected):
             return True
@@ -57,9 +58,9 @@ class Values:
 
 
 def values_of(task: Task, name: str, found: Sequence[str] = ()) -> Values:
-    """The values of a sensitive column; ``found``: its domain, where the job leaves that to its data.
+    """Return the values of a sensitive column; ``found``: its domain, if left to the data by the job.
 
-    Raises SchemaError for protected values that are no test values, and test values that print alike.
+    Raises SchemaError for protected values outside the categories, and for categories that print alike.
     """
     return _values_of(name, task.job.columns[name], task.taxonomies, found)
 
@@ -75,7 +76,7 @@ def _values_of(name: str, column: Column, taxonomies: Taxonomies, found: Sequenc
 
 
 def _of_domain(name: str, column: Column, domain: tuple[str, ...], *, listed: bool) -> Values:
-    """Every value is a test value. listed: whether the job says which there are."""
+    """Return values that are all categories. listed: True if the job lists the values."""
     if listed and column.missing == "leaf" and MISSING not in domain:
         domain = (*domain, MISSING)
     protected = _protected(name, column, domain) if listed else _protected_of_data(column, domain)
@@ -98,7 +99,7 @@ def _of_taxonomy(name: str, column: Column, taxonomy: Taxonomy) -> Values:
 
 
 def _tested(taxonomy: Taxonomy, level: int | None) -> Iterator[Node]:
-    """The nodes that many steps below the root, and leaves above these, in path order; None: the leaves."""
+    """Yield the nodes ``level`` steps below the root, and shallower leaves, in path order; None: the leaves."""
 
     def below(node: Node, steps: int | None) -> Iterator[Node]:
         children = taxonomy.child_nodes(node)
@@ -111,7 +112,7 @@ def _tested(taxonomy: Taxonomy, level: int | None) -> Iterator[Node]:
 
 
 def _require_reached(name: str, column: Column, taxonomy: Taxonomy) -> None:
-    """Some leaf is so many steps below the root: where none is, another level was meant."""
+    """Require a leaf at the given depth or deeper: otherwise another level was meant."""
     if column.level is None:
         return
     deepest = _height(taxonomy, taxonomy.root)
@@ -126,7 +127,7 @@ def _require_reached(name: str, column: Column, taxonomy: Taxonomy) -> None:
 
 
 def _height(taxonomy: Taxonomy, node: Node) -> int:
-    """Steps from a node to the deepest leaf below it."""
+    """Return the steps from a node to its deepest leaf."""
     return max((1 + _height(taxonomy, child) for child in taxonomy.child_nodes(node)), default=0)
 
 
@@ -142,8 +143,8 @@ def _require_different(name: str, tested: Sequence[str]) -> None:
 
 
 def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, ...]:
-    """Return the test values that `values` names, in its order; without it all, but for missing cells kept as
-    a leaf.
+    """Return the categories named in `values`, in list order; without `values` all categories except a missing
+    `?`.
     """
     if column.values is None:
         return _without_missing(column, tested)
@@ -179,9 +180,9 @@ def _without_missing(column: Column, tested: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_one_spelling(job: Job, columns: Mapping[str, Iterable[str]]) -> None:
-    """Raise PartyError if a column of a release has two spellings of one value, or of a protected one.
+    """Raise PartyError if a column of a release has two spellings of a value, or of a protected value.
 
-    columns:  by name what each has.
+    columns:  values of each column, by name.
     """
     for name, texts in columns.items():
         column = job.columns[name]
@@ -195,7 +196,7 @@ def require_one_spelling(job: Job, columns: Mapping[str, Iterable[str]]) -> None
 
 
 def sensitive_coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-    """Codes are places among the published values; ``found``: the domain that pass 1 took from the data."""
+    """Return a coder with places among the published values as codes; ``found``: the domain from pass 1."""
     column, hierarchy = task.job.columns[name], task.taxonomies.get(name)
     missing = DROPPED if column.missing == "drop" else BAD
     if not column.is_listed and found is None:

@@ -1,5 +1,5 @@
-"""YAML as text: scalars stay strings, so that `0.2` and `1/5` can be read as the rationals they are written as,
-and `N`, `No` or `010` stay what they say. Duplicate keys and aliases are refused.
+"""YAML as text. Scalars stay strings: `0.2` and `1/5` are read as rationals, and `N`, `No` or `010` stay
+unchanged. Duplicate keys and aliases are refused.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _READER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class Keys(dict[Any, Any]):
-    """A mapping that knows on which line (from 1) of its file each key stands."""
+    """Mapping with the line (from 1) of each key in its file."""
 
     lines: Mapping[str, int]
 
 
 class _Builder:
-    """Makes values of a parser's events as they come, so that whoever writes the file bounds nothing of ours.
+    """Builder of values from a parser's events. The writer of a file cannot exceed our bounds.
 
-    A scalar is a string. An alias, a key that stands twice or is no scalar, a second document, and more nodes or
-    levels than there may be are errors.
+    A scalar is a string. Errors are: an alias, a repeated key, a key that is no scalar, a second document, too many
+    nodes, too many levels.
     """
 
     def __init__(self, text: str) -> None:
@@ -38,7 +38,7 @@ class _Builder:
         self._n_nodes = 0
 
     def document(self) -> Any:
-        """The one document; None if there is none."""
+        """Return the only document, or None without a document."""
         next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
@@ -96,7 +96,7 @@ def _wrong(what: str, event: yaml.Event) -> yaml.MarkedYAMLError:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Return True if mappings and lists stand in each other on more than ``MAX_DEPTH`` levels."""
+    """Return True if mappings and lists are nested on more than ``MAX_DEPTH`` levels."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [each for found in level for each in _inside(found)]
@@ -137,7 +137,7 @@ def read_text(path: Path) -> str:
 
 
 def _not_text(content: bytes, at: int) -> str:
-    """Say for what a file is taken that is not UTF-8 text. at: first byte that does not fit."""
+    """Return the likely kind of a file that is not UTF-8 text. at: first invalid byte."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16 text"
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
