@@ -14,7 +14,7 @@ from jobs.release.reveals import repeated_in
 from jobs.task import Task
 
 _DATA_SIZES = frozenset({"common_records"})
-"""Reveals whose shape is a number of records, which only the parties know."""
+"""Reveals whose shape is a number of records, known to the parties only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +38,23 @@ class Repeatable:
         return {"repeated": self.repeated, "reveals": list(self.reveals)}
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
-        """With whether parties gave the result of an earlier run again. Raises PartyError where they differ."""
+        """Return the result, with `repeated` from all parties' words. Raises PartyError if the parties differ."""
         return replace(self, repeated=repeated_in(told))
 
 
 REPEATED = "repeated"
-"""The key of a joint report that nothing tells: whether the release is the one of an earlier run."""
+"""Key of a joint report without an expectation: True if the release repeats an earlier run."""
 
 
 def require_report(
     task: Task, readings: Iterable[Mapping[str, Any]], report: Mapping[str, Any], tables: Sequence[str]
 ) -> tuple[str, ...]:
-    """Compare a report with those that follow from job and release. Raises PartyError unless it is one of these.
+    """Compare a report with the expected reports of job and release. Raises PartyError without a match.
 
-    readings:  the reports, one or more. tables: the files of the release; the first is what the reports follow from.
+    readings:  one or more expected reports.
+    tables:    the files of the release. The expected reports follow from the first file.
 
-    Returns the keys of the report that nothing follows for, and that were not compared.
+    Returns the report's keys without an expectation, which were not compared.
     """
     is_again = {REPEATED: Untold(lambda said: isinstance(said, bool))} if task.job.roster else {}
     others = of_any_report(task, tables)
@@ -67,7 +68,7 @@ def require_report(
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:
-    """Return the reveals that all parties saw happen, as results have them."""
+    """Return the reveals that all parties saw happen, in the form of results."""
     return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
 
 
@@ -77,7 +78,7 @@ def _reveal_fields(name: str, shape: tuple[int, ...], iteration: int) -> dict[st
 
 
 def begun_reveals(task: Task) -> RevealLedger:
-    """The reveal ledger of a run that is followed once more, with what the alignment told."""
+    """Return the reveal ledger of a replayed run, with the reveals of the alignment."""
     reveals = RevealLedger(task.mode.name)
     if task.partition.matched:
         reveals.reveal("set_sizes", None, "all", (len(task.job.roster),))

@@ -1,4 +1,4 @@
-"""One holder's DP release, from the table to the folder."""
+"""Single holder's DP release, from the table to the folder."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from jobs.task import Rendered, Task
 
 @dataclass(frozen=True)
 class Made:
-    """The part of a release that differs by method.
+    """Part of a release that differs by method.
 
-    rendered:  makes a release: task, the records that count, noise, observer.
-    beside:    verifies its files, and makes the tables that the holder wants besides: task, files, options.
+    rendered:  makes a release: task, counted records, noise, observer.
+    beside:    verifies the files, and makes further tables for the holder: task, files, options.
     """
 
     rendered: Callable[[Task, CodedTable, Noise, Observer], Rendered]
@@ -46,17 +46,17 @@ class Made:
 def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
-    """Release one holder's table by DiffGen."""
+    """Release a single holder's table by DiffGen."""
     return made_in_folder(task, source, out, options, watch, shown, _DIFFGEN)
 
 
 def made_in_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer, made: Made
 ) -> Noted:
-    """Release one holder's table into a new folder; the finished release is kept in its privacy ledger.
+    """Release a single holder's table into a new folder; keep the finished release in the holder's privacy ledger.
 
-    The same job again gives the same files and costs nothing, also if the table has changed. Raises BudgetError
-    if the budget does not allow it.
+    The same job again gives the same files and costs nothing, even if the table has changed. Raises BudgetError if
+    the budget does not allow the release.
     """
     ledger = options.own_ledger(source)
     account = LedgerAccount(Epsilon(ledger, task, options.budget))
@@ -80,7 +80,7 @@ def made_in_folder(
 def _charged_files(
     task: Task, table: CodedTable, account: LedgerAccount, shown: Observer, made: Made
 ) -> Mapping[str, bytes]:
-    """Charge the job, make its release, and keep it before anybody sees it."""
+    """Charge the job, make its release, and keep the release before anybody sees the release."""
     account.reserve()
     try:
         rendered = made.rendered(task, table, exact_noise(SystemRng()), Charging(account.open, shown))

@@ -1,4 +1,4 @@
-"""Requirements of a DP job: on its file, on the owners' policies, and on a table."""
+"""Checks of a DP job's requirement: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settings(job: Job) -> DpModel:
 
 
 def check(job: Job) -> None:
-    """Refuse what the job file alone shows to be wrong: everything about the domain is public, nothing is exact.
+    """Refuse errors that the job file alone shows: everything about the domain is public, nothing is exact.
 
     Raises ValueError.
     """
@@ -70,9 +70,9 @@ def _check_sets(job: Job) -> None:
 class _Engine:
     """Limits of an engine of joint jobs.
 
-    two:        there must be two parties, no more.
+    two:        exactly two parties.
     utilities:  by partition.
-    noise:      how the counts get theirs, whatever the job says; None: as it says.
+    noise:      the source of the counts' noise, whatever the job says; None: as the job says.
     """
 
     two: bool
@@ -103,7 +103,7 @@ def _check_horizontal(job: Job) -> None:
 
 
 def _check_vertical(job: Job) -> None:
-    """Two parties; and no value decides whether its row is matched, which the peer would see."""
+    """Require two parties, and that no value decides on a row's match, because the peer would see the match."""
     _check_sets(job)
     if len(job.roster) != 2:
         raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
@@ -129,11 +129,11 @@ _CHECKS: Mapping[str, Callable[[Job], None]] = {
     "horizontal": _check_horizontal,
     "vertical": _check_vertical,
 }
-"""By partition, what is refused besides."""
+"""Additional checks, by partition."""
 
 
 def requirement(task: Task) -> Dp:
-    """ε and what it is spent on."""
+    """Return ε and its uses."""
     asked = settings(task.job)
     return Dp(
         asked.epsilon,
@@ -147,13 +147,13 @@ def requirement(task: Task) -> Dp:
 
 
 def request(task: Task) -> DpRequest:
-    """Return the request that the parties of a joint job compute."""
+    """Return the parties' request for the computation of a joint job."""
     noise = _engine(task.job).noise or settings(task.job).noise
     return DpRequest(task.schema, requirement(task), task.digest, noise)
 
 
 def check_opened(task: Task) -> None:
-    """Refuse a value of `other` outside its taxonomy, and items that combinations would not tell apart.
+    """Refuse a value of `other` outside its taxonomy, and items that combinations do not tell apart.
 
     Raises SchemaError.
     """
@@ -164,7 +164,7 @@ def check_opened(task: Task) -> None:
 
 
 def _check_items(name: str, values: Taxonomy, sets: SetOf | None) -> None:
-    """Combinations are printed as lists of items, so those must be told apart. Raises SchemaError."""
+    """Require distinct items: combinations are printed as lists of items. Raises SchemaError."""
     if sets is None:
         return
     if len(set(values.printed)) < len(values.printed):
@@ -213,7 +213,7 @@ def _most_cells(task: Task) -> int:
 
 
 def rules(task: Task) -> Iterator[Rule]:
-    """Yield what a job needs of a policy: for ε, the noise and the bound on rows."""
+    """Yield a job's requirements on a policy: for ε, the noise and the bound on rows."""
     yield from budget.rules(task)
     for kind in _noises(task):
         yield Setting("noise", AMONG, kind, f"counts may not get noise of kind {kind}")

@@ -1,6 +1,4 @@
-"""Commons of both methods of differential privacy: requirements on a job, on the owners' policies, and on a
-table.
-"""
+"""Commons of both methods of differential privacy: checks of a job, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
 MOST_OUTSIDE = Fraction(1, 2)
-"""The largest share of a column's cells outside its domain, where a single holder's job says no other."""
+"""Largest share of a column's cells outside its domain, by default, for a single holder's job."""
 Settings: TypeAlias = DpModel | SyntheticModel
 
 
@@ -45,7 +43,7 @@ _OF_INFERENCES = ("C", "at_most", "distance", "values")
 
 
 def without_effect(job: Job) -> list[str]:
-    """Say which keys of sensitive columns bound no inference here: ε bounds inferences of all values alike."""
+    """Return the keys of sensitive columns without effect: ε bounds inferences of all values alike."""
     return [
         f"columns.{name}.{key} has no effect: in a DP job ε bounds the inference of every value alike"
         for name in job.names("sensitive")
@@ -55,7 +53,7 @@ def without_effect(job: Job) -> list[str]:
 
 
 def check(job: Job) -> None:
-    """Refuse what no DP job can have: everything about the domain is public, nothing is exact. Raises ValueError."""
+    """Refuse requests impossible for DP jobs: the whole domain is public, nothing is exact. Raises ValueError."""
     for sensitive in job.names("sensitive"):
         if job.columns[sensitive].has_hierarchy:
             raise ValueError(
@@ -82,7 +80,7 @@ def check(job: Job) -> None:
 
 
 def _check_keys(job: Job) -> None:
-    """Refuse keys of other models."""
+    """Refuse keys of further models."""
     for name, column in job.columns.items():
         for key in ("refine", "suppress"):
             if getattr(column, key) is not None:
@@ -92,7 +90,7 @@ def _check_keys(job: Job) -> None:
 
 
 def _check_people(job: Job) -> None:
-    """Require that the persons of records are known where people are protected."""
+    """Require known persons of records where people are protected."""
     if settings(job).max_records_per_person is None:
         return
     if job.partition == "vertical":
@@ -121,13 +119,13 @@ def check_others(task: Task) -> None:
 
 
 def per_person_words(job: Job) -> str:
-    """The end of a line on the requirement: whom ε is for, where that is not the record."""
+    """Return the end of a line on the requirement: the protected unit of ε, if different from the record."""
     people = settings(job).max_records_per_person
     return "" if people is None else f", per person of at most {counted(people, 'record', 'records')}"
 
 
 def rules(task: Task) -> Iterator[Rule]:
-    """Yield what a job needs of a policy: for ε and the bound on rows."""
+    """Yield a job's requirements on a policy: for ε and the bound on rows."""
     asked = settings(task.job)
     unset = "no DP job is allowed (`policy.max_epsilon` is unset)"
     yield Setting("max_epsilon", AT_MOST_EXACTLY, asked.epsilon, "epsilon", unset=unset)
@@ -138,7 +136,7 @@ def rules(task: Task) -> Iterator[Rule]:
 
 
 def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
-    """The records that count: of every person at most as many as the job says, chosen at random."""
+    """Return the counted records: of every person at most the job's number, chosen at random."""
     most = settings(task.job).max_records_per_person
     if most is None or loaded.person is None:
         return loaded.table
@@ -146,7 +144,7 @@ def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
 
 
 def load(source: Source, task: Task) -> Loaded:
-    """Pass 1; the owner is told how many of its rows :func:`counting` will leave out. Raises DataError."""
+    """Run pass 1; tell the owner the number of rows to be left out by :func:`counting`. Raises DataError."""
     loaded, most = load_table(source, task), settings(task.job).max_records_per_person
     if most is None or loaded.person is None:
         return loaded
@@ -155,9 +153,9 @@ def load(source: Source, task: Task) -> Loaded:
 
 
 def require_fitting(task: Task, rows: RowsRead, source: Source) -> None:
-    """Refuse a single holder's table where too many cells of a column fit nowhere, before anything is charged.
+    """Refuse a single holder's table if too many cells of a column fit nowhere, before any charge.
 
-    A joint job has no such refusal: others would see it. Raises DataError.
+    A joint job has no such refusal, because peers would see the refusal. Raises DataError.
     """
     assert not task.job.roster, "a refusal would tell the other parties of values"
     share = _most_outside(task.job)
@@ -183,7 +181,7 @@ def outside_words(task: Task, rows: RowsRead, source: Source) -> list[str]:
 
 
 def _stray_words(task: Task, name: str, stray: Stray, source: Source) -> str:
-    """Return place, value and hint, as an LKC job gives them."""
+    """Return place, value and hint, as in an LKC job."""
     return task.model.reading.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
 
 
@@ -193,9 +191,10 @@ def _most_outside(job: Job) -> Fraction:
 
 
 def check_bound(table: Table, bound: int) -> None:
-    """Raise DataError if a table has more rows than its owner's bound; what is told does not depend on the job.
+    """Raise DataError if a table has more rows than its owner's bound. The message does not depend on the job.
 
-    So rows beyond m of a person count, too: else jobs with different m would tell how many records people have.
+    So a person's rows beyond m count, too: otherwise jobs with different m would disclose the number of people's
+    records.
     """
     if table.rows.usable > bound:
         raise DataError(
@@ -207,5 +206,5 @@ def check_bound(table: Table, bound: int) -> None:
 
 
 def largest_sum(policy: Policy) -> Fraction | None:
-    """The largest sum of ε over all DP jobs on a data set; None where no DP job is allowed."""
+    """Return the largest sum of ε over all DP jobs on a data set, or None if no DP job is allowed."""
     return policy.epsilon_budget or policy.max_epsilon

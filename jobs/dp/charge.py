@@ -19,12 +19,12 @@ from jobs.task import Result, Task
 
 
 class Epsilon:
-    """A run is charged its ε, whatever its table is."""
+    """Charge of ε for a run, with any table."""
 
     step: ClassVar[str] = "dp/stored"
 
     def __init__(self, ledger: PrivacyLedger, task: Task, limit: Fraction, bound: int | None = None) -> None:
-        """``limit``: of the sum of ε. ``bound``: the owner's on the rows of the table; None where there is none."""
+        """``limit``: of the sum of ε. ``bound``: the owner's, on the rows of the table, or None."""
         self.ledger = ledger
         self._bound = bound
         self._job = ChargedJob(task.model.name, task.job.name, task.digest, settings(task.job).epsilon)
@@ -53,7 +53,7 @@ class Epsilon:
 
 
 class Charging(PassedOn):
-    """Passes a run's progress on, and makes its charge final before anything is opened."""
+    """Observer that passes a run's progress on, and makes its charge final before any opening."""
 
     def __init__(self, open_charge: Callable[[], None], shown: Observer) -> None:
         super().__init__(shown)

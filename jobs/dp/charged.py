@@ -28,7 +28,7 @@ def reading_by(coder: Coders) -> Reading:
 
 
 class Budgeted:
-    """Each run is charged its ε."""
+    """Charges of ε for each run."""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
         limit = budget.largest_sum(policy)
@@ -45,11 +45,11 @@ class Budgeted:
 
 
 class Charged(Model):
-    """A release that is charged its ε, and tells little of whether a record was in the table."""
+    """Release with a charge of ε, which discloses little about a record's presence in the table."""
 
     charges = Budgeted()
     tells_seconds = False
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        """None: a sensitive column is treated as quasi-identifiers are."""
+        """Return no columns: a sensitive column is treated like a quasi-identifier."""
         return ()

@@ -1,8 +1,8 @@
-"""Coders of a DP job: no value is an error, which would tell others about it.
+"""Coders of a DP job. No value is an error, because an error would tell peers about the value.
 
-Nor does a value decide in vertical jobs whether a row takes part, which would tell the peer that matches its id:
-there a cell without a number counts in the lowest cell of the grid, a cell without a class as the domain's first
-class.
+In vertical jobs a value does not decide on a row's match either, because the peer that matches the id would see the
+decision. There, a cell without a number counts in the lowest cell of the grid, and a cell without a class as the
+domain's first class.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _set_rule(task: Task, name: str) -> SetRule | None:
 
 
 def class_coder(domain: Sequence[str], named: str | None, nowhere: int) -> Categorical:
-    """The rule of the class. ``named``: the job's `other`; ``nowhere``: the code where neither fits."""
+    """Return the rule of the class. ``named``: the job's `other`; ``nowhere``: the code if neither fits."""
     index = {as_read(value): i for i, value in enumerate(domain)}
     other = index.get(as_read(named or ""), nowhere)
     moved = nowhere != DROPPED and MISSING not in index

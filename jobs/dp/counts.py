@@ -20,19 +20,19 @@ from jobs.release.csv import csv_bytes, read_csv
 
 
 def counts_csv(table: NoisyTable, names: Sequence[str]) -> bytes:
-    """The released cells with their counts; ``names``: the published columns in order."""
+    """Return the released cells with their counts; ``names``: the published columns in order."""
     return csv_bytes(with_counts(table.cells.ordered(names), table.counts))
 
 
 def with_counts(cells: Release, counts: Ints) -> Release:
-    """A table of cells with the column of their counts."""
+    """Return a table of cells with the column of their counts."""
     values, codes = np.unique(counts, return_inverse=True)
     labels = tuple(map(str, values.tolist()))
     return Release({**cells.columns, COUNT: LabelledColumn(labels, codes)})
 
 
 def read_counts(content: bytes | Path, names: Sequence[str]) -> tuple[Release, Ints]:
-    """Read cells and counts back. Raises PartyError for other columns, or a count that is not an integer."""
+    """Read cells and counts back. Raises PartyError for different columns, or a count that is not an integer."""
     release = read_csv(content, [*names, COUNT], COUNTS)
     column = release.columns[COUNT]
     if not all(_INTEGER.fullmatch(label) for label in column.labels):
@@ -42,7 +42,7 @@ def read_counts(content: bytes | Path, names: Sequence[str]) -> tuple[Release, I
 
 
 def rows_csv(table: NoisyTable, names: Sequence[str]) -> bytes:
-    """Rows instead of counts, in the order of the cells; they follow from the counts."""
+    """Return rows instead of counts, in the order of the cells; the rows follow from the counts."""
     ordered = NoisyTable(table.cells.ordered(names), table.counts, table.n_cells, table.threshold)
     return csv_bytes(as_records(ordered))
 

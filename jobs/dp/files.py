@@ -1,4 +1,4 @@
-"""The files of a DP release: all of them follow from its result."""
+"""Files of a DP release: all files follow from the result."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def render(task: Task, result: DpResult) -> Rendered:
 
 
 def _with_rows(task: Task, rendered: Rendered, table: NoisyTable) -> Rendered:
-    """Add the rows that are made of the counts, for the maker alone."""
+    """Add the rows made of the counts, for the maker alone."""
     return replace(rendered, beside={TABLE: rows_csv(table, task.job.published)})
 
 
 def made_of(task: Task, collected: Collected, options: Options) -> Rendered:
-    """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
+    """Make the release of a joint run. Raises PartyError unless the release passes the verification of readers."""
     rendered = render(task, collected.result)
     table = require_verified_counts(task, rendered.tables[COUNTS], rendered.report).table
     return _with_rows(task, rendered, table) if options.as_records else rendered
 
 
 def expected_of(task: Task, result: DpResult, files: Mapping[str, bytes]) -> Rendered:
-    """Return the release that a party expects of its result; with rows where the coordinator says it made some."""
+    """Return the release that a party expects from its result; with rows if the coordinator states rows."""
     rendered = render(task, result)
     return _with_rows(task, rendered, result.table) if TABLE in read_sums(files[SUMS]) else rendered

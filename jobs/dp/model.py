@@ -1,4 +1,4 @@
-"""Differential privacy among the models: which file of this folder answers what."""
+"""Differential privacy among the models, and an index of the files of the folder."""
 
 from __future__ import annotations
 

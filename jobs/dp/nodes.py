@@ -1,4 +1,4 @@
-"""The nodes of a column by what a release prints of them."""
+"""Nodes of a column by printed label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs.errors import PartyError
 
 
 def nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Node]]:
-    """The nodes that print as each label. Raises PartyError for a label that no node prints as."""
+    """Return the nodes for each printed label. Raises PartyError for a label of no node."""
     if isinstance(column.values, Grid):
         intervals = {label: column.values.interval(label) for label in labels}
         found = {label: [] if node is None else [node] for label, node in intervals.items()}

@@ -1,4 +1,4 @@
-"""Forecast of DP jobs from a privacy ledger: the spent ε, and a job that may still be run."""
+"""Forecast of DP jobs from a privacy ledger: the spent ε, and whether a job may still run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
 def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | None) -> str:
     """Say if the result of the job is kept.
 
-    Raises BudgetError if the job exceeds what is left, DataError if the table exceeds its owner's bound.
+    Raises BudgetError if the job exceeds the rest of the budget, DataError if the table exceeds its owner's bound.
     """
     if table is not None:
         check_bound(table, policy.max_rows)

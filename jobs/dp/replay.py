@@ -1,7 +1,7 @@
-"""A DP run followed once more from what it released: its account, reveals and δ follow from that and the job.
+"""Replay of a DP run from its release. Account, reveals and δ follow from the release and the job.
 
-DiffGen's public side runs as it did, with a holder that knows no records and answers with the specializations made.
-So nobody has to be believed about the account of a run, its threshold, its δ, or about what was opened on the way.
+DiffGen's public side runs as before, with a holder without records that answers with the specializations made. So
+nobody has to be believed about the account of a run, its threshold, its δ, or its openings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jobs.task import Task
 
 
 def replayed_alone(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOutcome:
-    """Return the single holder's run that made these specializations and counts, with its charges.
+    """Return the single holder's run with the given specializations and counts, with its charges.
 
     Raises ValueError if no run of the job can have made them.
     """
@@ -34,7 +34,7 @@ def replayed_alone(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOu
 
 
 def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> JointDpOutcome:
-    """Return the joint run that made these specializations and counts, with its charges, its reveals and its δ.
+    """Return the joint run with the given specializations and counts, with its charges, reveals and δ.
 
     Raises ValueError if no run of the job can have made them.
     """
@@ -55,9 +55,7 @@ def _followed(
 
 @dataclass(frozen=True)
 class _Draws:
-    """The part of a mode's noise that is drawn inside circuits, beside counts; and True if all are told of
-    split points.
-    """
+    """Noise of a mode drawn inside circuits, beside counts; and True if all parties learn split points."""
 
     choices: bool
     splits: bool
@@ -65,14 +63,14 @@ class _Draws:
 
 
 def _draws(task: Task) -> _Draws:
-    """The published protocols draw outside circuits; a vertical party splits its own columns, with exact noise."""
+    """Return the draws: published protocols draw outside circuits; a vertical party splits with exact noise."""
     in_circuits = settings(task.job).engine == "circuit"
     listed = {each.name for each in task.mode.reveals if each.to == "all"}
     return _Draws(in_circuits, in_circuits and not task.partition.matched, "split" in listed)
 
 
 class _Script:
-    """A :class:`anonymize.dp.diffgen.Holder` that answers from a release. most: cells without a threshold."""
+    """Stand-in :class:`anonymize.dp.diffgen.Holder` that answers from a release. most: cells without a threshold."""
 
     def __init__(self, steps: Sequence[Step], table: NoisyTable, most: int) -> None:
         self._left = [step.candidate for step in reversed(steps)]
@@ -100,7 +98,7 @@ class _Script:
 
 
 class _JointScript(_Script):
-    """The same, with the noise and the reveals of a joint run: both follow from the shapes of its questions."""
+    """Stand-in with the noise and the reveals of a joint run. Both follow from the shapes of the questions."""
 
     def __init__(
         self,

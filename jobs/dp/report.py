@@ -1,8 +1,8 @@
-"""`report.json` of a DP release: what was asked, decided and spent, and which guarantee holds toward whom.
+"""`report.json` of a DP release: the request, decisions, spending, and the guarantee toward each audience.
 
-It holds only public or released values: no row numbers, scores, timings or sizes that depend on data. All here
-follows from the job and the release, so every party can tell whether a report says what it must; the coordinator
-adds when it was made, by which software, and what it cost.
+The report holds only public or released values: no row numbers, scores, timings or sizes that depend on data.
+Everything here follows from the job and the release, so every party can check a report. The coordinator adds time,
+software and cost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
 
 
 class Spending(Protocol):
-    """A result, as far as its guarantee goes."""
+    """Result, as far as its guarantee goes."""
 
     @property
     def delta(self) -> str: ...
@@ -60,7 +60,7 @@ class Spending(Protocol):
 
 
 def spent_fields(task: Task, result: Spending) -> dict[str, Any]:
-    """ε and δ, for whom, and what they were spent on."""
+    """Return ε and δ, the protected unit, and the spending."""
     return {
         "epsilon": str(budget.settings(task.job).epsilon),
         "delta": result.delta,
@@ -71,14 +71,12 @@ def spent_fields(task: Task, result: Spending) -> dict[str, Any]:
 
 
 def account_fields(spent: Accountant) -> list[dict[str, Any]]:
-    """Every charge, in order; they add up to ε."""
+    """Return every charge, in order; the charges add up to ε."""
     return [{"for": c.purpose, "epsilon": str(c.epsilon), "iteration": c.iteration} for c in spent.charges]
 
 
 def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
-    """Return the fields of a joint run: repetition, the effect of the limit on cells, the parties, the
-    reveals.
-    """
+    """Return the fields of a joint run: repetition, effect of the limit on cells, parties, reveals."""
     schema = result.outcome.schema
     return {
         "repeated": result.repeated,
@@ -96,9 +94,7 @@ def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
 
 
 def shown_fields(report: Mapping[str, Any]) -> Shown:
-    """Return the fields for the console: cells, which say nothing of how many people there are, and the
-    guarantees.
-    """
+    """Return the fields for the console: cells, which do not disclose the number of people, and the guarantees."""
     privacy = report["privacy"]
     unit = privacy["unit"].removeprefix("one ")
     guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per {unit}"

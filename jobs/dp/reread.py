@@ -1,6 +1,6 @@
-"""A run read back from its release: the specializations from its report, the counts from their file.
+"""Run read back from its release: the specializations from its report, the counts from their file.
 
-All else of report and result follows from these and the job (:mod:`jobs.dp.replay`).
+Everything else in report and result follows from specializations, counts and job (:mod:`jobs.dp.replay`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from jobs.task import Task
 
 
 def reread(task: Task, table: NoisyTable, report: Mapping[str, Any]) -> list[DpResult]:
-    """Return the results that a release with this table and this report can have: one, or several.
+    """Return the possible results, one or several, of a release with the given table and report.
 
-    A report has several results where it names a node that prints as another node of its cut. Raises PartyError
+    A report has several results if a name fits two nodes of a cut that print alike. Raises PartyError
     (verification-failed) for specializations and counts of no run of the job.
     """
     try:
@@ -45,7 +45,7 @@ def reread(task: Task, table: NoisyTable, report: Mapping[str, Any]) -> list[DpR
 
 
 def _result(task: Task, table: NoisyTable, steps: Sequence[Step], cut: Cut) -> DpResult | None:
-    """Return the result of one reading; None where no run of the job comes to it."""
+    """Return the result of a reading, or None if no run of the job has the result."""
     try:
         again = _as_released(task.schema, cut, table)
         if counts_csv(again, task.job.published) != counts_csv(table, task.job.published):
@@ -58,10 +58,10 @@ def _result(task: Task, table: NoisyTable, steps: Sequence[Step], cut: Cut) -> D
 
 
 def _as_released(schema: Schema, cut: Cut, table: NoisyTable) -> NoisyTable:
-    """Return the table that a run releases with this cut and these counts.
+    """Return the table that a run releases with the given cut and counts.
 
-    The values of a set-valued column are those of the table, in the order in which the table has them first. Beyond
-    the limit of cells a table need not have all of these, so there only the number of cells is compared.
+    The values of a set-valued column are the table's values, in the order of first appearance. Beyond the limit of
+    cells a table need not have all values, so there only the number of cells is compared.
 
     Raises ValueError for a number of cells that the cut does not have.
     """
@@ -85,13 +85,13 @@ def _as_released(schema: Schema, cut: Cut, table: NoisyTable) -> NoisyTable:
 
 @dataclass(frozen=True)
 class _Found:
-    """The values of a set-valued column that a table has."""
+    """Values of a set-valued column in a table."""
 
     labels: tuple[str, ...]
 
     @classmethod
     def of(cls, table: NoisyTable, name: str) -> _Found:
-        """Return the values of a column in the order in which they stand first."""
+        """Return the values of a column in the order of first appearance."""
         column = table.cells.columns[name]
         return cls(tuple(column.labels[code] for code in dict.fromkeys(column.codes.tolist())))
 
@@ -104,9 +104,9 @@ class _Found:
 
 
 def _numbers(domain: CellDomain, table: NoisyTable) -> Iterator[int]:
-    """Yield the number of each cell of a table; of cells that print alike the first after the cell before.
+    """Yield the number of each cell of a table; of cells that print alike, the first after the cell before.
 
-    Raises ValueError for cells that the domain does not have, or that do not ascend.
+    Raises ValueError for cells outside the domain, or not in ascending order.
     """
     schema, columns = domain.schema, table.cells.columns
     printed = [[values.label(value) for value in range(values.size)] for values in domain.columns]
@@ -125,7 +125,7 @@ def _numbers(domain: CellDomain, table: NoisyTable) -> Iterator[int]:
 
 
 def readings(schema: Schema, told: Sequence[Any]) -> list[tuple[tuple[Step, ...], Cut]]:
-    """Return the specializations that a report can mean, from the top, each time with their cut.
+    """Return the possible readings of a report's specializations, from the top, each with its cut.
 
     Raises PartyError, ValueError, TypeError or LookupError for a specialization that no cut allows.
     """

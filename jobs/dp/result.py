@@ -1,7 +1,7 @@
-"""The result of a DP run in canonical bytes: what parties compare and keep, and the coordinator collects.
+"""Result of a DP run in canonical bytes, for comparison and keeping by parties, and collection by the coordinator.
 
-A JSON header with the specializations in order, the charges, δ and what was revealed; then the noisy counts.
-Everything in it is released or public.
+The bytes are a JSON header with the specializations in order, the charges, δ and the reveals; then the noisy
+counts. Everything is released or public.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _HEADER_BYTES = 8
 
 @dataclass(frozen=True)
 class DpResult(Repeatable):
-    """The release of a DP run, as everybody gets it.
+    """Release of a DP run, the same for everybody.
 
     encoded:  the canonical bytes; empty for a single holder.
-    spent:    what was charged for what; adds up to ε.
+    spent:    charges with their purposes; the sum is ε.
     delta:    δ in words, rounded up; "0" for a pure guarantee.
-    noise:    joint: how the counts got their noise.
+    noise:    joint: source of the counts' noise.
     """
 
     encoded: bytes = field(repr=False)
@@ -51,12 +51,12 @@ class DpResult(Repeatable):
 
 
 def result_alone(released: DpOutcome) -> DpResult:
-    """The release of a single holder, whose noise is exact."""
+    """Return the release of a single holder, with exact noise."""
     return DpResult(b"", released.outcome, released.table, released.accountant)
 
 
 def joint_result(joint: JointDpOutcome, task: Task) -> DpResult:
-    """The release of a joint run, through its bytes: what is kept is what everybody will read."""
+    """Return the release of a joint run, through its bytes: the kept bytes are the bytes for all readers."""
     return decode_result(encode_result(joint), task, "this party")
 
 
@@ -109,7 +109,7 @@ def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -
 
 
 def delta_text(delta: Fraction) -> str:
-    """Two significant digits, rounded up: what is published is never less than what is true."""
+    """Return δ with two significant digits, rounded up: never less than the true value."""
     if delta == 0:
         return "0"
     exponent = math.floor(math.log10(delta.numerator) - math.log10(delta.denominator)) - 1

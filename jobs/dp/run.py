@@ -1,4 +1,4 @@
-"""One party's side of a joint DP run, for each mode."""
+"""A party's side of a joint DP run, for each mode."""
 
 from __future__ import annotations
 

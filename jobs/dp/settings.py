@@ -11,18 +11,20 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from jobs.file.fields import Epsilon, Fields, OutsideShare
 
 MAX_EPSILON = 10
-"""Above it a job has to say that it is meant."""
+"""Largest ε without an explicit confirmation in the job."""
 LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 1000), Fraction(100)
-"""A job outside this range is refused. Below it, the noise of one count has thousands of records, and 64-bit words do
-not hold noisy scores of the gain in the longest runs. Above it, a release protects nothing, and δ ≤ 2^−40 takes coins
-of hundreds of bits.
+"""Range of allowed ε.
+
+Below the range, the noise of a count has thousands of records, and 64-bit words do not hold noisy scores of the
+gain in the longest runs. Above the range, a release protects nothing, and δ ≤ 2^−40 takes coins of hundreds of
+bits.
 """
 COUNT = "count"
 """The column of counts in a DP release."""
 
 
 def _refined(value: object) -> object:
-    """Say why 0 specializations are too few; pydantic refuses every other text that is not a positive integer."""
+    """Refuse 0 specializations with a reason; pydantic refuses every other text that is not a positive integer."""
     if re.fullmatch(r"-[0-9]+|0+", str(value).strip()):
         raise ValueError(
             "h must be at least 1: with h = 0 nothing is refined, and the release is how often each class occurs"
@@ -34,9 +36,9 @@ class DpModel(Fields):
     """Differential privacy by DiffGen: chosen generalizations, and a noisy count of every cell."""
 
     kind: ClassVar[str] = "dp"
-    """The name of the model that it is settings of."""
+    """Name of the model."""
     generalized: ClassVar[tuple[str, ...]] = ("qid", "sensitive")
-    """The roles of the columns that are specialized."""
+    """Roles of the specialized columns."""
 
     method: Literal["diffgen"] | None = Field(
         default=None,
@@ -114,7 +116,7 @@ class DpModel(Fields):
     @field_validator("method", mode="before")
     @classmethod
     def _diffgen_is_not_said(cls, method: object) -> object:
-        """Jobs that ask the same have one form, which they had before there was the key."""
+        """Give jobs with the same request the same form, as before the key existed."""
         if method not in (None, "diffgen"):
             raise ValueError("write diffgen or synthetic")
         return None
@@ -126,9 +128,10 @@ class DpModel(Fields):
 
 
 def check_epsilon(epsilon: Fraction, m: int, *, accepted: bool) -> None:
-    """Refuse a budget for which a release is all noise, or protects nothing. Raises ValueError.
+    """Refuse a budget with a release that is all noise, or protects nothing. Raises ValueError.
 
-    m: so many records may be one person's. accepted: a large budget is meant.
+    m:        largest number of a person's records.
+    accepted: True if the job confirms a large budget.
     """
     if epsilon < LEAST_EPSILON:
         raise ValueError(

@@ -1,9 +1,9 @@
-"""A DP release checked by what it says: nothing in it may show which cells are occupied.
+"""Check of a DP release by its own statements: nothing in the release may show the occupied cells.
 
 Every cell of the product of the cuts is there exactly once (beyond the limit: at most once, and at or above the
-public threshold), counts are integers and may be negative. The run is followed once more from specializations and
-counts: account, δ, guarantee and all else of the report must be what follows from these and the job. Whether the
-noise was drawn as it should cannot be seen in a release; the tests of this program are for that.
+public threshold). Counts are integers and may be negative. The run is replayed from specializations and counts:
+account, δ, guarantee and the remaining report must follow from specializations, counts and job. A release does not
+show whether the noise was drawn properly; the tests of the program check the noise.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from jobs.task import Checked, Task
 
 @dataclass(frozen=True)
 class Verified:
-    """Counts that were checked.
+    """Checked counts.
 
-    results:  what the run came to, by every reading of the report; none without a report.
-    untold:   the keys of the report that nothing tells whether they are true.
+    results:  the results of the run, by every reading of the report; empty without a report.
+    untold:   the keys of the report without an expectation.
     """
 
     table: NoisyTable
@@ -45,7 +45,7 @@ class Verified:
 
 
 def verify_counts(task: Task, out: Path) -> Checked:
-    """Verify counts, the report, and the rows made of the counts, where they are. Raises PartyError."""
+    """Verify counts, the report, and the rows made of the counts, if present. Raises PartyError."""
     path = out / COUNTS if out.is_dir() else out
     if not path.is_file():
         raise PartyError("file-missing", f"there are no counts at {path}")
@@ -79,7 +79,7 @@ def verify_counts(task: Task, out: Path) -> Checked:
 
 
 def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any] | None) -> Verified:
-    """Check counts, and the report that came with them. Raises PartyError for the first thing that is wrong."""
+    """Check counts with their report. Raises PartyError for the first error."""
     cells, counts = read_counts(content, task.job.published)
     if report is None:
         table = NoisyTable(cells, counts, cells.n_rows)
@@ -94,7 +94,7 @@ def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any
 
 
 def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, Any]) -> NoisyTable:
-    """The table as its report tells of it: how many cells there are, and from which count on they are listed.
+    """Return the table with the report's statements: the number of cells, and the least listed count.
 
     Raises PartyError.
     """
@@ -117,7 +117,7 @@ def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, A
 
 
 def _require_cells_of_cut(task: Task, table: NoisyTable, cuts: Mapping[str, Sequence[str]]) -> None:
-    """Raise PartyError unless the cells of a table are those of the product of a cut. cuts: as the report has it."""
+    """Raise PartyError unless the cells of a table are the product of a cut. cuts: from the report."""
     schema, columns = task.schema, table.cells.columns
     labels = {c.name: _labels_of(c, columns[c.name].labels, cuts.get(c.name)) for c in schema.qid}
     assert schema.class_name is not None
@@ -126,10 +126,9 @@ def _require_cells_of_cut(task: Task, table: NoisyTable, cuts: Mapping[str, Sequ
 
 
 def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | None) -> Sequence[str]:
-    """Return the labels that a column may have: of its cut, in order; a set-valued one the combinations that
-    it has.
+    """Return the possible labels of a column: of its cut, in order; for a set-valued column its combinations.
 
-    cut:  as the report has it; else the labels found must make it up.
+    cut:  from the report; otherwise the labels found must make up a cut.
     """
     if column.sets is not None:
         for label in labels:

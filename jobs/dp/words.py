@@ -1,4 +1,4 @@
-"""The sentences of a DP report: which guarantee holds toward whom, and what epsilon does not cover."""
+"""Sentences of a DP report: the guarantee toward each audience, and the disclosures outside ε."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.task import Sentences, Task
 
 
 class Guaranteed(Protocol):
-    """The part of a result that the sentences are about. delta: δ in words."""
+    """Part of a result behind the sentences. delta: δ in words."""
 
     @property
     def delta(self) -> str: ...
@@ -36,7 +36,9 @@ def of_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
 
 
 def of_published_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
-    """Horizontal, by the published protocols: shares over the integers, which no ring hides perfectly."""
+    """Return the sentences on horizontal runs by published protocols: no ring hides their integer shares
+    perfectly.
+    """
     shares = "Between the pair, shares of scores are hidden up to a total statistical distance of 2^−40."
     return _joint_words(task, result, [*_toward_parties(task.job), shares], [])
 
@@ -90,7 +92,7 @@ def _toward_the_other(task: Task, delta: str) -> str:
 
 
 def unit_words(job: Job) -> str:
-    """Say what ε is for."""
+    """Return the protected unit of ε in words."""
     return "one record" if settings(job).max_records_per_person is None else "one person at one holder"
 
 
@@ -127,7 +129,7 @@ def _of_the_alignment(job: Job) -> list[str]:
 
 
 def sensitive_words(job: Job) -> list[str]:
-    """Say what became of columns with a role that differential privacy does not know."""
+    """Return sentences on columns with roles outside differential privacy."""
     return [
         f"{name}: generalized like every column, with its values below one root; no confidence bound applies"
         for name in job.names("sensitive")

@@ -1,1 +1,1 @@
-"""LKC-privacy of sequences: what a job asks, how its table is read, and what comes of it ([T] chapter 4)."""
+"""LKC-privacy of sequences: the requirement of a job, the reading of its table, and the results ([T] chapter 4)."""

@@ -1,4 +1,4 @@
-"""One holder's release of sequences, from the table to the folder."""
+"""Single holder's release of sequences, from the table to the folder."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from jobs.task import Task
 def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
-    """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
+    """Anonymize a single holder's table into a new folder; list the release in the holder's privacy ledger."""
     return listed(task, source, out, options, partial(_release, task, source, watch, shown))
 
 
 def _release(
     task: Task, source: Source, watch: Stopwatch, shown: Observer, folder: Path
 ) -> tuple[bytes, Noted]:
-    """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
+    """Make, verify and write table, report and digests; return the digest, and the notes for the holder alone."""
     with watch.phase("read"):
         tracks = load_tracks(source, task)
     with watch.phase("anonymize"):
@@ -77,12 +77,14 @@ def _release(
 
 @dataclass(frozen=True)
 class Anonymized:
-    """A holder's records after the run.
+    """Holder's records after the run.
 
-    raw, left:   their paths before, and what is left of each, path by path. number: the path of every record.
-    suppressed:  the last time that sequences were suppressed. turns, emptied: what `exclusion: repair` took.
-    exclusion:   what can be found out by exclusion; None where nobody can be excluded, Untested where too much would
-                 have to be looked at.
+    raw, left:   their paths before and after the run, path by path.
+    number:      the path of every record.
+    suppressed:  the last time that sequences were suppressed.
+    turns, emptied: the cost of `exclusion: repair`.
+    exclusion:   disclosures by exclusion; None if nobody can be excluded, Untested if the test is too
+                large.
     """
 
     raw: Paths = field(repr=False)
@@ -95,7 +97,7 @@ class Anonymized:
 
 
 def anonymized(task: Task, tracks: Tracks, shown: Observer | None = None) -> Anonymized:
-    """Suppress what the job asks for. Raises PrivacyError."""
+    """Suppress the sequences requested by the job. Raises PrivacyError."""
     asked, paths = settings(task.job), tracks.paths
     bounds = bounds_of(requirement(task.job), tracks.schema)
     if asked.exclusion == REPAIR:
@@ -121,7 +123,7 @@ def anonymized(task: Task, tracks: Tracks, shown: Observer | None = None) -> Ano
 
 
 def _require_tested(found: Exclusion | Untested | None, vocabulary: Vocabulary) -> None:
-    """Refuse a table of which a job asks more than can be tested. Raises PrivacyError."""
+    """Refuse a table with more to test than possible. Raises PrivacyError."""
     if found is None and vocabulary.timed:
         raise PrivacyError(
             "exclusion-unmet",
@@ -131,7 +133,7 @@ def _require_tested(found: Exclusion | Untested | None, vocabulary: Vocabulary) 
 
 
 def _require_unexposed(out: Exclusion | Untested | None) -> None:
-    """Refuse a table of which something can be found out by exclusion. Raises PrivacyError."""
+    """Refuse a table with disclosures by exclusion. Raises PrivacyError."""
     if isinstance(out, Exclusion) and out.n_exposed:
         raise PrivacyError(
             "exclusion-unmet",
@@ -159,7 +161,7 @@ def _frequent(task: Task, made: Anonymized) -> FrequentLoss | None:
 
 
 def _worth(tracks: Tracks, made: Anonymized, frequent: FrequentLoss | None) -> dict[str, Any]:
-    """Return the report's fields of the raw records, and of the way to what is left of them."""
+    """Return the report's fields of the raw records, and of the losses up to the published records."""
     raw, left = made.raw, made.left
     loss = loss_of(raw, left)
     return {

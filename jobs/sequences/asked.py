@@ -1,4 +1,4 @@
-"""Requirements of a job of sequences: on its file, on the owners' policies, and on a table."""
+"""Checks of a job of sequences: on its file, on the owners' policies, and on a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_partition(job: Job) -> None:
 
 
 def check(job: Job) -> None:
-    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    """Refuse errors that the job file alone shows. Raises ValueError."""
     _check_keys(job)
     _check_roles(job)
     _check_settings(job)
@@ -71,7 +71,7 @@ _NOT_HERE: Mapping[str, str] = {
     "class": "nothing is generalized, so nothing is predicted; say `plain` or `sensitive`",
     "party": "`colluders` is for LKC jobs",
 }
-"""By role why a job of sequences has none."""
+"""Reasons against roles in a job of sequences, by role."""
 
 
 def _check_roles(job: Job) -> None:
@@ -142,7 +142,7 @@ def _check_joint(job: Job) -> None:
 
 
 def check_opened(task: Task) -> None:
-    """Refuse what the domains show to be wrong. Raises SchemaError."""
+    """Refuse errors that the domains show. Raises SchemaError."""
     job, places = task.job, places_of(task)
     vocabulary_of(1 if places is None else len(places), times_of(task))
     for name in job.names("sensitive"):
@@ -159,7 +159,7 @@ def check_opened(task: Task) -> None:
 
 
 def bounds(job: Job) -> dict[str, Fraction]:
-    """C by sensitive column, 1 being none."""
+    """Return C by sensitive column; 1 is no bound."""
     return settings(job).bounds({name: job.columns[name].C for name in job.names("sensitive")})
 
 
@@ -175,13 +175,13 @@ def least_frequent(asked: SequencesModel, n_records: int) -> int:
 
 
 def requirement_words(job: Job) -> str:
-    """L and what the records of every sequence must meet, in a line."""
+    """Return L and the demands on the records of every sequence, in a line."""
     asked = settings(job)
     return " ".join([f"L={asked.L}", *(d.setting for d in asked.demands(bounds(job)) if d.setting)])
 
 
 def described_column(task: Task, name: str) -> dict[str, Any]:
-    """Describe a column: what is read of it, and of a sensitive one what is protected."""
+    """Describe a column: the part that is read, and for a sensitive column the protected values."""
     column = task.job.columns[name]
     if column.role in ("location", "items"):
         places = places_of(task)
@@ -206,7 +206,7 @@ def _digest(values: Sequence[str]) -> str:
 
 
 def notes(task: Task) -> list[str]:
-    """A sentence for each setting that has less effect than its author may think."""
+    """Return a sentence for each setting with less effect than the author may think."""
     asked, found = settings(task.job), []
     if task.job.roster:
         names = "values" if is_wide(task.job) else "locations and times"
@@ -226,7 +226,7 @@ _WORK = ("max_items", "max_candidates")
 
 
 def rules(task: Task, held: Collection[str]) -> Iterator[Rule]:
-    """Yield what a job needs of a policy: for L, K, C and the protected values in the columns ``held``."""
+    """Yield a job's requirements on a policy: for L, K, C and the protected values in the columns ``held``."""
     job, asked = task.job, settings(task.job)
     names = [name for name in job.names("sensitive") if name in held]
     yield Setting(

@@ -1,4 +1,4 @@
-"""A released table of sequences, and the report beside it, checked by whoever has them and the job."""
+"""Check of a released table of sequences, and of the report beside the table, by anybody with both and the job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jobs.task import Checked, Task
 
 
 def verify_table(task: Task, out: Path) -> Checked:
-    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
+    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first error."""
     path = out / TABLE if out.is_dir() else out
     if not path.is_file():
         raise PartyError("file-missing", f"there is no table at {path}")
@@ -73,7 +73,7 @@ _EXCLUSION = "not verified: exclusion: only the holder can test it, on the raw r
 
 
 def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | None:
-    """The result of the joint run with these records and, as a report tells them, sweeps. Raises PartyError."""
+    """Return the digest of the joint result with the given records and the report's sweeps. Raises PartyError."""
     if not task.job.roster:
         return None
     try:
@@ -85,15 +85,15 @@ def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | Non
 
 
 def _of_the_maker(task: Task) -> str:
-    """Of which figures a reader has the word of who made the report."""
+    """Name the figures for which a reader has only the report maker's word."""
     named = ", ".join(f"`{key}`" for key in (*stated(task), *BY_MAKER))
     return f"not checked: {named}, as the report states"
 
 
 def stated(task: Task) -> tuple[str, ...]:
-    """Keys of a report that do not follow from its table: what became of raw readings only their holder can count.
+    """Return the keys of a report that do not follow from its table: only the holder can count the raw readings.
 
-    Of a joint run the parties sign the sweeps.
+    In a joint run the parties sign the sweeps.
     """
     return ("sweeps",) if task.job.roster else _OF_ONE_HOLDER
 
@@ -104,7 +104,7 @@ _OF_ONE_HOLDER = ("sweeps", "items_suppressed", "lost", "frequent", "exclusion",
 def _following(
     task: Task, paths: Paths, n_rows: int, verified: Verified, report: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what a report must say, but for what its maker alone can say."""
+    """Return the expected content of a report, without the maker's own statements."""
     return {
         **told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths)),
         **task.mode.fields(task, None, paths),
@@ -128,9 +128,7 @@ _NAME = re.compile(r"[a-z][a-z_]{0,31}")
 
 
 def _reveals(task: Task, paths: Paths, report: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the reveals of a run with the sweeps of a report and these records; None where it tells no
-    sweeps.
-    """
+    """Return the reveals of a run with the report's sweeps and the given records; None without sweeps."""
     if not task.job.roster:
         return []
     try:

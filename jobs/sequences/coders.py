@@ -31,11 +31,11 @@ from jobs.sequences.times import Times, inside
 from jobs.task import Task
 
 SHIFT = 1 << 62
-"""Added to ticks, so that no code of a time is negative."""
+"""Shift of ticks that makes all codes of times non-negative."""
 
 
 def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-    """The rule of a column. A missing cell drops no row: its code is -1 in the end."""
+    """Return the rule of a column. A missing cell drops no row: its final code is -1."""
     column = task.job.columns[name]
     if column.role == "sensitive":
         return Lacking(sensitive_coder(task, name, found))
@@ -54,7 +54,7 @@ def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
 
 @dataclass(frozen=True)
 class Lacking:
-    """Another rule, by which a missing cell drops its row; here the row stays, with code -1 in the end."""
+    """Wrapper of a rule that would drop rows with a missing cell. The row stays, with the final code -1."""
 
     rule: Coder
 
@@ -67,7 +67,7 @@ class Lacking:
 
 @dataclass
 class _Lacking:
-    """Codes are one higher than those of the rule until they are finished; 0 is missing."""
+    """Column pass with codes shifted by one until finished; 0 is missing."""
 
     rule: ColumnPass
 
@@ -88,7 +88,7 @@ class _Lacking:
 
 @dataclass(frozen=True)
 class Verbatim:
-    """Texts as they stand, numbered as they come; an empty one, too."""
+    """Rule for texts as they stand, numbered as they come; also an empty text."""
 
     def begin(self) -> _Texts:
         return _Texts()
@@ -148,9 +148,10 @@ _LOCAL = "; write local times without a zone, e.g. 2026-01-31T14:05"
 
 @dataclass(frozen=True)
 class SetCells:
-    """Cells with several values. ``index``: the place of each, in NFC; None: the data has the domain.
+    """Rule for cells with several values. ``index``: the place of each, in NFC; None: the domain comes from the
+    data.
 
-    distinct:  two spellings of one value are two values.
+    distinct:  two spellings of a value are two values.
     """
 
     index: Mapping[str, int] | None
@@ -161,7 +162,7 @@ class SetCells:
         return _Sets(self)
 
     def split(self, cell: str) -> list[str]:
-        """The values of a cell, as often as they stand there."""
+        """Return the values of a cell, with repetitions."""
         parts = (part.strip() for part in cell.split(self.separator))
         return [part for part in parts if part not in EMPTY]
 
@@ -201,7 +202,7 @@ class _Sets:
         return np.zeros(len(values), dtype=bool)
 
     def finished(self, codes: Codes) -> CodedColumn:
-        """Values of a domain that the data has are numbered in their order."""
+        """Return the column; values of a domain from the data are numbered in order."""
         starts = np.cumsum([0, *map(len, self.found)])
         leaves = np.array([leaf for each in self.found for leaf in each], dtype=np.int64)
         domain = domain_of(self.index, self.rule.distinct)

@@ -25,13 +25,13 @@ def place_column(job: Job) -> str:
 
 
 def time_column(job: Job) -> str | None:
-    """The column of times, if items have one."""
+    """Return the column of times, if items have times."""
     (name,) = job.names("time") or (None,)
     return name
 
 
 def places_of(task: Task) -> tuple[str, ...] | None:
-    """The locations, or the values of sets, in order; None where they are left to the data. Raises SchemaError."""
+    """Return the locations, or the values of sets, in order; None if left to the data. Raises SchemaError."""
     name = place_column(task.job)
     column = task.job.columns[name]
     if column.domain_file is None:
@@ -47,7 +47,7 @@ def places_of(task: Task) -> tuple[str, ...] | None:
 
 
 def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> None:
-    """Every value is there once, in one Unicode form and without blanks around it, and is not missing or several."""
+    """Require every value once, in a single Unicode form, without blanks around, and neither missing nor several."""
     seen: set[str] = set()
     for place in places:
         if as_read(place) in seen:
@@ -77,7 +77,7 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
 
 
 def times_of(task: Task) -> Times | None:
-    """The cells of the time column; None where items have no time. Raises SchemaError."""
+    """Return the cells of the time column; None if items have no time. Raises SchemaError."""
     name = time_column(task.job)
     if name is None:
         return None
@@ -90,13 +90,13 @@ def times_of(task: Task) -> Times | None:
 
 
 def vocabulary_in(task: Task, table: Paths) -> Vocabulary:
-    """The items of a table, which knows how many there are."""
+    """Return the items of a table, from the table's own number of items."""
     times = times_of(task)
     return vocabulary_of(table.domain // (1 if times is None else len(times.labels)), times)
 
 
 def vocabulary_of(n_places: int, times: Times | None) -> Vocabulary:
-    """The items that there can be. Raises SchemaError for too many."""
+    """Return the possible items. Raises SchemaError for too many."""
     if times is None:
         return Vocabulary(n_places)
     return Vocabulary(n_places, len(times.labels), timed=True)

@@ -1,4 +1,4 @@
-"""The files of a release of sequences: of a joint run all of them follow from its result."""
+"""Files of a release of sequences. In a joint run all files follow from the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.task import Collected, Rendered, Task
 
 
 def write_table(task: Task, folder: Path, release: Release, watch: Stopwatch) -> tuple[Reread, Verified]:
-    """Verify, then write; return what readers see in the table, and what was found of it. Raises PartyError."""
+    """Verify, then write; return the records as readers see the table, and the findings. Raises PartyError."""
     with watch.phase("verify"):
         found = _read_and_verified(task, release)
     with watch.phase("write"):
@@ -24,7 +24,7 @@ def write_table(task: Task, folder: Path, release: Release, watch: Stopwatch) ->
 
 
 def _read_and_verified(task: Task, release: Release) -> tuple[Reread, Verified]:
-    """Read a table as its readers do, and verify it. Raises PartyError."""
+    """Read a table as its readers do, and verify the table. Raises PartyError."""
     seen = reread(release, task)
     return seen, require_verified(task, seen.paths, seen.schema)
 
@@ -44,7 +44,7 @@ def render(task: Task, result: SequencesResult) -> Rendered:
 
 
 def made_of(task: Task, collected: Collected) -> Rendered:
-    """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
+    """Make the release of a joint run. Raises PartyError unless the release passes the verification of readers."""
     result: SequencesResult = collected.result
     _read_and_verified(task, result.release)
     return render(task, result)

@@ -1,4 +1,4 @@
-"""LKC-privacy of sequences among the models: which file of this folder answers what."""
+"""LKC-privacy of sequences among the models, and an index of the files of the folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Sequences(Model):
-    """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
+    """Model against an attacker with at most L items: K or more records have the items; confidence is at most C."""
 
     name = "sequences"
     delivered = (TABLE, REPORT, SUMS)

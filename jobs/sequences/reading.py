@@ -1,8 +1,8 @@
 """Pass 1 of a job of sequences: readings, or sets, as paths.
 
-A long table has one reading a row: whose it is, where, and when. Rows of one id are one record, wherever they stand.
-A row without location or time is left out, and a record of which no row is left. A wide table has one record a row,
-with its set of values.
+A long table has a reading in each row: person, place and time. Rows with the same id are a record, wherever they
+stand. A row without location or time is left out, and so is a record without a remaining row. A wide table has a
+record in each row, with its set of values.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class ReadingsRead(RowsRead):
-    """Fate of the rows of a table of sequences, and of the records that they are.
+    """Fate of the rows of a table of sequences, and of their records.
 
-    records:  how many there are. without: how many more have no row left.
+    records:  number of records.
+    without:  number of further records without a remaining row.
     """
 
     records: int = field(default=0, repr=False)
@@ -54,12 +55,15 @@ class ReadingsRead(RowsRead):
 
 @dataclass(frozen=True)
 class Tracks:
-    """The records of one holder; all of it is for the owner alone.
+    """Records of a single holder; everything is for the owner alone.
 
-    paths:     as the engine takes them. path_of: by record the number of its path: int64, shape (n_records,).
-    schema:    the sensitive columns. vocabulary: of the items.
-    places:    the locations, or the values of sets. times: the lower edges of the time cells; empty without time.
-    plain:     by name the plain columns, one value a record.
+    paths:     in the form of the engine.
+    path_of:   number of each record's path: int64, shape (n_records,).
+    schema:    the sensitive columns.
+    vocabulary: of the items.
+    places:    the locations, or the values of sets.
+    times:     the lower edges of the time cells; empty without time.
+    plain:     the plain columns by name, a value for each record.
     """
 
     paths: Paths = field(repr=False)
@@ -96,9 +100,9 @@ def settings(job: Job) -> SequencesModel:
 def load_tracks(source: Source, task: Task) -> Tracks:
     """Read the source once, as paths.
 
-    Raises DataError for a missing column, a value or time outside its domain, a row without an id (wide: two rows of
-    one), a record with two values in a sensitive or plain column, one with more items than the job allows, or no
-    usable row.
+    Raises DataError for a missing column, a value or time outside its domain, a row without an id (wide: two rows
+    with the same id), a record with two values in a sensitive or plain column, a record with more items than the
+    job allows, or no usable row.
     """
     job = task.job
     wide = is_wide(job)
@@ -117,13 +121,11 @@ def load_tracks(source: Source, task: Task) -> Tracks:
 
 
 Place = Callable[[int], str]
-"""Says where a row stands in the table, for the owner; rows are numbered from 0, and pass 1 drops none of
-them.
-"""
+"""Function from a row's number to its place in the table, for the owner. Rows count from 0; pass 1 drops no row."""
 
 
 def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
-    """The records that pass 1 read. Raises DataError."""
+    """Return the records of pass 1. Raises DataError."""
     rows, person, lines = _usable(coded, task.job)
     if rows.records == 0:
         raise DataError("data-empty", "the table has no usable row", private="; ".join(rows.words()))
@@ -156,7 +158,7 @@ def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
 
 
 def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
-    """Return the fate of the rows; and of every row that is left its record, numbered from 0, and its number."""
+    """Return the fate of the rows; and for every kept row its record, numbered from 0, and its row number."""
     dropped: dict[str, dict[str, int]] = {}
     left = np.ones(len(coded.weights), dtype=bool)
     for name in job.names("location", "time", "items", "sensitive"):
@@ -184,7 +186,7 @@ def _codes(coded: Coded, name: str) -> Ints:
 
 
 def _of_record(name: str, codes: Ints, person: Ints, n_records: int, lines: Ints, place: Place) -> Ints:
-    """The one code that all rows of each record have: int64, shape (n_records,). Raises DataError."""
+    """Return the common code of all rows of each record: int64, shape (n_records,). Raises DataError."""
     found = np.empty(n_records, dtype=np.int64)
     found[person] = codes
     varies = found[person] != codes
@@ -201,7 +203,7 @@ def _of_record(name: str, codes: Ints, person: Ints, n_records: int, lines: Ints
 
 
 def _of_sets(coded: Coded, job: Job, lines: Ints) -> tuple[Items, Ints]:
-    """The sets of the rows that are left, one after the other, each in the order of items; and their starts."""
+    """Return the sets of the kept rows, one after the other, each in the order of items; and the sets' starts."""
     column = coded.columns[place_column(job)]
     assert column.sets is not None
     items, starts = rows_of(
@@ -221,7 +223,7 @@ def _of_readings(
     n_records: int,
     place: Place,
 ) -> tuple[Items, Ints]:
-    """The items of record after record, and their starts. Raises DataError for a time outside the domain."""
+    """Return the items, record after record, and their starts. Raises DataError for a time outside the domain."""
     asked = settings(task.job)
     places = _codes(coded, place_column(task.job))[lines]
     name = time_column(task.job)
@@ -242,7 +244,7 @@ def _of_readings(
 
 
 def _distinct(person: Ints, items: Ints, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
-    """Every item of every record once, in order: whose it is, and the item."""
+    """Return every item of every record once, in order: the record, and the item."""
     keys = person * vocabulary.n_items + items
     keys.sort()  # np.unique hashes, which takes ten times as long here
     first = np.ones(len(keys), dtype=bool)
@@ -274,7 +276,7 @@ def _cells(
 
 
 def _earliest(groups: Ints, ticks: Ints, places: Ints) -> Ints:
-    """Of every group the reading that comes first, at one time the first place; their numbers."""
+    """Return the number of the first reading of every group; at the same time, of the first place."""
     order = np.lexsort((places, ticks, groups))
     ordered = groups[order]
     first = np.ones(len(order), dtype=bool)
@@ -283,9 +285,9 @@ def _earliest(groups: Ints, ticks: Ints, places: Ints) -> Ints:
 
 
 def _stays(whose: Ints, items: Ints, vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """Return the items that have the place of one that their record has in the time cell before.
+    """Return True for items with the place of an item of the same record in the time cell before.
 
-    whose, items:  as :func:`_distinct` gives them.
+    whose, items:  from :func:`_distinct`.
     """
     cells, places = np.divmod(items, vocabulary.n_locations)
     new = np.ones(len(items), dtype=bool)
@@ -317,5 +319,5 @@ def _check_lengths(lengths: Ints, task: Task, person: Ints, lines: Ints, place: 
 
 
 def _first(which: NDArray[np.bool_], lines: Ints, place: Place) -> str:
-    """Say where the first of some of the rows that are left stands."""
+    """Return the place of the first of some kept rows."""
     return place(int(lines[np.argmax(which)]))

@@ -1,8 +1,8 @@
-"""The released table of sequences: long, a line for every item that is left, or wide, a line a record.
+"""Released table of sequences: long, with a line for every kept item, or wide, with a line for every record.
 
-Records stand in one canonical order, whoever had them: by what is left of their paths, then by sensitive and plain
-values. In a long table `record` numbers them from 1, and a record of which nothing is left has one line without
-location and time.
+Records stand in a canonical order, whatever party held the records: by their kept paths, then by sensitive and
+plain values. In a long table `record` numbers the records from 1, and a record with an empty path has a single line
+without location and time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jobs.file.job import Job
 from jobs.sequences.domains import is_wide, place_column, time_column
 
 RECORD = "record"
-"""The column that numbers the records of a long table."""
+"""Column with the record numbers of a long table."""
 
 
 def published(job: Job) -> tuple[str, ...]:
@@ -44,10 +44,11 @@ def release_of_paths(
     times: Sequence[str],
     plain: Mapping[str, LabelledColumn],
 ) -> Release:
-    """Records as they are published.
+    """Return the published records.
 
-    paths:    what is left of paths; equal ones may recur. path_of: by record the number of its path.
-    plain:    by name, one value a record.
+    paths:    kept paths; equal paths may recur.
+    path_of:  number of each record's path.
+    plain:    by name, a value for each record.
     """
     rank, texts = _ranks(paths, job, places)
     axes = schema.axes(paths.cells.astype(np.int64))[1:]
@@ -68,7 +69,7 @@ def release_of_paths(
 
 
 def _ranks(paths: Paths, job: Job, places: Sequence[str]) -> tuple[Ints, tuple[str, ...] | None]:
-    """Of every path its place among the different ones, in the order of items; of sets these as they are printed."""
+    """Return every path's rank among the different paths, in the order of items; for sets also the printed sets."""
     data = pa.py_buffer((paths.items + 1).astype(">u4").tobytes())
     offsets = pa.py_buffer((paths.starts * 4).astype("<i8").tobytes())
     keys = pa.Array.from_buffers(pa.large_binary(), paths.n_paths, [None, offsets, data]).dictionary_encode()
@@ -84,7 +85,7 @@ def _ranks(paths: Paths, job: Job, places: Sequence[str]) -> tuple[Ints, tuple[s
 
 
 def _by_text(column: LabelledColumn) -> Ints:
-    """Codes in the order of their labels."""
+    """Return codes in the order of their labels."""
     order = sorted(range(len(column.labels)), key=column.labels.__getitem__)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -95,7 +96,7 @@ def _by_text(column: LabelledColumn) -> Ints:
 def _long(
     job: Job, paths: Paths, own: Ints, vocabulary: Vocabulary, places: Sequence[str], times: Sequence[str]
 ) -> tuple[Ints, dict[str, LabelledColumn]]:
-    """Of every line its record, from 0; and the columns of records and items. ``own``: the path of every record."""
+    """Return every line's record, from 0; and the columns of records and items. ``own``: the path of every record."""
     lengths = paths.lengths[own]
     lines = np.repeat(np.arange(len(own)), np.maximum(lengths, 1))
     there = np.repeat(lengths > 0, np.maximum(lengths, 1))

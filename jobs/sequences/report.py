@@ -1,7 +1,7 @@
 """`report.json` of a release of sequences.
 
-What it says of the table everybody who has the table can count again. What it says of the raw readings only a single
-holder knows, whose report it is.
+Everybody with the table can count the report's figures on the table again. Only a single holder knows the figures
+on the raw readings, in the holder's own report.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from jobs.task import Shown, Task
 def told_by_table(
     task: Task, paths: Paths, n_rows: int, verified: Verified, n_maximal: int | None
 ) -> dict[str, Any]:
-    """Return the part of a report that follows from the job and the released table alone, so that every
-    reader can compare it.
-    """
+    """Return the part of a report that every reader can compare: it follows from job and released table alone."""
     return asked_fields(task) | {
         "requirement": verified_fields(task, verified),
         "sensitive": {name: list(values) for name, values in verified.protected.items()},
@@ -44,7 +42,7 @@ def told_by_table(
 
 
 def n_maximal_frequent(task: Task, paths: Paths) -> int | None:
-    """Count the maximal frequent sequences of a table; None where there are too many sequences to be counted."""
+    """Count the maximal frequent sequences of a table; None if there are too many sequences to count."""
     asked = settings(task.job)
     found = frequent_or_none(paths, least_frequent(asked, paths.n_records), asked.max_candidates)
     return None if found is None else len(found)
@@ -68,10 +66,9 @@ def loss_fields(loss: Loss) -> dict[str, Any]:
 def exclusion_fields(
     exclusion: Exclusion | Untested | None, timed: bool, turns: int, emptied: int
 ) -> dict[str, Any]:
-    """Return what can be found out by exclusion, and what was taken so that it cannot; for the holder of all
-    records.
+    """Return the disclosures by exclusion, and the cost of preventing disclosures; for the holder of all records.
 
-    Items without times exclude nobody: 0 are exposed. With times None means that it was not tested.
+    Items without times exclude nobody: 0 are exposed. With times, None means untested.
     """
     if isinstance(exclusion, Untested):
         return {"possible": True, "exposed": None, "records": None, "fewest_candidates": None}
@@ -89,9 +86,7 @@ def exclusion_fields(
 
 
 def shown_fields(report: Mapping[str, Any]) -> Shown:
-    """Return the fields for the console: how much is left, what a single holder's table lost, settings
-    without effect.
-    """
+    """Return the fields for the console: the kept part, a single holder's losses, settings without effect."""
     records, instances, items = report["records"], report["instances"], report["items"]
     size = f"{counted(records, 'record', 'records')} with {instances:,} {items}"
     lines = [*_dropped(report.get("data", {})), *_lost(report), *report.get("notes", [])]
@@ -115,9 +110,10 @@ def _lost(report: Mapping[str, Any]) -> list[str]:
 
 
 def records_words(told: Mapping[str, Any], items: str) -> list[str]:
-    """Say what became of a holder's records, and who may be found by exclusion; for the holder.
+    """Say what became of a holder's records, and how many an attacker may find by exclusion; for the holder.
 
-    told:  `lost`, `exclusion` and `empty_paths` of these records. items: what an item is, many.
+    told:  `lost`, `exclusion` and `empty_paths` of the records.
+    items: name of items, plural.
     """
     lost = told["lost"]
     suppressed = (

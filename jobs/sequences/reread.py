@@ -1,4 +1,4 @@
-"""A released table of sequences read back: what anybody can see of its records."""
+"""Released table of sequences read back: its records as anybody can see."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class Reread:
-    """The records of a release, as :class:`jobs.sequences.reading.Tracks` has those of a holder."""
+    """Records of a release, like a holder's in :class:`jobs.sequences.reading.Tracks`."""
 
     paths: Paths = field(repr=False)
     path_of: Ints = field(repr=False)
@@ -32,7 +32,7 @@ class Reread:
 
 
 def reread(release: Release, task: Task) -> Reread:
-    """Read a table with the published columns. Raises PartyError unless it is written as our releases are."""
+    """Read a table with the published columns. Raises PartyError unless written in the form of our releases."""
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     job = task.job
@@ -58,7 +58,7 @@ def reread(release: Release, task: Task) -> Reread:
 
 
 def _records(release: Release, task: Task) -> tuple[tuple[str, ...], Items, Ints, Ints]:
-    """The places or values that there can be, the items of every record, their starts, the first line of each."""
+    """Return the possible places or values, the items of every record, their starts, and each record's first line."""
     job, listed, times = task.job, places_of(task), times_of(task)
     column = release.columns[place_column(job)]
     if not is_wide(job):
@@ -72,7 +72,7 @@ def _records(release: Release, task: Task) -> tuple[tuple[str, ...], Items, Ints
 
 
 def _require_as_written(release: Release, task: Task, seen: Reread, first: Ints) -> None:
-    """Raise PartyError unless a table is what its records are written as. first: the first line of each."""
+    """Raise PartyError unless a table is exactly its records as written. first: each record's first line."""
     columns = release.columns
     plain = {
         name: LabelledColumn(columns[name].labels, columns[name].codes[first])
@@ -98,14 +98,14 @@ def _schema(task: Task, domains: Mapping[str, tuple[str, ...]]) -> Schema:
 
 
 def _domain(release: Release, task: Task, name: str) -> tuple[str, ...]:
-    """Return the values that the schema has of a sensitive column."""
+    """Return the schema's values of a sensitive column."""
     if task.job.columns[name].is_listed:
         return values_of(task, name).published
     return tuple(sorted(release.columns[name].labels))
 
 
 def _places_in(column: LabelledColumn, domain: Sequence[str], name: str) -> Ints:
-    """Of every row the place of its value in a domain: int64, shape (n_rows,)."""
+    """Return the place of each row's value in a domain: int64, shape (n_rows,)."""
     place = {value: i for i, value in enumerate(domain)}
     unknown = [label for label in column.labels if label not in place]
     if unknown:
@@ -121,7 +121,7 @@ def _places_in(column: LabelledColumn, domain: Sequence[str], name: str) -> Ints
 def _sets(
     found: Sequence[tuple[str, ...]], codes: Codes, places: Sequence[str], name: str
 ) -> tuple[Items, Ints]:
-    """The items of every row, and their starts."""
+    """Return the items of every row, and their starts."""
     number = {value: i for i, value in enumerate(places)}
     for each in found:
         for value in each:
@@ -140,7 +140,7 @@ def _sets(
 def _lines(
     release: Release, task: Task, places: Sequence[str], times: Sequence[str]
 ) -> tuple[Items, Ints, Ints]:
-    """The items of every record, their starts, and the first line of each."""
+    """Return the items of every record, their starts, and the first line of each."""
     column = release.columns[RECORD]
     if any(not label.isascii() or not label.isdigit() or label.startswith("0") for label in column.labels):
         raise PartyError("verification-failed", f"column {RECORD} has a value other than a record's number")

@@ -1,4 +1,4 @@
-"""The result of a joint run of sequences in canonical bytes: what was asked and kept, by number, and the records."""
+"""Result of a joint run of sequences in canonical bytes: tested and kept sequences, by number, and records."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from jobs.task import Task
 
 @dataclass(frozen=True)
 class OwnRecords:
-    """Figures of one party's own records, for its owner alone.
+    """Figures of a party's own records, for its owner alone.
 
-    raw, left:  their paths before, and what is left of each, path by path.
+    raw, left:  their paths before and after the run, path by path.
     """
 
     raw: Paths = field(repr=False)
@@ -51,7 +51,7 @@ class OwnRecords:
     bounds: Bounds
 
     def fields(self, table: Paths) -> dict[str, Any]:
-        """Return the losses of the records, and what can be found out about them by who has the table."""
+        """Return the losses of the records, and the disclosures to readers of the table."""
         found = exclusion_or_untested(self.raw, self.left, table, self.coding.vocabulary, self.bounds)
         return {
             "lost": loss_fields(loss_of(self.raw, self.left)),
@@ -64,7 +64,9 @@ class OwnRecords:
 class SequencesResult(Revealing):
     """Result of a joint run.
 
-    rows:    the records of all, as the mix has them. table: the same. sweeps: by number what was asked.
+    rows:    the records of all parties, as shuffled.
+    table:   the same as paths.
+    sweeps:  the tested sequences, by number.
     """
 
     task: Task = field(repr=False)
@@ -75,7 +77,7 @@ class SequencesResult(Revealing):
 
     @cached_property
     def release(self) -> Release:
-        """The table as it is published."""
+        """Return the published table."""
         places, times = places_of(self.task), times_of(self.task)
         assert places is not None, "a joint job lists them"
         labels = () if times is None else times.labels
@@ -87,7 +89,7 @@ class SequencesResult(Revealing):
 
     @cached_property
     def csv(self) -> bytes:
-        """The same as the file that is delivered."""
+        """Return the published table as the delivered file."""
         return csv_bytes(self.release)
 
     @cached_property
@@ -126,7 +128,7 @@ def result_of(task: Task, joint: JointSequences, raw: Paths) -> SequencesResult:
 
 
 def decode_result(task: Task, encoded: bytes, sender: str) -> SequencesResult:
-    """Read a result. Raises PartyError (peer-protocol) for anything malformed, or that no run of the job makes."""
+    """Read a result. Raises PartyError (peer-protocol) for a result that is malformed or impossible for the job."""
     coding = coding_of(task)
     try:
         said, mixed = unframed(encoded)
@@ -142,9 +144,10 @@ def decode_result(task: Task, encoded: bytes, sender: str) -> SequencesResult:
 
 
 def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
-    """SHA-256, hexadecimal, of the result that has these records and, as a report tells them, these sweeps.
+    """Return SHA-256, hexadecimal, of the result with the given records and a report's sweeps.
 
-    Raises ValueError, TypeError or LookupError for malformed sweeps, LocalProtocolError for a path that fits no row.
+    Raises ValueError, TypeError or LookupError for malformed sweeps, LocalProtocolError for a path that fits no
+    row.
     """
     rows = coding_of(task).encoded(table)
     rows = rows[np.lexsort(rows.T[::-1])]
@@ -153,9 +156,9 @@ def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
 
 
 def reveals_of(task: Task, table: Paths, sweeps: Sequence[Sweep], *, is_later: bool) -> list[dict[str, Any]]:
-    """Return the reveals of a joint run with these sweeps and records, as reports tell them.
+    """Return the reveals of a joint run with the given sweeps and records, in the form of reports.
 
-    is_later:  whether parties found first that they had run the job before: only charged runs tell it.
+    is_later:  True if parties first found an earlier run of the job. Only charged runs disclose the fact.
     """
     n_parties, ledger = len(task.job.roster), RevealLedger(task.mode.name)
     if is_later:

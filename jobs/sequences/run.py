@@ -1,4 +1,4 @@
-"""One party's side of a joint run of sequences."""
+"""A party's side of a joint run of sequences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jobs.task import Task
 
 
 def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[SequencesResult]:
-    """Horizontal, sealed: of every sequence one bit is opened, and the records go through a mix.
+    """Run horizontal, sealed: a bit is opened for every sequence, and the records go through a shuffle.
 
-    Raises PartyError if the table that comes out does not meet the requirement, counted by independent code.
+    Raises PartyError if the resulting table does not meet the requirement, counted by independent code.
     """
     assert isinstance(table, Tracks)
     request = SequencesRequest(
@@ -30,7 +30,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
 
 
 def check_schema(task: Task) -> None:
-    """Refuse what cannot be computed, without data. Raises SchemaError."""
+    """Refuse jobs that cannot be computed, without data. Raises SchemaError."""
     task.schema.require_few_cells()
     coding_of(task)
 

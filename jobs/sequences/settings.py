@@ -14,7 +14,7 @@ from anonymize.criteria.size import Size
 from jobs.file.fields import Bounds, Fields, Least, Part
 
 GLOBAL = "global"
-"""An item goes from all records that have it."""
+"""Suppression of an item in all its records."""
 INSTANCES, FREQUENT = "instances", "frequent"
 REFUSE, REPORT, REPAIR = "refuse", "report", "repair"
 MAX_KNOWN = 16
@@ -22,7 +22,7 @@ MOST_ITEMS = 1000
 
 
 def _few(value: object) -> object:
-    """Say why `all` is not taken; pydantic refuses every other text that is no whole number."""
+    """Refuse `all` with a reason; pydantic refuses every other text that is no whole number."""
     if str(value).strip() == "all":
         raise ValueError(
             "write a whole number above 0: no L protects from who knows all of a record (semantics §12)"
@@ -34,7 +34,7 @@ class SequencesModel(Fields):
     """LKC-privacy of sequences: an attacker knows at most L items of a record, each of K or more records."""
 
     generalized: ClassVar[tuple[str, ...]] = ()
-    """The roles of the columns that are specialized: none."""
+    """Roles of the specialized columns: no role."""
 
     L: Annotated[int, BeforeValidator(_few)] = Field(
         ge=1,
@@ -108,7 +108,7 @@ class SequencesModel(Fields):
         return self
 
     def bounds(self, own: Mapping[str, Fraction | None]) -> dict[str, Fraction]:
-        """C by sensitive column, 1 being none; ``own``: what these say in `columns`. Besides whatever `C` names."""
+        """Return C by sensitive column, 1 being no bound; ``own``: each C in `columns`. A mapping `C` comes first."""
         if isinstance(self.C, Mapping):
             return {name: c or Fraction(1) for name, c in own.items()} | self.C
         return {name: c or self.C for name, c in own.items()}
@@ -120,7 +120,7 @@ class SequencesModel(Fields):
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a job of sequences with the keys that they leave out under `model.sequences`."""
+    """Return the fields of a job of sequences, with omitted keys under `model.sequences` filled in."""
     model = job["model"]
     asked = model["sequences"]
     if not isinstance(asked, Mapping):

@@ -1,4 +1,4 @@
-"""The cells of a time column: of numbers, or of local times; counted from the calendar or from a first reading.
+"""Cells of a time column: of numbers, or of local times, counted from the calendar or from a first reading.
 
 A time is read as a whole number of *ticks*, millionths of its unit (numbers) or microseconds (local times), so that
 differences are exact.
@@ -24,9 +24,9 @@ from jobs.file.fields import seconds_of
 
 TICKS = 1_000_000
 NO_TICKS = np.iinfo(np.int64).min
-"""Of a text that is no time."""
+"""Ticks of a text that is no time."""
 _FARTHEST = 4.0e12
-"""Numbers beyond it have no ticks."""
+"""Largest number with ticks."""
 _DAY = seconds_of("1d")
 
 
@@ -44,7 +44,7 @@ class Times(Protocol):
     def labels(self) -> tuple[str, ...]: ...
 
     def ticks(self, texts: pa.Array) -> Ints:
-        """Of every text without blanks around it: int64, NO_TICKS where it is no time."""
+        """Return the ticks of every text without blanks around: int64, NO_TICKS for a text that is no time."""
         ...
 
     def cells(self, ticks: Ints) -> Ints:
@@ -106,7 +106,7 @@ class LocalTimes:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Moments; with `fold: 1d` times of day; else what has passed since the beginning, as 2d05:00."""
+        """Labels of cells: moments; with `fold: 1d` times of day; else the time since the beginning, as 2d05:00."""
         clock, step = self.clock, seconds_of(self.clock.step)
         seconds = [i * step for i in range(clock.n_cells)]
         exact = "seconds" if step % 60 or self._start.second else "minutes"
@@ -148,7 +148,7 @@ def _microsecond(text: pa.Scalar) -> int:
 
 
 def inside(times: Times, ticks: Ints) -> NDArray[np.bool_]:
-    """Return the times of the calendar that are in the domain; of relative ones all that are times."""
+    """Return True for calendar times inside the domain, and for all valid relative times."""
     there = ticks != NO_TICKS
     found: NDArray[np.bool_] = there
     if not times.relative:

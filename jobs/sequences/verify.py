@@ -1,4 +1,4 @@
-"""Released paths checked by the definition: the last gate before anything is written, and for whoever has a table."""
+"""Check of released paths by the definition: the last gate before writing, and a check for holders of a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Verified:
-    """Findings. protected: by sensitive column the test values whose share is bounded."""
+    """Findings. protected: the categories with a bounded share, by sensitive column."""
 
     examined: Examined
     protected: Mapping[str, tuple[str, ...]] = field(repr=False)
@@ -41,7 +41,7 @@ def claim_of(task: Task, schema: Schema) -> Claim:
 
 
 def require_verified(task: Task, paths: Paths, schema: Schema) -> Verified:
-    """Raise PartyError unless the paths meet the requirement; return what was found."""
+    """Raise PartyError unless the paths meet the requirement; return the findings."""
     examined = examine(paths, claim_of(task, schema))
     if examined.finding is not None:
         raise PartyError("verification-failed", str(examined.finding))
@@ -51,7 +51,7 @@ def require_verified(task: Task, paths: Paths, schema: Schema) -> Verified:
 
 
 def verified_fields(task: Task, verified: Verified) -> dict[str, Any]:
-    """Return the report's fields of the requirement: what is asked, and what the table has."""
+    """Return the report's fields of the requirement: the demands, and the table's figures."""
     asked, examined = settings(task.job), verified.examined
     bounded = [n for n, bound in bounds(task.job).items() if bound < 1 and verified.protected.get(n)]
     return {

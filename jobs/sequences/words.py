@@ -1,4 +1,4 @@
-"""The sentences of a report on sequences: what was protected, against whom, and what was not."""
+"""Sentences of a report on sequences: the protection, the attackers, and the gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobs.task import Sentences, Task
 
 
 def item_words(job: Job) -> tuple[str, str]:
-    """Name an item, one and many."""
+    """Return the name of an item, singular and plural."""
     if is_wide(job):
         return "value", "values"
     return ("place", "places") if time_column(job) is None else ("reading", "readings")
@@ -43,7 +43,7 @@ def promises_of(task: Task) -> list[str]:
 
 
 def limits_words(task: Task, table: Paths) -> list[str]:
-    """Say what a user of a released table has to know of it (docs/security.md)."""
+    """Return the limits of a released table for its users (docs/security.md)."""
     job = task.job
     asked, (one, many) = settings(job), item_words(job)
     lost = (
@@ -72,7 +72,7 @@ def limits_words(task: Task, table: Paths) -> list[str]:
 
 
 def _exclusion_words(task: Task, table: Paths) -> list[str]:
-    """Say what is left to somebody who discards records that are elsewhere."""
+    """Say what is left to an attacker who discards records seen elsewhere."""
     words = vocabulary_in(task, table)
     if not words.timed:
         return []
@@ -91,7 +91,7 @@ def _exclusion_words(task: Task, table: Paths) -> list[str]:
 
 
 def of_sealed_runs(task: Task, result: Any) -> Sentences:
-    """Horizontal, sealed: what was protected, from whom, under which assumptions, and what became known."""
+    """Return the sentences on horizontal, sealed runs: protection, attackers, assumptions, disclosures."""
     job = task.job
     return {
         "protection": [
@@ -117,7 +117,5 @@ def of_sealed_runs(task: Task, result: Any) -> Sentences:
 
 
 def joint_run_fields(task: Task, result: Any, table: Any) -> dict[str, Any]:
-    """Return the fields of a joint run: who computed, what they could learn, and what was protected from
-    whom.
-    """
+    """Return the fields of a joint run: the computing parties, their knowledge, and the protection."""
     return {**joint_fields(task), **task.mode.words(task, None)}

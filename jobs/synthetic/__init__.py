@@ -1,1 +1,1 @@
-"""A synthetic table with differential privacy: what is asked, released and reported."""
+"""Synthetic table with differential privacy: request, release and report."""

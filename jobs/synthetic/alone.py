@@ -1,4 +1,4 @@
-"""One holder's synthetic table, from the records to the folder."""
+"""Single holder's synthetic table, from the records to the folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jobs.task import Rendered, Task
 def synthesize_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
-    """Make one holder's synthetic table in a new folder, as :func:`jobs.dp.alone.made_in_folder`."""
+    """Make a single holder's synthetic table in a new folder, as :func:`jobs.dp.alone.made_in_folder`."""
     return made_in_folder(task, source, out, options, watch, shown, _SYNTHETIC)
 
 

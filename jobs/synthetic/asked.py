@@ -1,4 +1,4 @@
-"""Requirements of a job with `method: synthetic`: on its file, and on domains."""
+"""Checks of a job with `method: synthetic`: on its file, and on domains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobs.synthetic.settings import CELL, NEVER, SyntheticModel
 from jobs.task import Task
 
 MOST_PAIR_CELLS = 1 << 25
-"""Of all pairs of columns together: the choice between them looks at every one."""
+"""Largest number of cells of all pairs of columns together. The choice between pairs looks at every cell."""
 
 
 def settings(job: Job) -> SyntheticModel:
@@ -26,7 +26,7 @@ def settings(job: Job) -> SyntheticModel:
 
 
 def check(job: Job) -> None:
-    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    """Refuse errors that the job file alone shows. Raises ValueError."""
     check_table(job)
     budget.check(job)
     if job.goal is not None and not needs_class(job.goal):
@@ -51,7 +51,7 @@ def check(job: Job) -> None:
 
 
 def requirement(task: Task) -> Synthetic:
-    """ε, and what is measured for it."""
+    """Return ε and its measurements."""
     asked = settings(task.job)
     edges = None if asked.edges == "auto" else int(asked.edges)
     return Synthetic(
@@ -63,7 +63,7 @@ def requirement(task: Task) -> Synthetic:
 
 
 def request(task: Task) -> SyntheticRequest:
-    """Return the request that the parties of a joint job compute."""
+    """Return the parties' request for the computation of a joint job."""
     return SyntheticRequest(task.schema, requirement(task), task.digest)
 
 
@@ -86,7 +86,7 @@ def check_opened(task: Task) -> None:
 
 
 def _check_never_missing(task: Task) -> None:
-    """Refuse columns that are never missing and list `?`, or have one value. Raises SchemaError."""
+    """Refuse never-missing columns with `?` or with a single value. Raises SchemaError."""
     for name, values in task.taxonomies.items():
         if task.job.columns[name].missing != NEVER:
             continue

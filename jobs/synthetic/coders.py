@@ -1,8 +1,9 @@
-"""Coders of a column: no value drops a row, and none is an error.
+"""Coders of a column: no value drops a row, and no value is an error.
 
-What is missing has a cell of its own. A number outside its domain counts in the nearest cell, another unknown value
-as the job's `other`, else as missing. A missing class is `?` where the domain has it, else `other`, else the first.
-With `missing: never` a column has no such cell: what is missing or unknown is `other`, else the first value.
+Missing values have a separate cell. A number outside its domain counts in the nearest cell. Any other unknown value
+counts as the job's `other`, else as missing. A missing class is `?` if in the domain, else `other`, else the first
+value. A column with `missing: never` has no separate cell: a missing or unknown value is `other`, else the first
+value.
 """
 
 from __future__ import annotations

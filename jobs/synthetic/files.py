@@ -1,4 +1,4 @@
-"""The files of a synthetic release: all of them follow from its result."""
+"""Files of a synthetic release: all files follow from the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def render(task: Task, result: SyntheticResult) -> Rendered:
 
 
 def made_of(task: Task, collected: Collected) -> Rendered:
-    """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
+    """Make the release of a joint run. Raises PartyError unless the release passes the verification of readers."""
     rendered = render(task, collected.result)
     require_verified(task, rendered.tables[MARGINALS], rendered.tables[SYNTHETIC_TABLE], rendered.report)
     return rendered

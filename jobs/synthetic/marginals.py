@@ -1,7 +1,8 @@
 """`marginals.csv`: all noisy counts of a run, signed and unbiased, each with the scale of its noise.
 
-One line for every cell of every table: first each column by leaf, then each column by bin and class, then the chosen
-pairs by bin and class. So everything that follows from what was opened follows from this file and the job.
+The file has a line for every cell of every table: first each column by leaf, then each column by bin and class,
+then the chosen pairs by bin and class. So everything that follows from the openings follows from the file and the
+job.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def measured_tables(outcome: SyntheticOutcome) -> tuple[Measured, ...]:
-    """All tables of a run, in the order of the file, where they are numbered from 1."""
+    """Return all tables of a run, in the order of the file, numbered from 1 there."""
     opened = outcome.opened
     return (*opened.leaves, *opened.bins, *opened.pairs)
 
@@ -65,7 +66,7 @@ def _lines(schema: Schema, number: int, measured: Measured) -> Iterator[tuple[st
 
 
 def bin_labels(column: QidColumn, axis: Axis) -> list[str]:
-    """Return the label of each bin: an interval, or its values; what is missing of numbers as an empty text."""
+    """Return the label of each bin: an interval, or its values; an empty text for missing numbers."""
     found: list[list[int]] = [[] for _ in range(axis.n_bins)]
     for leaf, number in enumerate(axis.bins):
         found[number].append(leaf)
@@ -81,7 +82,7 @@ def _bin_label(column: QidColumn, leaves: Sequence[int]) -> str:
 
 
 def read_marginals(content: bytes, task: Task) -> SyntheticOutcome:
-    """The run that a file of marginals is of. Raises PartyError for a file that none of the job can have."""
+    """Return the run of a file of marginals. Raises PartyError for a file of no run of the job."""
     release = read_csv(content, _NAMES, MARGINALS)
     column = release.columns["count"]
     if not all(map(_INTEGER.fullmatch, column.labels)):
@@ -97,7 +98,7 @@ def read_marginals(content: bytes, task: Task) -> SyntheticOutcome:
 
 
 def _edges(release: Release, schema: Schema) -> list[int]:
-    """The pairs that the file says were chosen, in the order of their tables."""
+    """Return the chosen pairs of the file, in the order of their tables."""
     numbers = {column.name: number for number, column in enumerate(schema.qid)}
     names = (release.columns[name] for name in ("table", "column", "other_column"))
     rows = dict.fromkeys(zip(*([each.labels[code] for code in each.codes] for each in names), strict=True))
@@ -113,7 +114,7 @@ def _edges(release: Release, schema: Schema) -> list[int]:
 
 
 def pair_of(marginal: Marginal, schema: Schema) -> list[str]:
-    """The names of its columns."""
+    """Return the names of a marginal's columns."""
     return [schema.qid[number].name for number in marginal.columns]
 
 

@@ -1,4 +1,4 @@
-"""A synthetic table with differential privacy among the models: which file of this folder answers what."""
+"""Synthetic table with differential privacy among the models, and an index of the files of the folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A run followed once more from what it opened: account, reveals and δ follow from that and the job.
+"""Replay of a run from its openings. Account, reveals and δ follow from the openings and the job.
 
-The public side of the loop runs as it did, with a holder that knows no records and answers with the counts and pairs
-given. So nobody has to be believed about the account of a run, about its bins, its δ, or what was opened on the way.
+The public side of the loop runs as before, with a holder without records that answers with the given counts and
+pairs. So nobody has to be believed about the account of a run, its bins, its δ, or its openings.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from jobs.synthetic.asked import request, requirement
 from jobs.task import Task
 
 _SCALES = 128
-"""No noise is so many scales large: of 2^100 draws none is."""
+"""Largest possible noise in scales: of 2^100 draws not a single draw exceeds the number."""
 
 
 def replayed(task: Task, edges: Sequence[int], counts: Ints) -> SyntheticOutcome:
-    """The run that opened these counts, one marginal after the other, and chose these pairs.
+    """Return the run with the given openings, marginal after marginal, and the given pairs.
 
-    Raises ValueError if no run of the job can have opened them.
+    Raises ValueError if no run of the job can have opened the counts.
     """
     return _followed(task, _Script(edges, counts, _most_rows(task)))
 
 
 def replayed_run(task: Task, edges: Sequence[int], counts: Ints) -> JointSyntheticOutcome:
-    """The same of a joint run, with its reveals and its δ."""
+    """Return the joint run, with its reveals and its δ."""
     script = _JointScript(edges, counts, _most_rows(task), request(task).plans(), begun_reveals(task))
     outcome = _followed(task, script)
     return JointSyntheticOutcome(outcome, script.reveals, script.plans.delta)
@@ -53,7 +53,7 @@ def _followed(task: Task, script: _Script) -> SyntheticOutcome:
 
 
 class _Script:
-    """A :class:`anonymize.synthetic.holder.Holder` that answers from what was opened."""
+    """Stand-in for :class:`anonymize.synthetic.holder.Holder` that answers from the openings."""
 
     def __init__(self, edges: Sequence[int], counts: Ints, most_rows: int) -> None:
         self._edges = edges
@@ -91,7 +91,7 @@ class _Script:
 
 
 class _JointScript(_Script):
-    """The same with what a joint run draws and reveals besides: both follow from the shapes of what is asked."""
+    """Stand-in with the further draws and reveals of a joint run. Both follow from the shapes of the questions."""
 
     def __init__(
         self, edges: Sequence[int], counts: Ints, most_rows: int, plans: Plans, reveals: RevealLedger
@@ -117,13 +117,13 @@ class _JointScript(_Script):
 
 
 def counts_of(outcome: SyntheticOutcome) -> Ints:
-    """All that was opened, one marginal after the other: int64, shape (n_cells_in_all,)."""
+    """Return all openings, marginal after marginal: int64, shape (n_cells_in_all,)."""
     opened = outcome.opened
     return np.concatenate([m.counts.reshape(-1) for m in (*opened.leaves, *opened.bins, *opened.pairs)])
 
 
 def edges_of(outcome: SyntheticOutcome) -> list[int]:
-    """The pairs chosen, by their numbers among all pairs of columns."""
+    """Return the chosen pairs, by their numbers among all pairs of columns."""
     n = len(outcome.schema.qid)
     return [edge_number(n, *measured.marginal.columns) for measured in outcome.opened.pairs]
 

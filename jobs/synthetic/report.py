@@ -1,7 +1,7 @@
-"""`report.json` of a synthetic table: what was asked, measured and spent, and which guarantee holds toward whom.
+"""`report.json` of a synthetic table: the request, measurements, spending, and the guarantee toward each audience.
 
-Nothing in it is exact: all follows from the job and what was opened, so every party can tell whether a report says
-what it must; the coordinator adds when it was made, by which software, and what it cost.
+Nothing in the report is exact: everything follows from the job and the openings, so every party can check a report.
+The coordinator adds time, software and cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jobs.synthetic.table import seed_of
 from jobs.task import Shown, Task
 
 _OUTSIDE = 0.05
-"""Scales: 95 of 100 draws of Laplace noise are within ln 20 of them."""
+"""Share of Laplace draws farther than ln 20 scales: 5 of 100."""
 _USE = (
     "Statistics come from marginals.csv, whose noise is known. Use synthetic.csv only if you need rows: standard "
     "errors, confidence intervals and tests computed from its rows are wrong."
@@ -65,7 +65,7 @@ def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) ->
 
 
 def half_width(rate: float) -> int:
-    """Return the least number by which 95 of 100 counts are off at most, of discrete Laplace noise of this rate.
+    """Return the least bound on the error of 95 of 100 counts, for discrete Laplace noise of the given rate.
 
     P(|noise| > w) = 2 exp(-rate (w + 1)) / (1 + exp(-rate)).
     """
@@ -77,7 +77,7 @@ def half_width(rate: float) -> int:
 
 
 def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:
-    """The tables that have fewer records than noise, for the noisy number of rows."""
+    """Return the tables with fewer records than noise, for the noisy number of rows."""
     tables = enumerate(measured_tables(outcome), 1)
     return {
         "meaning": "the counts are on average smaller than the scale of their noise: the marginals, and the rows "
@@ -87,7 +87,7 @@ def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:
 
 
 def _bin_fields(outcome: SyntheticOutcome) -> dict[str, Any]:
-    """By column its bins, each with how many leaves it has; of a taxonomy the label lists them."""
+    """Return the bins of each column with their numbers of leaves; the label of a taxonomy's bin lists the leaves."""
     return {
         column.name: [
             {"bin": label, "leaves": axis.bins.count(number)}
@@ -98,7 +98,7 @@ def _bin_fields(outcome: SyntheticOutcome) -> dict[str, Any]:
 
 
 def _edge_fields(outcome: SyntheticOutcome) -> list[dict[str, Any]]:
-    """The pairs measured, in the order chosen: how far from what was expected of each, and how far noise is alone."""
+    """Return the measured pairs, as chosen: the distance from the expectation, and the distance of noise alone."""
     if not outcome.opened.pairs:
         return []
     asked = question(outcome.opened.bins, outcome.opened.pairs[0].rate)
@@ -119,7 +119,7 @@ def _edge_fields(outcome: SyntheticOutcome) -> list[dict[str, Any]]:
 
 
 def _not_measured(outcome: SyntheticOutcome) -> dict[str, Any]:
-    """The pairs that the model takes to tell nothing of each other but through others."""
+    """Return the pairs that the model takes for independent, except through further columns."""
     measured = {m.marginal.columns for m in outcome.opened.pairs}
     pairs = [pair for pair in pairs_of(outcome.opened.axes, 1) if pair.columns not in measured]
     given = " given the class" if outcome.schema.class_name is not None else ""
@@ -130,8 +130,9 @@ def _not_measured(outcome: SyntheticOutcome) -> dict[str, Any]:
 
 
 def fit_fields(outcome: SyntheticOutcome, model: Model) -> list[dict[str, Any]]:
-    """χ² of the model against each table, by the variance of its noise: about the number of counts where all that is
-    between them is noise.
+    """Return χ² of the model against each table, by the variance of its noise.
+
+    The value is about the number of counts if all difference is noise.
     """
     tables = zip(measured_tables(outcome), _modelled(outcome, model), strict=True)
     return [
@@ -160,7 +161,7 @@ def _privacy_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
 
 
 def joint_run_fields(task: Task, result: SyntheticResult, _: None) -> dict[str, Any]:
-    """Return the fields of a joint run: repetition, who computed, what was revealed."""
+    """Return the fields of a joint run: repetition, computing parties, reveals."""
     return {"repeated": result.repeated, **joint_fields(task), "reveals": list(result.reveals)}
 
 
@@ -177,7 +178,7 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
 
 
 def _noise_words(report: Mapping[str, Any]) -> list[str]:
-    """That counts are mostly noise, where some are."""
+    """Return the warning that counts are mostly noise, if some are."""
     # A release that was kept by an earlier version does not say it.
     noise, n_tables = report.get("mostly_noise", {"tables": []}), len(report["tables"])
     if not noise["tables"]:

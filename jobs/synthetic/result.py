@@ -1,7 +1,7 @@
-"""The result of a run in canonical bytes: what parties compare and keep, and the coordinator collects.
+"""Result of a run in canonical bytes, for comparison and keeping by parties, and collection by the coordinator.
 
-The pairs chosen and the noisy counts; and charges, δ and what was revealed, which follow from these and the job, so
-that parties agree on them. Everything in it is released or public, and the table follows from it.
+The bytes are the chosen pairs and the noisy counts; and charges, δ and reveals, which follow from pairs, counts and
+job, so that parties agree on all. Everything is released or public, and the table follows from the result.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def joint_result(joint: JointSyntheticOutcome) -> SyntheticResult:
 
 
 def decode_result(encoded: bytes, task: Task, sender: str) -> SyntheticResult:
-    """Decode and check: taken from the bytes are the pairs and the counts; all else must be what follows from these.
+    """Decode and check: pairs and counts come from the bytes; everything else must follow from pairs and counts.
 
-    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than :func:`joint_result` does.
+    Raises PartyError (peer-protocol) for a malformed result, or a result not written as by :func:`joint_result`.
     """
     try:
         _, (edges, counts) = decoded_arrays(encoded, 2)

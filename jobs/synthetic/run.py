@@ -1,4 +1,4 @@
-"""One party's side of a joint run."""
+"""A party's side of a joint run."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def run_vertically(
 
 
 def _result(task: Task, joint: JointSyntheticOutcome) -> SyntheticResult:
-    """The result through its bytes: what is kept is what everybody will read."""
+    """Return the result through its bytes: the kept bytes are the bytes for all readers."""
     return decode_result(joint_result(joint).encoded, task, "this party")
 
 
 def check(task: Task) -> None:
-    """Refuse what cannot be computed, without data. Raises SchemaError or PrivacyError."""
+    """Refuse jobs that cannot be computed, without data. Raises SchemaError or PrivacyError."""
     request(task).check(0)

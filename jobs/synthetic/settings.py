@@ -13,11 +13,9 @@ from jobs.file.fields import DEFAULT_GOAL, Epsilon, Fields, OutsideShare
 
 SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
-"""The files of a release: the rows, and the noisy counts that they are drawn from."""
+"""Files of a release: the rows, and the noisy counts from which the rows are drawn."""
 CELL, NEVER = "cell", "never"
-"""Treatment of missing values: they are a value like others; or the column has none, and they count as a
-value.
-"""
+"""Treatment of missing values: a separate value; or never missing, and missing cells count as a value."""
 _OF_DIFFGEN = ("specializations", "utility", "noise", "engine", "max_cells", "max_fanout")
 
 
@@ -34,9 +32,9 @@ class SyntheticModel(Fields):
     """Differential privacy: rows drawn from noisy counts of columns, and of chosen pairs of columns."""
 
     kind: ClassVar[str] = SYNTHETIC
-    """The name of the model that it is settings of."""
+    """Name of the model."""
     generalized: ClassVar[tuple[str, ...]] = ("qid", "sensitive")
-    """The roles of the columns that the table has besides the class."""
+    """Roles of the table's columns besides the class."""
 
     method: Literal["synthetic"] = Field(description="`synthetic`: rows drawn from noisy counts.")
     epsilon: Epsilon = Field(
@@ -96,7 +94,7 @@ class SyntheticModel(Fields):
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a DP job with all that they leave out: goal, and `missing` of columns."""
+    """Return the fields of a DP job with all defaults: goal, and `missing` of columns."""
     job = {**job, "goal": job.get("goal") or DEFAULT_GOAL}
     asked, columns = job["model"]["dp"], job.get("columns")
     if isinstance(asked, Mapping) and asked.get("method") == SYNTHETIC and isinstance(columns, Mapping):
@@ -105,7 +103,7 @@ def completed(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_missing(column: Any) -> Any:
-    """Return a column that the table has besides the class, as a job file has it, with `missing` if it says none."""
+    """Return a column of the table besides the class, in the form of a job file, with a default `missing`."""
     if not isinstance(column, Mapping) or column.get("role") not in SyntheticModel.generalized:
         return column
     return column if column.get("missing") is not None else {**column, "missing": CELL}

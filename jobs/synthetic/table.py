@@ -1,7 +1,8 @@
-"""`synthetic.csv`: rows drawn from what a run opened, and whether a table is such a draw.
+"""`synthetic.csv`: rows drawn from a run's openings, and the check that a table is such a draw.
 
 The draw is public: its seed is a digest of the job and the marginals, and the model is the same on every machine
-(:mod:`anonymize.synthetic.fit`), so whoever has these two makes the same table, byte for byte. No other is a draw.
+(:mod:`anonymize.synthetic.fit`). Anybody with job and marginals makes the same table, byte for byte. No other table
+is a draw.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PURPOSE = b"synthetic table 1\n"
 
 
 def seed_of(task: Task, marginals: bytes) -> bytes:
-    """The seed of the draw. marginals: the file. 32 bytes, of which the generator takes the first 16."""
+    """Return the seed of the draw. marginals: the file. 32 bytes; the generator takes the first 16."""
     return hashlib.sha256(_PURPOSE + task.digest + hashlib.sha256(marginals).digest()).digest()
 
 
@@ -40,16 +41,16 @@ def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
 
 
 def drawn_csv(task: Task, outcome: SyntheticOutcome, model: Model) -> bytes:
-    """The table of a model that was fitted before."""
+    """Return the table of a fitted model."""
     seed = seed_of(task, marginals_csv(outcome))[:SEED_BYTES]
     return csv_bytes(drawn(model, Prg(seed)).ordered(task.job.published))
 
 
 def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> int:
-    """Raise PartyError unless a table is the one drawn from what was opened; return its number of rows.
+    """Raise PartyError unless a table is drawn from the openings; return its number of rows.
 
-    Drawn are only as many rows as the table has: of others nothing is drawn.
-    That every value is of its column's domain is looked at besides: a draw that leaves one is no table of the job.
+    Only as many rows are drawn as the table has. Every value is checked against its column's domain separately: a
+    draw outside a domain is no table of the job.
     """
     table = read_csv(content, task.job.published, SYNTHETIC_TABLE)
     model = fitted(outcome.schema, outcome.opened)

@@ -1,7 +1,7 @@
-"""A synthetic release checked by what it says: everything in it is to follow from the job and the noisy counts.
+"""Check of a synthetic release by its own statements: everything must follow from the job and the noisy counts.
 
-Pairs, bins, account, δ and model are derived once more from `marginals.csv`, and the table is drawn again. Whether
-the noise was drawn as it should cannot be seen in a release; the tests of this program are for that.
+Pairs, bins, account, δ and model are derived again from `marginals.csv`, and the table is drawn again. A release
+does not show whether the noise was drawn properly; the tests of the program check the noise.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from jobs.task import Checked, Task
 class Verified:
     """Findings of a check.
 
-    result:   what was opened.
+    result:   the openings.
     n_rows:   of the table.
-    untold:   the keys of the report that nothing tells whether they are true; empty without a report.
+    untold:   the keys of the report without an expectation; empty without a report.
     """
 
     result: SyntheticResult
@@ -42,7 +42,7 @@ class Verified:
 
 
 def verify_synthetic(task: Task, out: Path) -> Checked:
-    """Verify the marginals, the table drawn from them and the report. Raises PartyError."""
+    """Verify the marginals, the table drawn from the marginals, and the report. Raises PartyError."""
     folder = out if out.is_dir() else out.parent
     paths = [folder / name for name in (MARGINALS, SYNTHETIC_TABLE)]
     for path in paths:
@@ -82,7 +82,7 @@ def _marginals_words(path: Path, outcome: SyntheticOutcome, task: Task) -> str:
 def require_verified(
     task: Task, marginals: bytes, table: bytes, report: Mapping[str, Any] | None
 ) -> Verified:
-    """Check marginals, the table, and the report that came with them. Raises PartyError for the first thing wrong."""
+    """Check marginals, the table, and their report. Raises PartyError for the first error."""
     outcome = read_marginals(marginals, task)
     n_rows = require_drawn(task, outcome, table)
     result = _result(task, outcome)
@@ -94,7 +94,7 @@ def require_verified(
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:
-    """Return the result of the run; a joint one is followed once more, as it must have revealed what it did."""
+    """Return the result of the run. A joint run is replayed, because its reveals must fit."""
     if not task.job.roster:
         return SyntheticResult(b"", outcome)
     return joint_result(replayed_run(task, edges_of(outcome), counts_of(outcome)))

@@ -43,7 +43,7 @@ def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
 
 
 def _without_pairs(task: Task, clear: int) -> Iterator[str]:
-    """clear: from so many rows on counts of columns are larger than their noise."""
+    """clear: number of rows from which the counts of columns are larger than their noise."""
     if settings(task.job).edges == "auto" and len(task.schema.qid) > 1:
         asked = requirement(task)
         rows = asked.rows_for_edges(task.schema)
@@ -56,10 +56,10 @@ def _without_pairs(task: Task, clear: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Expected:
-    """Work and traffic of a joint run at most, and about how long they take as a rule, in seconds.
+    """Largest work and traffic of a joint run, and the usual duration in seconds.
 
-    here_s, line_s:  on one machine, and over lines of so many Mbit/s and ms a round trip; reading, alignment, drawing
-                     and checking are not in it. Within a factor of 2 on the machine of benchmarks/RESULTS.md
+    here_s, line_s:  on a single machine, and over lines of the given Mbit/s and ms a round trip; without reading,
+                     alignment, drawing and checking. Within a factor of 2 on the machine of benchmarks/RESULTS.md
                      (benchmarks/bench_synthetic_jobs.py).
     """
 
@@ -69,7 +69,7 @@ class Expected:
 
 
 def expected(task: Task, n_records: int) -> Expected:
-    """n_records: common ones, where columns are spread."""
+    """n_records: common records, where columns are spread."""
     asked, job = request(task), task.job
     if job.partition == "vertical":
         cost = cost_at_most(asked, Joined(task.holders.qid_of(job.leader_name), n_records))
@@ -81,13 +81,13 @@ def expected(task: Task, n_records: int) -> Expected:
 
 
 def _rows_above_noise(foreseen: Foreseen) -> int:
-    """The fewest rows at which no table by value, from which all else follows, has more noise than records."""
+    """Return the fewest rows at which no table by value, the basis of all else, has more noise than records."""
     marginals, rate = foreseen.measured[0]
     return max(rows_above_noise(marginal, rate) for marginal in marginals)
 
 
 def _mostly_noise(foreseen: Foreseen, clear: int) -> str:
-    """Below how many rows one of them has. clear: that many."""
+    """Return the number of rows below which a table has more noise than records. clear: the number."""
     warning = "warning: " if foreseen.most_records < clear else ""
     return (
         f"{warning}below {clear:,} rows the counts of a column by its values are on average smaller than the noise"
@@ -100,7 +100,7 @@ def _mostly_noise(foreseen: Foreseen, clear: int) -> str:
 
 
 def of_horizontal_runs(task: Task) -> list[str]:
-    """The same, and what it costs the parties."""
+    """Return the sentences on horizontal runs, with the cost for the parties."""
     return [*of_measuring(task), _cost_words(expected(task, 0), "whatever the number of rows")]
 
 
@@ -129,9 +129,9 @@ def _number(x: float, digits: int = 3) -> str:
 _RECORDS = 100_000
 """Of the example."""
 _USUAL = 0.7
-"""Of the bytes that a run takes at most: bins merge. Adult's rows take 0.53, its columns 0.72, 50 columns 0.74."""
+"""Usual share of a run's largest traffic: bins merge. Adult's rows take 0.53, columns 0.72, 50 columns 0.74."""
 _START_S = 0.2
 ROUND_TRIP_MS, MBIT_S = 20, 100
-"""Of the lines that are spoken of: there and back, and each way."""
+"""Properties of the assumed lines: there and back, and each way."""
 _LOOPBACK, _LINE = (0.0, 120e6), (ROUND_TRIP_MS / 2000, MBIT_S * 1e6 / 8)
-"""Latency one way in seconds, bytes a second; on one machine it is garbling and counting that they wait for."""
+"""Latency one way in seconds, bytes a second. On a single machine, parties wait for garbling and counting."""
