@@ -1,4 +1,4 @@
-"""The daemon each data holder runs: the session table, its actions, the network, the owner's files."""
+"""Daemon of a data holder: the session table, its actions, the network, the owner's files."""
 
 import os
 

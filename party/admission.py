@@ -14,10 +14,10 @@ from party.states import Admitted, Allowed, Next, Session, Submitted
 
 
 async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
-    """Ask the policy and the ledger that are in force now; say that they allow the job.
+    """Ask the present policy and ledger; report that both allow the job.
 
-    The coordinator asks for the table when all parties have said so: a job that one party refuses by its policy is no
-    question to the tables of the others. Raises PolicyError, BudgetError, IdentityError.
+    The coordinator requests the table after the reports of all parties. A job refused by a single policy then asks
+    nothing of the peers' tables. Raises PolicyError, BudgetError, IdentityError.
     """
     session.config = await session.refresh()
     policy = session.config.policy
@@ -30,9 +30,9 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
 
 
 async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
-    """Read the table, await the peers before us from now on, and say that the job is admitted.
+    """Read the table, begin to accept the peers that call us, and report that the job is admitted.
 
-    Whatever is said from here on is an answer about the table, and counted before it is read. Raises DataError, and
+    Every later message is an answer about the table, and counted before the table is read. Raises DataError, and
     PolicyError if no further answer is allowed.
     """
     table = await asyncio.to_thread(allowed.account.load, session.config.source, session.me, SystemRng())
@@ -54,14 +54,14 @@ def _others(session: Session) -> tuple[str, ...]:
 
 
 def _know_peers(session: Session) -> None:
-    """Require that every party has a certificate that is valid now, and an address if it is ours to call."""
+    """Require a valid certificate of every party, and an address of every party that we call."""
     for party in (session.coordinator, *_others(session)):
         usable_peer(session.config, party)
     addresses_after_us(session)
 
 
 def _account(session: Session) -> Answering:
-    """The run's place in the privacy ledger. Raises BudgetError or PolicyError if there is none."""
+    """Return the run's place in the privacy ledger. Raises BudgetError or PolicyError if there is no place."""
     policy, task = session.config.policy, session.task
     ledger = session.config.ledger.asked_by(session.coordinator)
     account = Answering(

@@ -1,15 +1,15 @@
-"""Commit without a coordinator: all parties of a run keep a release, or none does.
+"""Commit without a coordinator: all parties of a run keep a release, or no party does.
 
-Each party that has checked the files and set them aside tells all others the digest of the release: its *vote*. It
-keeps the release once it has all votes, for the digest that it has itself, and says so. A party that cannot have
-them all, since one is late or for another digest, or is to come from a party that is gone, *withdraws* and says so.
-It ends the job when all others have withdrawn, or are gone; but if one of them kept the release, that one had all
-votes, and the release is kept here, too. Whether the coordinator is still there does not matter.
+A party checks the files, sets the files aside, and sends all peers the digest of the release: its *vote*. The party
+keeps the release once all votes are present, for the party's own digest, and announces so. Votes can be incomplete:
+a vote is late, is for a different digest, or is to come from a party that is gone. The party then *withdraws* and
+announces so. The party ends the job when all peers have withdrawn, or are gone. But if a peer kept the release, the
+peer had all votes, and the release is kept here, too. The coordinator's presence does not matter.
 
-So no order of messages and time-outs makes parties differ while the links between them hold; of three parties one
-broken link does not; and those that are left when a party dies agree. What remains is the two generals' window: a
-party that dies, or loses its links, after it has voted, whether or not its vote arrives, and before it has heard all
-others' and they have heard that it kept the release.
+So no order of messages and time-outs makes parties differ while the links between the parties hold. A single broken
+link among three parties does not either. The remaining parties agree when a party dies. What remains is the two
+generals' window: a party that dies, or loses its links, after its vote (arrived or not), and before an exchange of
+all votes and of the message that the release is kept.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from party.net.waiting import stopped
 
 CHECKED, KEPT, WITHDRAWN = "commit/checked", "commit/kept", "commit/withdrawn"
 _MOST_WORDS = 3
-"""A vote, a withdrawal, and that the release is kept after all."""
+"""Largest number of messages of a peer: a vote, a withdrawal, and that the release is kept after all."""
 
 
 @dataclass
 class Ballot:
-    """The other parties' votes as one party knows them, and what follows. No I/O.
+    """Peers' votes as known to a party, and the outcome. No I/O.
 
-    release:  the digest that we vote for, 32 bytes.
-    trouble:  why we withdraw, if we do.
+    release:  the digest of our vote, 32 bytes.
+    trouble:  the reason of our withdrawal, if any.
     """
 
     peers: Collection[str]
@@ -52,9 +52,7 @@ class Ballot:
 
     @property
     def keeps(self) -> bool | None:
-        """Return True if the release is to be kept; None while that is open. Ask after all that arrived was
-        heard.
-        """
+        """True if the release is to be kept; None while undecided. Ask after all arrived messages are heard."""
         everybody = set(self.peers)
         if self._kept:
             return True
@@ -63,7 +61,7 @@ class Ballot:
         return False if self._closed or everybody in (self._withdrawn, self._gone) else None
 
     def hear(self, peer: str, step: str, payload: bytes) -> None:
-        """Take what a peer says. Raises RemoteProtocolError for what has no place here."""
+        """Take a message of a peer. Raises RemoteProtocolError for a message out of place."""
         if step == WITHDRAWN:
             self.withdrew(peer, Problem.told(payload, peer))
         elif step in (CHECKED, KEPT):
@@ -80,12 +78,12 @@ class Ballot:
         self._kept = self._kept or kept
 
     def withdrew(self, peer: str, problem: Problem) -> None:
-        """A peer will not keep the release, unless another tells it that it has kept it."""
+        """Note a peer's withdrawal. The peer still keeps the release if another party reports the release as kept."""
         self._withdrawn.add(peer)
         self._withdraw(problem)
 
     def lost(self, peer: str, problem: Problem) -> None:
-        """Nothing more comes of a peer; its vote counts if it is here."""
+        """Note the loss of a peer. The peer's vote counts if present."""
         self._gone.add(peer)
         if peer not in self._votes:
             self._withdraw(problem)
@@ -105,22 +103,22 @@ class Ballot:
 
 
 class Agreement:
-    """One party's part in the commit of a run, over its links.
+    """A party's part in the commit of a run, over its links.
 
-    Functionality:  all parties keep the release, or none.
-    Input, each:    the digest of the release that it checked and set aside.
-    Output, each:   that it is to be kept, and then all digests are equal; or why not.
-    Leakage:        the digest; of a withdrawal the reason.
-    Rounds:         2 ("commit/checked", "commit/kept"); 1 more where a party withdraws ("commit/withdrawn").
-    Bytes:          64 to each other party.
-    Assumes:        parties that do not lie about what they checked and kept; the window that the module tells of.
+    Functionality:  all parties keep the release, or no party does.
+    Input, each:    the digest of the release that the party checked and set aside.
+    Output, each:   the decision to keep the release, and then all digests are equal; or the reason against.
+    Leakage:        the digest; for a withdrawal the reason.
+    Rounds:         2 ("commit/checked", "commit/kept"); 1 more if a party withdraws ("commit/withdrawn").
+    Bytes:          64 to each peer.
+    Assumes:        parties that do not lie about checked and kept files; the window described in the module.
     Source:         two-phase commit without a coordinator's log; folklore.
     """
 
     def __init__(
         self, links: Mapping[str, Link], release: bytes, *, patience_s: float, last_words_s: float
     ) -> None:
-        """``patience_s``: for votes. ``last_words_s``: for what a live peer answers at once."""
+        """``patience_s``: for votes. ``last_words_s``: for immediate answers of a live peer."""
         self._links = links
         self._ballot = Ballot(frozenset(links), release)
         self._patience_s = patience_s
@@ -139,7 +137,7 @@ class Agreement:
         await stopped(*self._listening, *self._sending)
 
     async def reached(self) -> None:
-        """Vote; return when the release is to be kept. Raises JobFailed if nobody keeps it."""
+        """Vote; return when the release is to be kept. Raises JobFailed if nobody keeps the release."""
         ballot = self._ballot
         self._tell(CHECKED, ballot.release)
         await self._hear(lambda: ballot.trouble is not None, self._patience_s)
@@ -153,20 +151,20 @@ class Agreement:
             raise JobFailed(ballot.trouble)
 
     def kept(self) -> None:
-        """Tell the others that the release is in place here, and that nothing follows."""
+        """Tell the peers that the release is in place here, and that nothing follows."""
         self._tell(KEPT, self._ballot.release)
         self._sending += [asyncio.create_task(link.end()) for link in self._links.values()]
 
     async def ended(self) -> None:
-        """Give the others a moment to hear it, and to say the same."""
+        """Give the peers a moment to hear the news, and to report the same."""
         await asyncio.wait(self._listening, timeout=self._last_words_s)
 
     def _tell(self, step: str, payload: bytes) -> None:
-        """To all, without waiting: one of them may take nothing any more."""
+        """Send to all peers without waiting: a peer may have stopped reading."""
         self._sending += [asyncio.create_task(link.send(step, payload)) for link in self._links.values()]
 
     async def _hear(self, enough: Callable[[], bool], patience_s: float) -> None:
-        """Take what is said until the outcome is known, there is ``enough``, or the time is over."""
+        """Take messages until the outcome is known, until there is ``enough``, or until the time is over."""
         with suppress(TimeoutError):  # what is missing then, the ballot shows
             async with asyncio.timeout(patience_s):
                 while self._ballot.keeps is None and not enough():
@@ -175,7 +173,7 @@ class Agreement:
                         self._heard.get_nowait()()
 
     async def _listen(self, link: Link) -> None:
-        """Pass on what a peer says, all that arrived at once; then what ended it."""
+        """Pass on a peer's messages, all arrived messages at once; then the reason of the end."""
         try:
             for _ in range(_MOST_WORDS + 1):
                 if (message := await link.take()) is None:

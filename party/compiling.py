@@ -1,7 +1,7 @@
-"""Machine code for circuits and transfers, where the package for it (`jointcut[fast]`) is installed.
+"""Machine code for circuits and transfers, if the package (`jointcut[fast]`) is installed.
 
-Making it takes a quarter of a second of processor time, so only a process that runs circuits of some size does it,
-beside its work. Until the code is there, and wherever it cannot be, NumPy computes the same.
+Compiling takes a quarter of a second of processor time. Only a process with circuits of some size compiles, beside
+its work. Until the code is there, and if compiling is impossible, NumPy computes the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger("party")
 
 _PACKAGE = "llvmlite"
 ENOUGH_GATES = 1 << 18
-"""AND gates from which compiling pays. One small job computes fewer."""
+"""Number of AND gates from which compiling pays. A small job computes fewer."""
 
 
 def compile_where_it_pays() -> None:
@@ -26,7 +26,7 @@ def compile_where_it_pays() -> None:
 
 
 def engine_line() -> str:
-    """Say in words which engine would compute circuits here."""
+    """Name the engine that would compute circuits here."""
     if importlib.util.find_spec(_PACKAGE) is None:
         return "NumPy (`jointcut[fast]` is not installed)"
     found = _compiled()
@@ -42,7 +42,7 @@ def _compile() -> None:
 
 
 def _compiled() -> engine.Engine | str:
-    """The compiled engine, or why there is none."""
+    """Return the compiled engine, or the reason against."""
     try:
         from crypto.compiled.loading import load
 

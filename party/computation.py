@@ -1,4 +1,4 @@
-"""The protocol of a job: connect to the peers, run it, and tell the coordinator how far it is."""
+"""Protocol of a job: connect to the peers, run the protocol, and report progress to the coordinator."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from party.states import Admitted, Computed, Session
 
 
 async def compute(session: Session, admitted: Admitted, start: control.Start) -> Computed:
-    """Connect to the peers and run the protocol, unless the coordinator stops it."""
+    """Connect to the peers and run the protocol, unless stopped by the coordinator."""
     session.log(f"started by {session.coordinator}")
     besides = Besides(session.config.source, _recipient(session, start))
     return await unless_told(_computed(session, admitted, besides), session.requests)
 
 
 def _recipient(session: Session, start: control.Start) -> bytes | None:
-    """The coordinator's key, where it alone receives the release. Raises PartyError for one that can be none."""
+    """Return the coordinator's key, if only the coordinator receives the release. Raises PartyError if invalid."""
     if session.task.job.deliver == "all":
         if start.key:
             raise PartyError("peer-protocol", "a key for a release that every party receives")
@@ -67,7 +67,7 @@ async def _computed(session: Session, admitted: Admitted, besides: Besides) -> C
 def _whole_run(
     session: Session, admitted: Admitted, besides: Besides, observer: _Reporter, rng: Rng
 ) -> Rounds[tuple[Result, list[Signed]]]:
-    """Commit to our table, run the protocol, and sign what it came to; each with all others."""
+    """Commit to our table, run the protocol, and sign the result; each step with all peers."""
     me, task, signer, run = session.me, session.task, session.signer, session.key.run
     assert signer is not None  # it is admitted
     others = task.roster(me).others

@@ -1,9 +1,9 @@
-"""A party's knowledge of its own rows and costs after a run, and the part that may stand in the report.
+"""A party's knowledge of its own rows and costs after a run, and the part allowed in the report.
 
-In a vertical LKC run the traffic of validity tests tells how many candidates were refused, which the reveal ledger
-tells their owner and the holder only; that of a mix tells how many rows each party has, which the leader alone is
-told. So no cost of such a phase leaves the party, nor a sum that holds it. Of a DP run the report has only what
-follows from the job and the release.
+In a vertical LKC run the traffic of validity tests shows the number of refused candidates, which the reveal ledger
+discloses to their owner and the holder only. The traffic of a shuffle shows the number of each party's rows, which
+only the leader learns. So no cost of such a phase leaves the party, nor a sum with such a cost. For a DP run the
+report has only values that follow from the job and the release.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ AGAIN = "the result of an earlier run was given again; see the account of the ea
 
 
 def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str, Any]:
-    """Return what became of this party's rows and records, in numbers and in sentences, and what it alone
-    saw.
+    """Return the fate of the party's rows and records, in numbers and sentences, and the party's private reveals.
 
-    For the owner: nothing of it stands in a report. ``n_matched`` as :meth:`Table.told` has it.
+    For the owner: no part stands in a report. ``n_matched`` as in :meth:`Table.told`.
     """
     fields, words = table.told(n_matched)
     again = [AGAIN] if result.repeated else []
@@ -33,7 +32,7 @@ def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str,
 
 
 def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
-    """All that this party counted: seconds, bytes, rounds and gates by phase, traffic by peer."""
+    """Return all counts of the party: seconds, bytes, rounds and gates by phase, traffic by peer."""
     return {
         "phases": {name: asdict(cost) for name, cost in meter.phases.items()},
         "links": {peer: asdict(link.traffic) for peer, link in links.items()},
@@ -41,7 +40,7 @@ def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
 
 
 def public_costs(task: Task, meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
-    """Return the costs that the report may tell."""
+    """Return the costs allowed in the report."""
     withheld = task.mode.withheld
     kept_back = withheld.links or not withheld.phases.isdisjoint(meter.phases)
     costs = own_costs(meter, {} if kept_back else links)

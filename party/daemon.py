@@ -1,8 +1,8 @@
-"""The daemon of a data holder: one job at a time, from submission to delivery.
+"""Daemon of a data holder: a single job at a time, from submission to delivery.
 
-A job lives as long as the coordinator's stream, until we told the other parties that we checked what was delivered:
-then it goes on without (:mod:`party.agreement`). Whatever goes wrong, here or at a peer, ends it at once: the links
-are told why, the coordinator is told why, and nothing half-done stays behind. Knows no gRPC.
+A job lives as long as the coordinator's stream, until we tell the peers that we checked the delivery. From then on
+the job continues without the coordinator (:mod:`party.agreement`). Any failure, here or at a peer, ends the job at
+once: the peers and the coordinator learn the reason, and nothing half-done stays. The module knows no gRPC.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ log = logging.getLogger("party")
 
 _FAREWELL_S = 5.0
 ACCOUNTS_S = 20.0
-"""A daemon that is stopped waits so long for accounts of runs that are over. What is not finished then stays so."""
+"""Longest wait of a stopped daemon for the accounts of completed runs. Later accounts stay unfinished."""
 
 
 class Daemon:
     """Answers coordinators and peers."""
 
     def __init__(self, config: PartyConfig, dial: Dial, refresh: Refresh | None = None) -> None:
-        """``refresh`` is asked before every job; without it ``config`` stays in force."""
+        """``refresh`` is asked before every job; without ``refresh``, ``config`` stays in force."""
         self._config = config
         self._dial = dial
         self._refresh = refresh
@@ -64,8 +64,9 @@ class Daemon:
         return not self._place.taken
 
     async def ended(self) -> None:
-        """End what goes on without its coordinator; return when the owner's accounts are written, or after
-        ``ACCOUNTS_S``: an account can take minutes.
+        """End the work that continues without its coordinator; return when the owner's accounts are written.
+
+        Return after ``ACCOUNTS_S`` at the latest: an account can take minutes.
         """
         await stopped(*self._going_on)
         self._repeated.close()
@@ -78,10 +79,10 @@ class Daemon:
         await stopped(*left)
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
-        """Serve one coordinator's stream from submission to delivery.
+        """Serve a coordinator's stream from submission to delivery.
 
-        If the stream breaks when the job is the parties' alone, or when its end is being noted and told, that goes on
-        after this has ended.
+        If the stream breaks when the job is the parties' alone, or while its end is being noted and told, the work
+        continues after the method has ended.
         """
         visit = _Visit(caller, requests, emit)
         work = asyncio.create_task(self._conduct(visit))
@@ -125,7 +126,7 @@ class Daemon:
                 await _note_end(visit.session)
 
     async def _keep_account(self, session: Session) -> None:
-        """The run stands, whether or not its account can be kept."""
+        """Keep the account of a run. The run stands, with or without an account."""
         if session.kept is None:
             return
         try:
@@ -136,13 +137,13 @@ class Daemon:
             await asyncio.to_thread(begin_account, session, FAILED)
 
     async def _serve(self, visit: _Visit, timeouts: Timeouts) -> None:
-        """Take the bundle and do the job. Raises what ends a job."""
+        """Take the bundle and do the job. Raises every error that ends a job."""
         with visit.unfinished:
             session = await self._bound(visit, timeouts)
             await live(session)
 
     async def _bound(self, visit: _Visit, timeouts: Timeouts) -> Session:
-        """Do the job to its end, or until other parties count on us. Raises TransportError if it is not in time."""
+        """Do the job to its end, or until the peers rely on us. Raises TransportError on timeout."""
         try:
             async with asyncio.timeout(timeouts.job_s) as whole:
                 run, task = await receive_task(visit.requests, visit.caller, timeouts.submit_s)
@@ -159,7 +160,7 @@ class Daemon:
             ) from error
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
-        """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
+        """Take a peer's stream for the current run. Raises PartyError without a current run."""
         session = self._place.session
         if hello.recipient != self.name:
             raise PartyError(
@@ -192,13 +193,13 @@ class Daemon:
 
 
 def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:
-    """Keep a task that goes on, though whoever called is answered, among others until it is done."""
+    """Keep a background task in a set until the task is done."""
     among.add(task)
     task.add_done_callback(among.discard)
 
 
 async def _note_end(session: Session) -> None:
-    """Note in the ledger, with what a failed run was charged, how it ended."""
+    """Note in the ledger, at a failed run's charges, how the run ended."""
     if session.account is None or session.problem is None:
         return
     try:
@@ -218,16 +219,16 @@ class _Visit:
     has_place: bool = False
     session: Session | None = None
     failing: bool = False
-    """True once the job has failed, which is being noted and told."""
+    """True once the job has failed, while the failure is being noted and told."""
 
     @property
     def goes_on(self) -> bool:
-        """Return True if the work goes on without its coordinator."""
+        """True if the work continues without its coordinator."""
         return self.failing or (self.session is not None and isinstance(self.session.state, BINDING))
 
 
 async def _tell(emit: Emit, problem: Problem) -> None:
-    """Tell the coordinator why the job ended, if it listens: whoever does not must not hold up the next."""
+    """Tell the coordinator why the job ended. A coordinator that does not read must not hold up the next job."""
     try:
         async with asyncio.timeout(_FAREWELL_S):
             await emit(control.Failed(problem))
@@ -236,7 +237,7 @@ async def _tell(emit: Emit, problem: Problem) -> None:
 
 
 def _failed_job(session: Session | None) -> FailedJob | None:
-    """The job of a session, if it has come that far."""
+    """Return the job of a session, if known yet."""
     if session is None:
         return None
     task = session.task
@@ -244,13 +245,13 @@ def _failed_job(session: Session | None) -> FailedJob | None:
 
 
 async def let_in(caller: str, before: PartyConfig, refresh: Refresh | None) -> PartyConfig:
-    """Return the configuration that is in force for this caller's job; ``before`` was in force until now.
+    """Return the configuration in force for the caller's job; ``before``: the configuration until now.
 
-    Called before a byte of the job is read: a caller who may start no jobs hears one sentence, the same whatever the
-    job would have been.
+    Called before a byte of the job is read: a caller without permission hears a single sentence, the same for any
+    job.
 
-    Raises PolicyError if the caller may start no jobs here; to whoever may, ConfigError if the files cannot be taken
-    over.
+    Raises PolicyError for a caller who may start no jobs here, and ConfigError for a permitted caller if the
+    changed files are invalid.
     """
     try:
         config = await refresh() if refresh is not None else before

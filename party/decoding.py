@@ -1,12 +1,12 @@
-"""Bundles that others sent are opened in a process of their own, with a bound on memory and on time.
+"""Reader of foreign bundles, in a separate process with a bound on memory and time.
 
-Nobody can stop a thread; a process that takes too long or too much is ended by the kernel, and the daemon goes on. So
-a *reader* is forked from the daemon before that has read its configuration or started gRPC, and forks a process for
-each bundle: that costs milliseconds, since all that has to be imported is there already, and no process is forked
-from one with keys in its memory or with the threads of gRPC. What is forked and never executed anew has the daemon's
-memory layout and hash seed: whoever takes a child over knows them. It says whether the bundle is in order. What the
-daemon itself reads then is a bundle that was found so: JSON and job, and the taxonomies when policy and ledger have
-allowed the job.
+Nobody can stop a thread. The kernel ends a process that takes too long or too much, and the daemon goes on. So the
+daemon forks a *reader* before reading its configuration or starting gRPC. The reader forks a process for each
+bundle, in milliseconds, since all modules are already imported. No process is forked from a process with keys in
+memory or with the threads of gRPC. A forked process that never executes a new program has the daemon's memory
+layout and hash seed: an attacker who takes over a child knows both. The child only says if the bundle is in order.
+The daemon itself then reads a bundle found to be in order: JSON and job, and the taxonomies once policy and ledger
+have allowed the job.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("party")
 
 SECONDS = 15
 MEMORY_BYTES = 1 << 30
-"""Beyond what the reader has when it begins; on Linux, where the kernel keeps to it."""
+"""Memory limit beyond the reader's initial memory; on Linux, where the kernel enforces the limit."""
 AT_ONCE = 2
 _START_S = 60
 _PIECE = 1 << 16
@@ -45,9 +45,9 @@ _PAGES = Path("/proc/self/statm")
 
 
 def open_foreign(encoded: bytes) -> Task:
-    """Open a bundle that somebody else sent. Raises ConfigError for all that is wrong with it.
+    """Open a bundle of a foreign sender. Raises ConfigError for every error in the bundle.
 
-    Takes at most ``SECONDS``, apart from bundles that wait for their turn and a reader that has just been started.
+    Takes at most ``SECONDS``, apart from the wait for a turn and for a newly started reader.
     """
     answer = json_object(READER.ask(encoded))
     if answer is None:
@@ -61,22 +61,22 @@ def open_foreign(encoded: bytes) -> Task:
 
 
 class _Forked:
-    """A process that we forked, as far as one that was started by a command is used."""
+    """Forked process, with the used part of the interface of a process started by a command."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
+        """Return the exit code, or None while the process runs."""
         return self._waited(os.WNOHANG)
 
     def wait(self) -> None:
-        """Wait for its end."""
+        """Wait for the end of the process."""
         self._waited(0)
 
     def kill(self) -> None:
-        """End it, if it still runs."""
+        """End the process, if still running."""
         if self.poll() is None:
             os.kill(self._pid, signal.SIGKILL)
 
@@ -89,7 +89,7 @@ class _Forked:
 
 
 class Reader:
-    """The process that forks a process for each bundle; started again, by its command, if somebody ends it."""
+    """Process that forks a process for each bundle; restarted by its command after a foreign kill."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,11 +98,12 @@ class Reader:
         self._control: socket.socket | None = None
 
     def start(self) -> None:
-        """Fork it from this process, once, before all else: it must have read no secret, and started no thread that
-        holds a lock. Of libraries it has none where :mod:`jointcut.isolated` started it; elsewhere Python may warn.
+        """Fork the reader from this process, once, before all else: the process must have read no secret, and
+        started no thread with a lock.
 
-        So the first bundle need not wait for it, and what both import is imported once; nor does either look through
-        that for garbage, which would copy the memory that they share.
+        If :mod:`jointcut.isolated` started the process, no library is loaded yet; otherwise Python may warn. The
+        first bundle then need not wait for the reader, and common modules are imported once. Neither process
+        collects garbage among the common modules, because a collection would copy the shared memory.
         """
         gc.freeze()
         self._control, theirs = socket.socketpair()
@@ -118,7 +119,7 @@ class Reader:
         self._process = _Forked(pid)
 
     def stop(self) -> None:
-        """End it; it would end with this process by itself."""
+        """End the reader, which would end with this process anyway."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -128,9 +129,7 @@ class Reader:
             self._process = self._control = None
 
     def ask(self, encoded: bytes) -> bytes:
-        """Return what a process of its own says of a bundle: see :func:`_verdict`. Empty if the process did
-        not finish.
-        """
+        """Return a child process's verdict on a bundle: see :func:`_verdict`. Empty if the process did not finish."""
         with self._turns:
             ours, theirs = socket.socketpair()
             with ours:
@@ -191,13 +190,13 @@ atexit.register(READER.stop)
 
 
 def serve() -> None:
-    """The reader, started by its command."""
+    """Run the reader, started by its command."""
     with socket.socket(fileno=int(sys.argv[1])) as control:
         _serve(control)
 
 
 def _become_reader(control: socket.socket) -> NoReturn:
-    """Become the reader that :meth:`Reader.start` forks: a process as the command would have started it."""
+    """Become the reader forked by :meth:`Reader.start`: a process as if started by the command."""
     code = 1
     try:
         os.setsid()  # what the terminal sends is for the daemon
@@ -218,9 +217,9 @@ def _become_reader(control: socket.socket) -> NoReturn:
 
 
 def _serve(control: socket.socket) -> None:
-    """Fork for each connection that is handed over, until the daemon is gone.
+    """Fork for each connection handed over, until the daemon is gone.
 
-    Every model is imported before, so that no bundle pays for it.
+    Every model is imported before, so that no bundle pays for an import.
     """
     import_models()
     gc.freeze()
@@ -254,7 +253,7 @@ def _bound_memory() -> None:
 
 
 def _verdict(encoded: bytes) -> bytes:
-    """JSON: an empty object for a bundle that is in order, else what is wrong. Nothing if memory did not suffice."""
+    """Return JSON: an empty object for a bundle in order, else the error. Empty if memory did not suffice."""
     try:
         decode_task(encoded)
     except MemoryError:
@@ -265,7 +264,7 @@ def _verdict(encoded: bytes) -> bytes:
 
 
 def _all_of(connection: socket.socket) -> bytes:
-    """All that comes until the other end is closed, and no more than a bundle may have."""
+    """Return all bytes until the other end is closed, but no more than a bundle may have."""
     content = bytearray()
     while len(content) <= MAX_BUNDLE_BYTES and (piece := connection.recv(_PIECE)):
         content += piece

@@ -1,4 +1,4 @@
-"""After the protocol: what the coordinator fetches, what it delivers, and what of both a party keeps."""
+"""After the protocol: the coordinator's fetches and deliveries, and the files that a party keeps."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from party.requests import Heard, Left, out_of_order
 from party.states import Checked, Closed, Computed, Delivered, Finished, Next, Session
 
 _LAST_WORDS = 4
-"""Signs of life after which a live party has said whether it keeps a release: one is lost after about three."""
+"""Signs of life within which a live party reports a kept release. Three are about enough to notice a loss."""
 
 
 async def announce(session: Session, run: Computed, _: Next) -> Finished:
-    """Say that the protocol is over: a digest of the result, and what of the run is public."""
+    """Report the end of the protocol: a digest of the result, and the public part of the run."""
     if run.account.remark:
         session.log(run.account.remark)
     digest = hashlib.sha256(run.result.encoded).digest()
@@ -45,7 +45,7 @@ async def announce(session: Session, run: Computed, _: Next) -> Finished:
 
 
 async def send(session: Session, finished: Finished, _: control.Fetch) -> Finished:
-    """Send what the table is made of, as far as it is ours to send."""
+    """Send our parts of the table."""
     parts = {}
     for name in sorted(session.task.parts_of(session.me)):
         parts[name] = await asyncio.to_thread(_part, session, finished.run, name)
@@ -60,7 +60,7 @@ def _part(session: Session, run: Computed, name: str) -> bytes:
 
 
 async def check(session: Session, finished: Finished, first: control.Release) -> Checked:
-    """Take the files, check them and set them aside. Raises PartyError."""
+    """Take the files, check the files and set them aside. Raises PartyError."""
     model, result = session.task.model, finished.run.result
     files = await _received(session, first, await asyncio.to_thread(model.most_bytes, session.task, result))
     folder = session.unfinished.enter_context(new_folder(_folder(session)))
@@ -69,9 +69,9 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
 
 
 async def _received(session: Session, first: control.Release, expected: int) -> dict[str, bytes]:
-    """The files of the release, of which the first piece is here. Raises PartyError for anything else.
+    """Return the files of the release, after the first piece. Raises PartyError for any other message.
 
-    expected:  bytes of the table that follow from the result; ``limits.delivery_mb`` bounds what is beyond them.
+    expected:  bytes of the table that follow from the result; ``limits.delivery_mb`` bounds the rest.
     """
     received = {name: bytearray() for name in session.task.delivered}
     missing = set(received)
@@ -101,7 +101,7 @@ def _too_large(session: Session) -> PartyError:
 
 
 def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
-    """Check files against what we computed ourselves, and write them."""
+    """Check files against our own result, and write the files."""
     check_delivery(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
@@ -109,7 +109,7 @@ def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes],
 
 
 async def note(session: Session, finished: Finished, stored: control.Stored) -> Checked:
-    """The coordinator, who alone receives the files, has them. Raises PartyError if parties receive them, too."""
+    """Note that the coordinator, the only receiver, has the files. Raises PartyError if parties receive files."""
     if session.task.job.deliver != "coordinator":
         raise out_of_order(stored)
     if len(stored.release) != DIGEST_BYTES:
@@ -118,7 +118,7 @@ async def note(session: Session, finished: Finished, stored: control.Stored) -> 
 
 
 async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
-    """Once every party has checked the same files, ours become the release. Raises JobFailed if that is not so."""
+    """Make our files the release once every party has checked the same files. Raises JobFailed otherwise."""
     timeouts = session.config.timeouts
     async with Agreement(
         session.mesh.links,
@@ -144,9 +144,9 @@ async def close(session: Session, delivered: Delivered, _: Left | control.Cancel
 
 
 async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
-    """The coordinator leaves before delivery: what was computed counts, whoever has it.
+    """End without delivery, because the coordinator left: the computed result counts, whoever has the result.
 
-    Another party may have what was to be delivered, and waits for us to have checked it.
+    A peer may have the delivery, and wait for our check.
     """
     await session.mesh.abort(Problem("cancelled", "the coordinator left before the delivery", session.me))
     if session.task.job.deliver == "coordinator":
@@ -156,25 +156,22 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
 
 
 async def _kept(session: Session, run: Computed) -> None:
-    """Keep what the run came to: from here on there is an account of it, if only to say that it is being
-    made.
-    """
+    """Keep the run's result. From here on the run has an account, at least an unfinished account."""
     session.kept = run
     await in_thread(begin_account, session)
 
 
 def begin_account(session: Session, state: str = BEING_MADE) -> None:
-    """Note that an account is not finished, and why. Where the disk takes not even that, the run stands all the
-    same.
-    """
+    """Note that an account is unfinished, and why. If the disk does not take the note, the run stands anyway."""
     with suppress(OSError):
         write_own_account(_folder(session), {**_which(session), UNFINISHED: state})
 
 
 def write_account(session: Session, run: Computed) -> None:
-    """Write down what the owner alone is told of a run that is over; nothing waits for it. Raises OSError.
+    """Write the owner's private account of a completed run; nothing waits for the account. Raises OSError.
 
-    It says what others could find out about our own records, which can take longer than the run.
+    The account says what peers could find out about our own records. Computing the account can take longer than the
+    run.
     """
     cost = own_costs(run.meter, session.mesh.links)
     fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **_which(session)}

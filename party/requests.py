@@ -1,4 +1,4 @@
-"""The coordinator's requests: a bundle first, then one request at a time."""
+"""Coordinator's requests: a bundle first, then request after request."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Requests = Mailbox[control.Request]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The coordinator ended its side of the stream."""
+    """End of the coordinator's side of the stream."""
 
 
 Heard: TypeAlias = control.Request | Left
 
 
 async def receive_task(requests: Requests, caller: str, patience_s: float) -> tuple[bytes, Task]:
-    """Take the bundle; return the run and the task. Raises TransportError if it is not here in time."""
+    """Take the bundle; return the run and the task. Raises TransportError if late."""
     try:
         async with asyncio.timeout(patience_s):
             run, encoded = await _receive_bundle(requests)
@@ -54,7 +54,7 @@ async def _receive_bundle(requests: Requests) -> tuple[bytes, bytes]:
 
 
 async def hear(requests: Requests, caller: str, patience_s: float) -> Heard:
-    """Wait for the caller's next request. Raises TransportError if there is none in time."""
+    """Wait for the caller's next request. Raises TransportError if late."""
     try:
         async with asyncio.timeout(patience_s):
             return await _next(requests)
@@ -76,7 +76,7 @@ async def _next(requests: Requests) -> Heard:
 
 
 async def unless_told(work: Coroutine[Any, Any, T], requests: Requests) -> T:
-    """Do the work, unless the coordinator cancels it or goes away meanwhile."""
+    """Do the work, unless the coordinator cancels or leaves meanwhile."""
     task, told = asyncio.create_task(work), asyncio.create_task(_next(requests))
     try:
         await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -88,9 +88,7 @@ async def unless_told(work: Coroutine[Any, Any, T], requests: Requests) -> T:
 
 
 def out_of_order(heard: object) -> PartyError:
-    """Return the error for a request that was not to come now. A coordinator that leaves or cancels ends the
-    job at any time.
-    """
+    """Return the error for an unexpected request. A coordinator that leaves or cancels ends the job at any time."""
     if isinstance(heard, control.Cancel):
         return PartyError("cancelled", f"the coordinator cancelled the job{_reason(heard.problem)}")
     if isinstance(heard, Left):
@@ -99,7 +97,7 @@ def out_of_order(heard: object) -> PartyError:
 
 
 def _reason(told: str) -> str:
-    """Return why, on the coordinator's word alone; nothing where it says nothing that we understand."""
+    """Return the reason, on the coordinator's word alone; empty for an unreadable reason."""
     fields = json_object(told)
     problem = Problem.received(fields or {})
     if fields is None or problem.error_id in ("cancelled", "peer-protocol"):

@@ -1,7 +1,7 @@
-"""The life of a job at a party, as one table: in which state what sets off which action, and which state follows.
+"""Life of a job at a party, as a table: the trigger and the action of each state, and the next state.
 
-Whatever affects the order of things stands here; the actions are in the rooms that do the work. A state is a value
-that has what the session has by then; an action takes it and gives the next one.
+The table holds everything that affects the order. The actions are in the rooms that do the work. A state is a value
+with the session's data so far; an action takes a state and returns the next state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Trigger: TypeAlias = Heard | Next | Broke
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. phase: what logs and problems call it; a protocol has phases of its own inside."""
+    """Row of the table. phase: name in logs and problems; a protocol has phases of its own inside."""
 
     state: type[State]
     trigger: type[Any]
@@ -57,7 +57,7 @@ def _row(
     action: Callable[[Session, S, T], Awaitable[N]],
     after: type[N],
 ) -> Row:
-    """A row whose action takes this state and this trigger, and gives that state."""
+    """Return a row with an action from a state and a trigger to the next state."""
     return Row(state, trigger, phase, action, after)
 
 
@@ -84,24 +84,22 @@ _ORDER = (
 _BREAKS = tuple(_row(state, Broke, "fail", abort, Failed) for state in dict.fromkeys(r.state for r in _ORDER))
 
 TABLE: Mapping[tuple[type[State], type[Any]], Row] = {(r.state, r.trigger): r for r in _ORDER + _BREAKS}
-"""A request that is not listed is out of order and refused."""
+"""Rows by state and trigger. An unlisted request is out of order and refused."""
 ENDS = (Closed, Failed)
 BINDING = (Checked, Delivered)
-"""States in which our word to the other parties binds us, if the coordinator stays or not, and however long
-the job took.
-"""
+"""States in which our word to the peers binds us, with or without the coordinator, and for any duration."""
 
 
 async def live(session: Session, until: tuple[type[State], ...] = ENDS) -> None:
-    """Take a session on, row by row, to one of these states or to its end. Raises what an action raises."""
+    """Take a session on, row by row, to a given state or to its end. Raises the errors of actions."""
     while not isinstance(session.state, (*until, *ENDS)):
         await take_step(session, await _trigger(session))
 
 
 async def _trigger(session: Session) -> Trigger:
-    """Return what happens next: at once where the table waits for nothing; else what the coordinator says.
+    """Return the next trigger: at once where the table waits for nothing; else the coordinator's next request.
 
-    Raises TransportError if it says nothing where it must not leave.
+    Raises TransportError if the coordinator is silent where leaving is not allowed.
     """
     kind = type(session.state)
     if (kind, Next) in TABLE:
@@ -115,14 +113,14 @@ async def _trigger(session: Session) -> Trigger:
 
 
 async def take_step(session: Session, trigger: Trigger) -> None:
-    """Do what the table says. Raises PartyError for a trigger it does not list; what the action raises."""
+    """Do the action of the table. Raises PartyError for an unlisted trigger, and the errors of the action."""
     row = row_of(type(session.state), trigger)
     session.phase = row.phase
     session.state = await row.action(session, session.state, trigger)
 
 
 def row_of(state: type[State], trigger: Trigger) -> Row:
-    """The row of a state and a trigger. Raises PartyError if there is none."""
+    """Return the row of a state and a trigger. Raises PartyError without a row."""
     row = TABLE.get((state, type(trigger)))
     if row is None:
         raise out_of_order(trigger)
@@ -130,6 +128,6 @@ def row_of(state: type[State], trigger: Trigger) -> Row:
 
 
 async def fail(session: Session, problem: Problem) -> None:
-    """End a session that is not at its end, whatever it is doing."""
+    """End an unfinished session in any state."""
     if not isinstance(session.state, ENDS):
         await take_step(session, Broke(problem))

@@ -1,4 +1,4 @@
-"""The states of a job at a party, each with what a session in it has, and what a session has in all of them."""
+"""States of a job at a party, with their data, and the data of a session in every state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class State:
 
 @dataclass(frozen=True)
 class Submitted(State):
-    """The one place for a job is ours, and the bundle is here."""
+    """State of a submitted job: the place for a job is ours, and the bundle is here."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Computed(State):
 
 @dataclass(frozen=True)
 class Finished(State):
-    """The coordinator knows that the protocol is over. parts: by name, what it fetched of ours."""
+    """State after the coordinator knows the end of the protocol. parts: fetched parts of ours, by name."""
 
     run: Computed
     parts: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -71,10 +71,11 @@ class Finished(State):
 
 @dataclass(frozen=True)
 class Checked(State):
-    """The delivery is set aside. From here on the job is the parties' alone.
+    """State with the delivery set aside. From here on the job is the parties' alone.
 
     release:  the digest of the files, 32 bytes.
-    agreed:   whether the files are here; else the digest is what the coordinator said of files that it alone has.
+    agreed:   True if the files are here; else the digest is the coordinator's word on files at the
+              coordinator alone.
     """
 
     run: Computed
@@ -84,7 +85,7 @@ class Checked(State):
 
 @dataclass(frozen=True)
 class Delivered(State):
-    """All parties keep the release: it is in place, here or at the coordinator."""
+    """State in which all parties keep the release, in place here or at the coordinator."""
 
     run: Computed
 
@@ -101,64 +102,63 @@ class Failed(State):
 
 @dataclass
 class Session:
-    """One run of one job at this party."""
+    """Run of a job at a party."""
 
     me: str
     task: Task
     coordinator: str
     config: PartyConfig
-    """The configuration it was admitted under."""
+    """Configuration at admission."""
     refresh: Refresh
     mesh: Mesh
     requests: Requests
     emit: Emit
     unfinished: ExitStack
-    """Steps that undo what is unfinished if the session ends now."""
+    """Steps that undo unfinished work if the session ends now."""
     signer: Signer | None = field(default=None, repr=False)
-    """The signers of the run, from the time it is allowed."""
+    """Signers of the run, once allowed."""
     account: Answering | None = field(default=None, repr=False)
-    """The account that answers and charges are noted in, from the time the job is allowed."""
+    """Account for answers and charges, once the job is allowed."""
     kept: Computed | None = field(default=None, repr=False)
-    """The result that came to a release here, or may have at the coordinator alone: the owner's account is
-    made of it.
-    """
+    """Result with a release here, or possibly at the coordinator alone; input of the owner's account."""
     problem: Problem | None = None
-    """The reason that the session failed."""
+    """Reason of the session's failure."""
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
-    """For people: the phase of the row that is being done, or of the protocol inside it."""
+    """Phase for people: of the present row, or of the protocol inside."""
 
     @property
     def key(self) -> RunKey:
         return self.mesh.key
 
     async def hear(self) -> Heard:
-        """Wait for the coordinator's next request. Raises TransportError if it says nothing for too long."""
+        """Wait for the coordinator's next request. Raises TransportError after too long a silence."""
         return await hear(self.requests, self.coordinator, self.config.timeouts.coordinator_s)
 
     def log(self, text: str) -> None:
-        """Note something in the log, with this run's fields."""
+        """Log a text with the run's fields."""
         log.info("%s", text, extra={"job": self.task.job.name, "phase": self.phase})
 
 
 @dataclass
 class Place:
-    """The one place for a job at a party. It is taken before the bundle is read, so that bundles do not pile up.
+    """Only place for a job at a party. The place is taken before the bundle is read, so that bundles do not pile
+    up.
 
-    session:  the job that has it, once its bundle is here.
+    session:  the job in the place, once its bundle is here.
     """
 
     taken: bool = False
     session: Session | None = None
 
     def take(self, me: str) -> None:
-        """Raises PartyError if another job has it."""
+        """Take the place. Raises PartyError if another job has the place."""
         if self.taken:
             raise PartyError("busy", f"{me} is running another job", party=me)
         self.taken = True
 
     def leave(self) -> None:
-        """Give the place back; whoever took it does."""
+        """Give the place back; only the taker does."""
         self.taken, self.session = False, None
 
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Common arguments of several commands."""
 
 from __future__ import annotations
 

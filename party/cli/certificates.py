@@ -12,7 +12,7 @@ from party.owner.renewal import renew
 
 
 def renew_command(model: type[NodeConfig], config_option: Option) -> click.Command:
-    """The command that makes a new identity, for a kind of configuration and the option that names its file."""
+    """Return the command for a new identity, for a kind of configuration and the option with its file."""
 
     @click.command("renew")
     @config_option
@@ -44,7 +44,7 @@ def renew_command(model: type[NodeConfig], config_option: Option) -> click.Comma
 
 
 def warn_of_certificates(config: NodeConfig) -> None:
-    """Tell the owner, on standard error, which certificates cannot be used or expire soon."""
+    """Warn the owner, on standard error, of certificates that cannot be used or expire soon."""
     for name, text in certificate_warnings(config).items():
         note(
             f"warning: the certificate of {name} {text}",

@@ -1,4 +1,4 @@
-"""`party check`: what would come of starting, and of a job."""
+"""`party check`: the prospects of a start, and of a job."""
 
 from __future__ import annotations
 

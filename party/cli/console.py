@@ -1,9 +1,9 @@
-"""Commons of both command lines: one clear message and the right exit code for an error, and logs.
+"""Commons of both command lines: a clear message and the right exit code for an error, and logs.
 
-Everything a call prints has one form, for people or one JSON object a line, and leaves the process at once: who
-waits for a line at the other end of a pipe gets it, however Python buffers. Logs go to standard error. They carry
-time (UTC), job, party and phase; never a data value, count, share or key. What others wrote, in names of columns or
-in messages, steers no terminal and makes no line of its own (:func:`jobs.errors.printable`).
+Everything printed by a call has a single form, for people or a JSON object a line, and leaves the process at once:
+the reader of a pipe gets each line, however Python buffers. Logs go to standard error. Logs carry time (UTC), job,
+party and phase; never a data value, count, share or key. Foreign text, in names of columns or in messages, steers
+no terminal and makes no line of its own (:func:`jobs.errors.printable`).
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ format_option = click.option(
 
 
 def wants_json() -> bool:
-    """Return True if this call prints JSON: it was asked to, or is a daemon that nobody watches."""
+    """Return True if the call prints JSON: on request, or for a daemon without a terminal."""
     return _settings.format == "json"
 
 
 def json_unless_watched() -> None:
-    """Print JSON lines from here on, unless standard error is a terminal: what a daemon says is collected."""
+    """Print JSON lines from here on, unless standard error is a terminal. A daemon's output is usually collected."""
     if not sys.stderr.isatty():
         _settings.format = "json"
 
 
 def _interrupted(*_: object) -> None:
-    """Clean up, as after Ctrl-C; also where a shell started us in the background, with Ctrl-C for others only."""
+    """Clean up, as after Ctrl-C; also in the background of a shell, where Ctrl-C is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
 
 
 def run_command(command: click.Command, name: str) -> None:
-    """Run a command line; every error becomes one message and an exit code (semantics §9.6)."""
+    """Run a command line. Every error becomes a message and an exit code (semantics §9.6)."""
     _settings.owner = name == "party"
     signal.signal(signal.SIGTERM, _interrupted)
     try:
@@ -113,9 +113,9 @@ def run_command(command: click.Command, name: str) -> None:
 
 
 def _where(error: BaseException) -> str:
-    """Return the place in our code, and the file with the whole traceback, which its owner alone may read.
+    """Return the place in our code, and the file with the whole traceback for the owner alone.
 
-    A traceback may quote data, so it goes to no console and no log.
+    A traceback may quote data, so no console and no log has a traceback.
     """
     *_, last = traceback.extract_tb(error.__traceback__)
     file = Path(last.filename)
@@ -129,7 +129,7 @@ def _where(error: BaseException) -> str:
 
 
 def _leave(stream: TextIO | None) -> None:
-    """Drop what a full or broken stream has not taken: Python would fail over it once more."""
+    """Drop the rest of a full or broken stream: otherwise Python would fail over the rest again."""
     if stream is None:  # the process was started without it
         return
     try:
@@ -149,7 +149,7 @@ def _formats(arguments: Sequence[str]) -> list[str]:
 
 
 def show_problem(problem: Problem) -> None:
-    """Print a problem on standard error, with what only the owner of this console may read."""
+    """Print a problem on standard error, with the private text for the owner of the console."""
     to_owner = _settings.owner or (problem.party is None and not problem.hops)
     if wants_json():
         own = {"private": problem.private, "cause": problem.cause}
@@ -163,10 +163,10 @@ def show_problem(problem: Problem) -> None:
 def say(
     text: str | Sequence[str], fields: dict[str, Any] | None = None, *, done: str = "all was done"
 ) -> None:
-    """Print a result, once all is done: the text for people, the fields as JSON.
+    """Print a result after all work is done: the text for people, the fields as JSON.
 
-    text:  its lines, where they hold names or values that somebody else may have written.
-    done:  what to say on standard error where standard output is full or broken. Raises PartyError then.
+    text:  a list of lines, if a line holds foreign names or values.
+    done:  the message on standard error if standard output is full or broken. Raises PartyError then.
     """
     lines = [printable(line, None) for line in (text.split("\n") if isinstance(text, str) else text)]
     shown = "\n".join(lines)
@@ -182,12 +182,12 @@ def say(
 
 
 def note(text: str, **fields: object) -> None:
-    """Tell the owner of this console something, on standard error."""
+    """Print a note for the owner of the console, on standard error."""
     tell(json.dumps({"event": "note", **fields}) if wants_json() else text)
 
 
 def tell(line: str) -> None:
-    """Print a line on standard error; a program whose errors nobody can read goes on."""
+    """Print a line on standard error. A program with an unreadable error stream goes on."""
     fit = "\n".join(printable(each, None) for each in line.split("\n"))
     try:
         print(fit, file=sys.stderr, flush=True)
@@ -212,7 +212,7 @@ def _utc(record: logging.LogRecord) -> str:
 
 
 def set_up_logs(level: str = "INFO") -> None:
-    """Send logs to standard error, in the form of this call."""
+    """Send logs to standard error, in the form of the call."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if wants_json() else _Human())
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -227,6 +227,6 @@ def _log_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A library's warning is a line of the log; by itself it is none, and no JSON."""
+    """Turn a library's warning into a line of the log. A bare warning is neither a log line nor JSON."""
     place = f"{Path(filename).name}:{lineno}"
     logging.getLogger("warnings").warning("%s at %s: %s", category.__name__, place, message)

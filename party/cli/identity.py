@@ -1,4 +1,4 @@
-"""`party init | peers | renew`: who we are, and whom we know."""
+"""`party init | peers | renew`: our identity, and our known peers."""
 
 from __future__ import annotations
 

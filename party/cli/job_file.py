@@ -1,4 +1,4 @@
-"""The job that a command takes, with the files that it names."""
+"""Job of a command line, with the files named by the job."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from party.cli.arguments import PATH
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A job file that a command line names.
+    """Job file named by a command line.
 
-    anywhere:  may name files outside its folder. They become part of the job, and go to all parties with it.
+    anywhere:  the job may name files outside its folder. The files become part of the job, and go to all
+               parties.
     """
 
     path: Path
@@ -28,7 +29,7 @@ class JobFile:
 
     @property
     def folder(self) -> Path:
-        """The folder that paths in the job start from."""
+        """Base folder for paths in the job."""
         return self.path.parent
 
     def load(self, changes: Mapping[str, Any] | None = None) -> Task:
@@ -47,7 +48,7 @@ _anywhere_option = click.option(
 
 
 def _with_job_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand a command its job as a :class:`JobFile`, None where none is named."""
+    """Hand a command its job as a :class:`JobFile`, or None without a job."""
 
     @wraps(command)
     def called(*args: Any, job: Path | None, files_anywhere: bool, **others: Any) -> Any:
@@ -62,7 +63,7 @@ def job_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def job_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a command take `--job`. text: its help."""
+    """Let a command take `--job`. text: the option's help."""
     return lambda command: click.option("--job", type=PATH, help=text)(
         _anywhere_option(_with_job_file(command))
     )

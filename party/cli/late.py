@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called: a command line that lists them, or runs one, loads no other."""
+"""Commands imported on call. A command line that lists or runs a command imports no other command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class Late(click.Command):
-    """Stands for a command until it is called: its name and its summary."""
+    """Stand-in for a command until the call: name and summary."""
 
     def __init__(self, name: str, place: str, summary: str) -> None:
         """``place``: `module:attribute`. ``summary``: how the command's own help begins."""
@@ -19,7 +19,7 @@ class Late(click.Command):
 
     @property
     def command(self) -> click.Command:
-        """The command itself, imported now. What is imported stays: none of it is looked through for garbage."""
+        """Import and return the command. Imported modules stay, so the garbage collector skips them."""
         module, _, attribute = self._place.partition(":")
         collects = gc.isenabled()
         gc.disable()

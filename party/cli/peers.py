@@ -14,7 +14,7 @@ from party.owner.peer_files import Added, add_peer, remove_peer, replace_peer
 
 
 def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
-    """The commands about peers, for a kind of configuration and the option that names its file."""
+    """Return the commands about peers, for a kind of configuration and the option with its file."""
     group = click.Group("peers", help="Install, remove and list peers.")
     for make in (_add_command, _remove_command, _list_command):
         group.add_command(make(model, config_option))

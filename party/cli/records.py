@@ -1,4 +1,4 @@
-"""`party budget | problems | verify`: what the owner of a table can look up about it."""
+"""`party budget | problems | verify`: the owner's records about a table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _answer_line(answer: Answer) -> str:
 
 
 def entry_lines(entry: Entry) -> list[str]:
-    """An entry of a ledger, for its owner: what was charged, who asked, what was delivered."""
+    """Return an entry of a ledger in lines, for its owner: charge, asker and delivery."""
     charge = f"epsilon {float(entry.charged):g}"
     parts = (
         entry.began,
@@ -90,7 +90,7 @@ def entry_lines(entry: Entry) -> list[str]:
 
 
 def _asker_lines(entry: Entry) -> list[str]:
-    """Say who asked for the job, and how the run broke off, as far as it was noted."""
+    """Say who asked for the job, and how the run broke off, as far as noted."""
     if not entry.asker:
         return []
     where = f", at {entry.ended_at}" if entry.ended_at else ""
@@ -209,11 +209,11 @@ def _earlier(until: str) -> str:
 
 
 def _compared(settings: PartyConfig, entry: Entry, folder: Path) -> dict[str, str]:
-    """Return the parties who signed the run of a report, by certificates that are or were installed here.
+    """Return the signers of a report's run, by certificates that are or were installed here.
 
-    The value is the last day of an earlier certificate, else empty. Nobody is returned if nobody signed.
+    The value is the last day of an earlier certificate, else empty. The result is empty if nobody signed.
 
-    Raises PartyError for a signature that is not one.
+    Raises PartyError for an invalid signature.
     """
     report = _report(folder)
     if SIGNATURES not in report:
@@ -271,7 +271,7 @@ def _report(folder: Path) -> dict[str, Any]:
 def check_ledger(
     settings: PartyConfig, task: Task, coordinator: str, table: Table | None, lines: list[str]
 ) -> PartyError | DataError | None:
-    """Ask the privacy ledger whether it allows a job; say what is left. Return the problem if there is one."""
+    """Ask the privacy ledger for permission of a job; add a line on the rest. Return the problem, if any."""
     ledger, policy, model = settings.ledger.asked_by(coordinator), settings.policy, task.model
     try:
         lines.append(f"  ledger       {model.charges.spent(ledger.entries(), policy).words}")

@@ -1,8 +1,8 @@
-"""The JSON Schemas of job and configuration files, for editors and other programs: `make generate`.
+"""JSON Schemas of job and configuration files, for editors and other programs: `make generate`.
 
 Here every scalar of a file is text (:mod:`jobs.file.yaml_text`). Other readers of YAML make a number of `1` and a
-boolean of `yes`, so that is what an editor compares with the schema: it accepts a value in either form. What a schema
-cannot say (columns that fit their role, parties that fit the partition) is checked when a file is read.
+boolean of `yes`, and an editor compares those values with the schema. So a schema accepts a value in either form.
+Rules beyond a schema (columns that fit their role, parties that fit the partition) are checked when a file is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BOOLEAN = "^(" + "|".join("".join(f"[{c.upper()}{c}]" for c in word) for word i
 
 
 class AsEditorsRead(GenerateJsonSchema):
-    """Schemas of files as readers of YAML other than ours see them. What is not given is left out, never null."""
+    """Generator of schemas for other readers of YAML. A missing value is left out, never null."""
 
     def int_schema(self, schema: core_schema.IntSchema) -> JsonSchemaValue:
         least = schema.get("ge", -1)
@@ -46,17 +46,17 @@ class AsEditorsRead(GenerateJsonSchema):
         return {"type": ["boolean", "integer", "string"], "minimum": 0, "maximum": 1, "pattern": _BOOLEAN}
 
     def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
-        """Text without a form of its own may look like anything."""
+        """Accept any scalar for text without a form of its own."""
         made = super().str_schema(schema)
         return made if "pattern" in made else {**made, "type": ["string", "number", "boolean"]}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
-        """Words stay words; a number among them is one to other readers."""
+        """Keep words as words; a number among the words is a number to other readers."""
         expected = [*schema["expected"], *(int(word) for word in schema["expected"] if str(word).isdigit())]
         return {"enum": expected}
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """A key that has the wrong form is an error, not one about which nothing is said."""
+        """Make a key in the wrong form an error, instead of accepting the key."""
         made = super().dict_schema(schema)
         for form, value in made.pop("patternProperties", {}).items():
             made |= {"propertyNames": {"pattern": form}, "additionalProperties": value}
@@ -71,7 +71,7 @@ class AsEditorsRead(GenerateJsonSchema):
 
 
 def schemas() -> dict[str, str]:
-    """Every published file by name, with its text."""
+    """Return every published file by name, with its text."""
     return {f"{name}.schema.json": _text(model) for name, model in FORMATS.items()}
 
 

@@ -59,7 +59,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
 
 
 def stop_signals() -> asyncio.Event:
-    """Set by the first signal that asks us to stop; the second ends the process at once."""
+    """Return an event, set by the first stop signal. The second signal ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""gRPC's client: calls peers, each pinned to the certificate installed for it."""
+"""gRPC's client: calls to peers, each pinned to the installed certificate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNREACHED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
 class ClientStream(Generic[Sent, Got]):
-    """The client's end of a bidirectional stream. One task reads, so that nobody's patience cancels the call."""
+    """Client's end of a bidirectional stream. A single task reads, so that nobody's patience cancels the call."""
 
     def __init__(
         self, call: Any, peer: str, send: Callable[[Sent], Any], receive: Callable[[Any], Got]
@@ -65,7 +65,7 @@ class ClientStream(Generic[Sent, Got]):
             raise lost(self._peer) from error
 
     async def close(self) -> None:
-        """Half-close, drop what was not read, and give the server a moment to end the call."""
+        """Half-close, drop unread messages, and give the server a moment to end the call."""
         self._incoming.close()
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.done_writing()
@@ -80,7 +80,7 @@ ControlStream: TypeAlias = ClientStream[control.Request, control.Event]
 
 
 async def _raise_for_status(call: Any, peer: str) -> None:
-    """Turn a status that ends a call into our error, if it is not OK."""
+    """Turn a status that ends a call into our error, unless OK."""
     code = await call.code()
     if code != grpc.StatusCode.OK:
         raise _refused(code, await call.details(), peer)
@@ -91,7 +91,7 @@ def _broken(error: grpc.aio.AioRpcError, peer: str) -> PartyError:
 
 
 def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyError:
-    """Return the error that a call's status says: the peer's own problem, or that the peer is gone."""
+    """Return the error in a call's status: the peer's own problem, or the loss of the peer."""
     if details and details.startswith("{"):
         return JobFailed(Problem.told(details, peer))
     if code == grpc.StatusCode.UNIMPLEMENTED:
@@ -102,7 +102,7 @@ def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyErro
 
 
 class Calls:
-    """Opens streams to peers, each pinned to the certificate installed for it."""
+    """Opener of streams to peers, each pinned to the installed certificate."""
 
     def __init__(self, config: NodeConfig, credentials: Credentials, peers: Mapping[str, Peer]) -> None:
         self._config = config
@@ -111,7 +111,7 @@ class Calls:
         self._channels: dict[tuple[str, str], grpc.aio.Channel] = {}
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
-        """Open the envelope stream to another party. Raises TransportError or IdentityError."""
+        """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
         channel = await self._reach(peer, address)
         return ClientStream(rpc.MeshStub(channel).Exchange(), peer, from_envelope, to_envelope)
 
@@ -126,7 +126,7 @@ class Calls:
         self._channels.clear()
 
     async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
-        """Connect and ask who is there, again and again until ``connect_s`` is over."""
+        """Connect and ask for the peer's identity, again and again until ``connect_s`` is over."""
         channel, loop = self._channel(peer, address), asyncio.get_running_loop()
         deadline = loop.time() + self._config.timeouts.connect_s
         while True:

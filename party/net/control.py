@@ -1,4 +1,4 @@
-"""The messages of the network as our own values: the transport converts to and from them at once."""
+"""Messages of the network as our own values. The transport converts at once in both directions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One message of a protocol, or a part of one."""
+    """Message of a protocol, or a part of a message."""
 
     job: bytes
     run: bytes
@@ -50,9 +50,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """All parties admitted the job: go.
+    """Start after all parties admitted the job.
 
-    key:  the coordinator's public key for this run, 32 bytes, where it alone receives the release; else empty.
+    key:  the coordinator's public key for the run, 32 bytes, if only the coordinator receives the release;
+          else empty.
     """
 
     key: bytes = b""
@@ -84,7 +85,7 @@ class Stored:
 class Cancel:
     """Stop.
 
-    problem:  why, as the coordinator says: JSON as of :class:`Failed`; empty where it says nothing.
+    problem:  the coordinator's reason: JSON as in :class:`Failed`; may be empty.
     """
 
     problem: str = ""
@@ -134,10 +135,10 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """All parties have checked the files, and keep them.
+    """Delivery that all parties have checked and keep.
 
-    release:  the digest of the release (:mod:`jobs.release.sums`) as the party computed it from what arrived, or was
-              told.
+    release:  the digest of the release (:mod:`jobs.release.sums`), computed by the party from the delivery,
+              or reported to the party.
     """
 
     release: bytes
@@ -156,6 +157,6 @@ Emit = Callable[[Event], Coroutine[Any, Any, None]]
 
 
 def pieces(name: str, content: bytes) -> list[Piece]:
-    """Cut content into pieces of bounded size; empty content is one piece."""
+    """Cut content into pieces of bounded size; empty content is a single piece."""
     starts = range(0, max(len(content), 1), PIECE_BYTES)
     return [Piece(name, content[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(content)) for i in starts]

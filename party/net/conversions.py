@@ -1,4 +1,4 @@
-"""Between gRPC's messages and our own values: six conversions, and two for the pieces inside them."""
+"""Conversions between gRPC's messages and our own values: six, and two for the pieces inside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from protos import jointcut_pb2 as pb
 
 
 def to_envelope(message: pb.Envelope) -> control.Envelope:
-    """A protocol's message, as it came."""
+    """Return a protocol's message unchanged."""
     return control.Envelope(
         message.job,
         message.run,
@@ -36,7 +36,7 @@ def from_envelope(envelope: control.Envelope) -> pb.Envelope:
 
 
 def _to_piece(piece: pb.Piece) -> control.Piece:
-    """Raise PartyError for a part without content that is not the last: a stream of them has no bound."""
+    """Convert a piece. Raises PartyError for an empty piece before the last: such a stream has no bound."""
     if not piece.content and not piece.last:
         raise PartyError("peer-protocol", "a part without content is not the last")
     return control.Piece(piece.name, piece.content, piece.last)
@@ -109,7 +109,7 @@ def to_event(message: pb.Event, party: str) -> control.Event:
 
 
 def from_event(event: control.Event) -> pb.Event:
-    """The inverse; of a problem what is shared goes out."""
+    """Convert an event for sending. Only the shared fields of a problem go out."""
     match event:
         case control.Allowed(job):
             return pb.Event(allowed=pb.Allowed(job=job))

@@ -1,8 +1,8 @@
-"""One end of the envelope stream between two parties: order, parts, limits, and a clean end.
+"""End of the envelope stream between two parties: order, parts, limits, and a clean end.
 
-Every envelope is checked against what the run prescribes: job hash, run, sender, recipient, and a sequence
-without gaps. A stream that ends without the closing envelope means that the peer is gone; whoever shares a
-run with it learns that at once, whether or not it was waiting for that peer.
+Every envelope is checked against the run: job hash, run, sender, recipient, and a sequence without gaps. A stream
+that ends without the closing envelope means that the peer is gone. Every party of the run learns of the loss at
+once, waiting or not.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ MAX_MESSAGE_BYTES = 64 << 20
 MAX_STEP_CHARS = 80
 _AHEAD_BYTES = 64 << 20
 _AHEAD_MESSAGES = 4096
-"""Messages that may lie unread, beside the bound on payload: messages without payload take memory, too."""
+"""Largest number of unread messages, beside the bound on payload: messages without payload take memory, too."""
 _SEND_AHEAD = 8
 
 
 class Duplex(Protocol):
-    """A stream of envelopes in both directions, as the transport provides it."""
+    """Stream of envelopes in both directions, provided by the transport."""
 
     async def read(self) -> Envelope | None:
-        """Return the next envelope, None when the peer ended its side; TransportError when the stream broke."""
+        """Return the next envelope, or None after the peer's end. Raises TransportError when the stream broke."""
         ...
 
     async def write(self, envelope: Envelope) -> None:
@@ -45,7 +45,7 @@ class Duplex(Protocol):
 
 @dataclass(frozen=True)
 class RunKey:
-    """The key that every envelope of a run carries."""
+    """Key of a run, carried by every envelope."""
 
     job: bytes
     run: bytes
@@ -61,7 +61,7 @@ class Traffic:
 
 
 class Link:
-    """Our end of one stream. :meth:`run` pumps until both sides ended; the rest is called meanwhile."""
+    """Our end of a stream. :meth:`run` pumps until both sides ended; the remaining methods are called meanwhile."""
 
     def __init__(
         self,
@@ -73,9 +73,7 @@ class Link:
         greeted: bool,
         max_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
-        """``greeted``: the peer's hello was read already (it told the server whom it is for). ``max_bytes``: the
-        greatest message that is taken.
-        """
+        """``greeted``: True if the server read the peer's hello. ``max_bytes``: the largest accepted message."""
         self.peer = peer
         self.traffic = Traffic()
         self._me = me
@@ -94,7 +92,7 @@ class Link:
         self._max_bytes = max_bytes
 
     async def send(self, step: str, payload: bytes) -> None:
-        """Queue a message; waits while the queue is full. Its parts go out in order."""
+        """Queue a message; wait while the queue is full. The parts go out in order."""
         _record(self._sent, step, payload)
         self.traffic.bytes_sent += len(payload)
         self.traffic.messages_sent += 1
@@ -103,7 +101,7 @@ class Link:
             await self._outgoing.put((step, payload[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(payload)))
 
     async def receive(self, step: str) -> bytes:
-        """Return the peer's next message, which must be of this step; raises as :meth:`take`."""
+        """Return the peer's next message, which must be of the given step. Raises as :meth:`take`."""
         message = await self.take()
         if message is None:
             raise RemoteProtocolError(self.peer, step, "the end of the stream where a message is due")
@@ -113,9 +111,9 @@ class Link:
         return payload
 
     async def take(self) -> tuple[str, bytes] | None:
-        """Return the peer's next message with its step; None at the end.
+        """Return the peer's next message with its step, or None at the end.
 
-        When the link broke, what arrived before is returned first; then what broke it is raised.
+        After a broken link, the earlier messages are returned first; then the cause is raised.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self._arrived or self._ended or self._broken)
@@ -134,11 +132,11 @@ class Link:
         return self._sent.hexdigest(), self._received.hexdigest()
 
     async def end(self) -> None:
-        """Say that nothing follows."""
+        """Announce that nothing follows."""
         await self._outgoing.put((END, b"", True))
 
     async def abort(self, problem: Problem) -> None:
-        """Tell the peer why we stop, past everything that is queued."""
+        """Tell the peer why we stop, ahead of everything queued."""
         await self._write(ABORT, problem.for_others().encode(), last=True)
 
     async def run(self) -> None:
@@ -179,7 +177,7 @@ class Link:
             await self._put(step, part, last=last)
 
     async def _greet(self) -> None:
-        """Begin with hello: also where the first that is to be said is why we stop. Only while ``_writing``."""
+        """Begin with hello, even if the first message is our reason to stop. Only while ``_writing``."""
         if self._sequence_out == 0:
             await self._put(HELLO, b"", last=True)
 
@@ -239,7 +237,7 @@ class _Assembly:
         self._content = bytearray()
 
     def add(self, envelope: Envelope) -> bytes | None:
-        """Take the next part; return the message when it is complete."""
+        """Take the next part; return the message when complete."""
         if envelope.step == ABORT:
             return envelope.payload
         if self._begun and envelope.step != self._step:

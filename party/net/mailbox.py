@@ -1,4 +1,4 @@
-"""A bounded queue between one reader of a network stream and one taker, with an end that is never lost."""
+"""Bounded queue between a reader of a network stream and a taker. The end is never lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """Items in order; after :meth:`close` what is left, then None or the error that ended it.
+    """Items in order; after :meth:`close` the remaining items, then None or the error that ended the queue.
 
-    Waiting for an item can be cancelled without losing one.
+    Waiting for an item can be cancelled without losing an item.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -31,7 +31,7 @@ class Mailbox(Generic[T]):
             self._changed.set()
 
     async def get(self) -> T | None:
-        """Take the next item; None at the end, or the error that ended it is raised."""
+        """Take the next item; return None at the end, or raise the error that ended the queue."""
         while not self._items and not self._closed:
             await self._wait()
         if self._items:

@@ -1,4 +1,4 @@
-"""Our streams with the other parties of one run: opened or awaited, linked, and ended. Knows no gRPC."""
+"""Streams with the peers of a run: opened or awaited, linked, and ended. The module knows no gRPC."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Dial(Protocol):
 
 
 class Mesh:
-    """One stream with every other party of a run."""
+    """Streams of a run: a stream with every peer."""
 
     def __init__(self, me: str, key: RunKey, dial: Dial, max_bytes: int) -> None:
-        """``max_bytes``: the greatest message that is taken of a peer."""
+        """``max_bytes``: the largest accepted message of a peer."""
         self.key = key
         self.links: dict[str, Link] = {}
         self._me = me
@@ -39,12 +39,12 @@ class Mesh:
         self._pumps: list[asyncio.Task[None]] = []
 
     def expect(self, peers: Iterable[str]) -> None:
-        """From now on these peers may open a stream, one each."""
+        """Allow each of the given peers a single stream from now on."""
         loop = asyncio.get_running_loop()
         self._incoming = {peer: loop.create_future() for peer in peers}
 
     def accept(self, sender: str, duplex: Duplex) -> None:
-        """Take a stream that a peer opened. Raises PartyError if it is not due."""
+        """Take a stream opened by a peer. Raises PartyError if not due."""
         waiting = self._incoming.get(sender)
         if waiting is None or waiting.done():
             raise PartyError("peer-protocol", f"{sender} opened a stream out of turn", party=sender)
@@ -52,9 +52,9 @@ class Mesh:
         waiting.set_result(duplex)
 
     async def connect(self, addresses: Mapping[str, str], patience_s: float) -> None:
-        """Open a stream to each of these peers, await those expected, and pump all of them.
+        """Open a stream to each given peer, await the expected peers, and pump all streams.
 
-        Raises TransportError when a peer is not reached, or does not connect within ``patience_s``.
+        Raises TransportError if a peer is not reached, or does not connect within ``patience_s``.
         """
         await together(
             *(self._call(peer, address) for peer, address in addresses.items()),
@@ -80,18 +80,18 @@ class Mesh:
         self.links[peer] = Link(self._me, peer, self.key, duplex, greeted=greeted, max_bytes=self._max_bytes)
 
     async def unless_broken(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the work, unless one of the links breaks meanwhile: then what broke it is raised at once."""
+        """Do the work, unless a link breaks meanwhile. The cause is then raised at once."""
         return await unless_broken(work, self._pumps)
 
     async def abort(self, problem: Problem) -> None:
-        """Tell every peer why the run ends here, as far as they can be told."""
+        """Tell every reachable peer why the run ends here."""
         aborts = [asyncio.create_task(_abort(link, problem)) for link in self.links.values()]
         if aborts:
             await asyncio.wait(aborts, timeout=_ABORT_S)
         await stopped(*aborts)
 
     async def close(self) -> None:
-        """End every stream of the run, those included that were opened and never used."""
+        """End every stream of the run, including opened but unused streams."""
         for future in self._incoming.values():
             future.cancel()
         await stopped(*self._pumps)

@@ -1,6 +1,4 @@
-"""The reason that a peer was not reached, found with the standard library's TLS: gRPC says only that it was
-not.
-"""
+"""Reason that a peer was not reached, found with the standard library's TLS. gRPC does not give the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ _PROBE_S = 2.0
 
 
 def probe(config: NodeConfig, peer: Peer, address: str) -> Problem:
-    """Call a peer once more, and tell what is in the way: the network, another certificate, or the peer itself."""
+    """Call a peer again, and return the obstacle: the network, another certificate, or the peer itself."""
     try:
         if _answers(config, peer, address):
             return _unreached(config, peer.name, address, "no answer")
@@ -29,7 +27,7 @@ def probe(config: NodeConfig, peer: Peer, address: str) -> Problem:
 
 
 def _answers(config: NodeConfig, peer: Peer, address: str) -> bool:
-    """The peer speaks to us once TLS stands. A server that refuses our certificate hangs up only now."""
+    """Return True if the peer speaks to us once TLS stands. A server refusing our certificate hangs up only now."""
     host, port = address.rsplit(":", 1)
     with (
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S) as raw,
@@ -39,7 +37,7 @@ def _answers(config: NodeConfig, peer: Peer, address: str) -> bool:
 
 
 def _context(config: NodeConfig, peer: Peer) -> ssl.SSLContext:
-    """TLS as gRPC would speak it to this peer."""
+    """Return the TLS context that gRPC would use for the peer."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["h2"])
@@ -79,9 +77,7 @@ def _turned_away(config: NodeConfig, peer: str, address: str) -> Problem:
 
 
 def _place(config: NodeConfig, peer: str, address: str) -> tuple[str, str]:
-    """Return the place where a peer was called, for everybody and for the owner: what only our own `peers`
-    say is the owner's.
-    """
+    """Return the called address of a peer, for everybody and for the owner: the entries of `peers` are private."""
     entry = config.peers.get(peer)
     own = entry is not None and entry.address == address
     return ("", f"at {address}") if own else (f" at {address}", "")

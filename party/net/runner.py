@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class PhaseCost:
-    """Cost of one phase to one party."""
+    """Cost of a phase for a party."""
 
     seconds: float = 0.0
     bytes_sent: int = 0
@@ -44,7 +44,7 @@ class Meter:
         return self.phases.setdefault(name, PhaseCost())
 
     def phase(self, name: str) -> None:
-        """Begin a phase: what follows belongs to it."""
+        """Begin a phase. Everything that follows belongs to the phase."""
         now = time.perf_counter()
         self._current.seconds += now - self._since
         self._since, self._current = now, self._open(name)
@@ -58,7 +58,7 @@ class Meter:
         self._current.bytes_received += n_bytes
 
     def waited(self) -> None:
-        """A round ended for which a message was needed."""
+        """Count a round that needed a message."""
         self._current.rounds += 1
 
     def gates(self, count: int) -> None:
@@ -88,8 +88,8 @@ def _advance(generator: Rounds[Any], inbox: Inbox | None) -> Round | _Returned:
 async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, round_timeout_s: float) -> R:
     """Run a generator to its end over the links; return its output.
 
-    Raises what the generator raises, and TransportError when a message is overdue. When cancelled, a step that
-    is being computed runs out in its thread and nobody waits for it.
+    Raises the generator's errors, and TransportError when a message is overdue. When cancelled, a running step
+    completes in its thread, and nobody waits.
     """
     loop = asyncio.get_running_loop()
     thread = ThreadPoolExecutor(1, "protocol")
@@ -107,7 +107,7 @@ async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, r
 
 
 async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeout_s: float) -> Inbox:
-    """Send what a round says, and gather what it waits for, both at once."""
+    """Send a round's messages, and gather the awaited messages at the same time."""
     peers = sorted(turn.wait_for)
     arriving = [asyncio.create_task(_receive(links[peer], turn.step, timeout_s)) for peer in peers]
     try:

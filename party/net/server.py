@@ -1,7 +1,7 @@
 """gRPC's server: lets coordinators and peers in, and hands their streams to the daemon as our own values.
 
-Both sides of every connection present a certificate. The TLS layer accepts the certificates that are
-installed as peers; which of them it is decides, on every stream, the SHA-256 of the certificate presented.
+Both sides of every connection present a certificate. The TLS layer accepts the certificates installed as peers. On
+every stream, the SHA-256 of the presented certificate determines the peer.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _STATUS: Mapping[str, grpc.StatusCode] = {
     "peer-protocol": grpc.StatusCode.INVALID_ARGUMENT,
     "bug": grpc.StatusCode.INTERNAL,
 }
-"""Errors a stream is refused with; all others end it as FAILED_PRECONDITION."""
+"""Status for errors that refuse a stream; all other errors end a stream as FAILED_PRECONDITION."""
 
 _EVENTS_AHEAD = 1024
 _GRACE_S, _STOP_S = 0.5, 2.0
 _LINGER_S = 0.5
 _FAREWELL_S = 10.0
-"""A coordinator that takes no more events is not waited for longer."""
+"""Longest wait for a coordinator that takes no more events."""
 
 _HANDSHAKE_BEGINS_S = 0.2
-"""Within this time a thread that gRPC let through to a handshake has begun it, on a machine under load, too."""
+"""Time for a thread let through by gRPC to begin a handshake, on a machine under load, too."""
 
 
 class Served(Protocol):
-    """The daemon of a party, as coordinators and peers talk to it."""
+    """Daemon of a party, as seen by coordinators and peers."""
 
     @property
     def name(self) -> str:
@@ -61,23 +61,23 @@ class Served(Protocol):
         ...
 
     async def ended(self) -> None:
-        """End what goes on; return when what runs that are over write down is written, or after a bounded time."""
+        """End continuing work; return when completed runs have written their accounts, or after a bounded time."""
         ...
 
     async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:
-        """Serve one coordinator's stream from submission to delivery."""
+        """Serve a coordinator's stream from submission to delivery."""
         ...
 
     async def accept(self, sender: str, hello: control.Envelope, duplex: Duplex) -> None:
-        """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
+        """Take a peer's stream for the current run. Raises PartyError without a current run."""
         ...
 
 
 class PartyServer:
-    """Serves one daemon.
+    """Server of a daemon.
 
-    ``daemon`` makes it, given how peers are called and how the configuration is taken over. ``path`` is the file of
-    the configuration; without one it stays in force as it is.
+    ``daemon`` makes the daemon, given functions for calling peers and for taking over the configuration. ``path``
+    is the file of the configuration; without a file the configuration never changes.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class PartyServer:
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
     async def stop(self) -> None:
-        """Refuse new calls, end those that run, and close our own."""
+        """Refuse new calls, end running calls, and close our own calls."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for handshakes that nobody goes on with
         await self._daemon.ended()
@@ -140,7 +140,7 @@ class PartyServer:
             self._status.remove()
 
     async def _refresh(self) -> PartyConfig:
-        """Before a job: take over what changed, for calls of ours as for the daemon."""
+        """Take over changes before a job, for our calls as for the daemon."""
         settings = await asyncio.to_thread(self._in_force.refresh)
         if settings is not self._adopted:
             self._adopted = settings
@@ -154,7 +154,7 @@ class PartyServer:
         return Calls(settings.config, settings.credentials, settings.peers)
 
     async def _open_mesh(self, peer: str, address: str) -> MeshStream:
-        """Raises TransportError, which tells others the same whatever was in the way; our owner reads what it was."""
+        """Open a stream. Raises TransportError with the same message for any obstacle; our owner reads the cause."""
         try:
             return await self._calls.open_mesh(peer, address)
         except PartyError as error:
@@ -165,11 +165,11 @@ class PartyServer:
 
 
 class _Renewal:
-    """Asked by gRPC at every handshake, in its own threads, one at a time: what changed, or None.
+    """Callback of gRPC at every handshake, in gRPC's own threads, one at a time: returns the changes, or None.
 
-    gRPC frees what is replaced while another thread may be about to begin a handshake with it, which ends the
-    process. So only what changed replaces anything, and not before every handshake that was let through has begun:
-    the others wait for the answer.
+    gRPC frees a replaced configuration while another thread may be about to begin a handshake with the old
+    configuration, and the process then ends. So only a real change replaces anything, and only after every
+    handshake let through before has begun: further handshakes wait for the answer.
     """
 
     def __init__(self, in_force: InForce, settings: Settings) -> None:
@@ -187,7 +187,7 @@ class _Renewal:
 
 
 def _accepting(settings: Settings) -> grpc.ServerCertificateConfiguration:
-    """Return the peers that TLS lets in, and the identity that answers them."""
+    """Return the peers allowed by TLS, and the identity for answering the peers."""
     own = settings.credentials
     return grpc.ssl_server_certificate_configuration(
         [(own.key, own.certificate)], root_certificates=_certificates(settings)[1]
@@ -195,13 +195,13 @@ def _accepting(settings: Settings) -> grpc.ServerCertificateConfiguration:
 
 
 def _certificates(settings: Settings) -> tuple[bytes, bytes]:
-    """Our own and, in one text, our peers'."""
+    """Return our own certificate and, in a single text, our peers'."""
     peers = b"\n".join(peer.certificate for peer in settings.peers.values())
     return settings.credentials.certificate, peers
 
 
 class _Identify:
-    """Finds out which peer is calling, by the certificate it presented."""
+    """Interceptor that identifies the calling peer by the presented certificate."""
 
     def __init__(self, peers: Callable[[], Mapping[str, Peer]]) -> None:
         self._peers = peers
@@ -270,9 +270,9 @@ class _Requests(Mailbox[control.Request]):
         return await super().get()
 
     async def drop_unread(self) -> None:
-        """Throw away for a moment what comes, where nothing was asked for.
+        """Throw away unrequested messages for a moment.
 
-        gRPC would lose what a caller was told who is still sending when its stream ends.
+        Otherwise gRPC would lose our last words to a caller who is still sending when its stream ends.
         """
         if self._reader is not None:
             return
@@ -326,7 +326,7 @@ class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
         await duplex.serve()
 
     async def _greeted(self, context: Any, caller: str) -> control.Envelope:
-        """The hello of a stream. Raises PartyError if there is none in time, or the caller owes us another."""
+        """Return the hello of a stream. Raises PartyError if late, or if an earlier hello is still due."""
         if caller in self._greeting:
             raise PartyError("peer-protocol", "a stream of the peer has not said hello yet", party=caller)
         self._greeting.add(caller)
@@ -342,7 +342,7 @@ class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
 
 
 async def _hello(context: Any, caller: str) -> control.Envelope:
-    """Read the first envelope of a stream; its sender must be who presented the certificate."""
+    """Read the first envelope of a stream. The sender must be the owner of the presented certificate."""
     message = await context.read()
     if message is EOF:
         raise PartyError("peer-protocol", "a stream without a hello", party=caller)
@@ -359,7 +359,7 @@ async def _hello(context: Any, caller: str) -> control.Envelope:
 
 
 class _ServerDuplex:
-    """The server's end of a mesh stream: the RPC's own task keeps it alive, the link reads and writes."""
+    """Server's end of a mesh stream: the RPC's own task keeps the stream alive, the link reads and writes."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -367,7 +367,7 @@ class _ServerDuplex:
         self._done = asyncio.Event()
 
     async def serve(self) -> None:
-        """Keep the RPC alive until the link is closed or the peer breaks it."""
+        """Keep the RPC alive until the link is closed or broken by the peer."""
         reader = asyncio.create_task(self._read_all())
         try:
             await self._done.wait()

@@ -1,4 +1,4 @@
-"""Commons of both ends of a gRPC connection: signs of life, the end of a stream, a peer that went away."""
+"""Commons of both ends of a gRPC connection: signs of life, the end of a stream, a lost peer."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ _MAX_BACKOFF_S = 0.5
 
 
 STREAMS = 16
-"""Streams that a connection may have open at once: a job needs two, and calls that ask who is there come and
-go.
-"""
+"""Largest number of open streams of a connection: a job needs two, and identity calls come and go."""
 MESSAGE_BYTES = 2 << 20
-"""Bytes that a server takes as one message of gRPC: a part of at most 1 MiB with what stands around it."""
+"""Largest size of a gRPC message to a server: a part of at most 1 MiB with its frame."""
 
 
 def serving_options(config: NodeConfig) -> list[tuple[str, int]]:
-    """Return the options that a server adds: bounds on what strangers and peers can make it hold."""
+    """Return the server's additional options: bounds on the memory used by strangers and peers."""
     return [
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -34,9 +32,9 @@ def serving_options(config: NodeConfig) -> list[tuple[str, int]]:
 
 
 def options_for(config: NodeConfig) -> list[tuple[str, int]]:
-    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent.
+    """Return options for signs of life in both directions, so that a lost peer is noticed although nothing is sent.
 
-    The ping timeout counts too: a ping of gRPC's own that is not answered holds back the keepalive pings.
+    The ping timeout counts, too: an unanswered ping of gRPC's own holds back the keepalive pings.
     """
     keepalive_ms = int(config.timeouts.keepalive_s * 1000)
     return [
@@ -56,12 +54,12 @@ def options_for(config: NodeConfig) -> list[tuple[str, int]]:
 
 
 def raise_file_limit() -> None:
-    """Every connection is an open file: let the process have as many as the system allows it."""
+    """Raise the process's limit of open files to the system's maximum: every connection is an open file."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # as many as before will do
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def lost(peer: str) -> TransportError:
-    """A peer whose stream broke."""
+    """Return the error for a peer with a broken stream."""
     return TransportError("peer-lost", f"{peer} went away", party=peer)

@@ -1,4 +1,4 @@
-"""Several coroutines at once, and none left behind when one of them ends early; long work that nobody waits for."""
+"""Coroutines run together, without leftovers when a coroutine ends early; and long background work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def unless_broken(work: Coroutine[Any, Any, T], pumps: Sequence[asyncio.Task[None]]) -> T:
-    """Do the work, unless a link breaks meanwhile: then what broke it is raised at once."""
+    """Do the work, unless a link breaks meanwhile. The cause is then raised at once."""
     task = asyncio.create_task(work)
     waiting: set[asyncio.Task[Any]] = {task, *pumps}
     try:
@@ -27,7 +27,7 @@ async def unless_broken(work: Coroutine[Any, Any, T], pumps: Sequence[asyncio.Ta
 
 
 async def together(*work: Coroutine[Any, Any, None]) -> None:
-    """Do all of it at once; when one fails, stop the others."""
+    """Do all work at once; on a failure, stop the rest."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         await asyncio.gather(*tasks)
@@ -36,7 +36,7 @@ async def together(*work: Coroutine[Any, Any, None]) -> None:
 
 
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """Work in a thread; when we are stopped meanwhile, wait until it has ended: it may be writing."""
+    """Work in a thread. When stopped meanwhile, wait for the thread's end, since the thread may be writing."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(task)
@@ -46,17 +46,17 @@ async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
 
 
 async def stopped(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait for their end, whatever it is."""
+    """Cancel tasks and wait for the end, whatever the outcome."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Turns:
-    """Pieces of work in the order they came, in a thread of their own that the first one starts.
+    """Pieces of work in order of arrival, in a separate thread started by the first piece.
 
-    The threads that asyncio shares out load tables, sign and read bundles: work of minutes would keep them from it.
-    This thread does not keep a process that ends from ending.
+    The shared threads of asyncio load tables, sign and read bundles, and work of minutes would block the shared
+    threads. The separate thread does not keep a process from ending.
     """
 
     def __init__(self, name: str) -> None:
@@ -65,9 +65,10 @@ class Turns:
         self._thread: threading.Thread | None = None
 
     async def take(self, work: Callable[[], None]) -> None:
-        """Return when the work is done, after all that came before. Raises what it raises.
+        """Return when the work is done, after all earlier work. Raises the errors of the work.
 
-        If we are stopped before its turn, it is not begun; if meanwhile, it goes on as long as the process lives.
+        If stopped before its turn, the work does not begin. If stopped during its turn, the work goes on as long as
+        the process lives.
         """
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)

@@ -1,9 +1,8 @@
-"""Figures that only the owner may know of runs that came to a result: a file beside each release, for the
-owner alone.
+"""Owner's private figures of completed runs: a file beside each release.
 
-Nothing waits for it: it is written when the run is over, and shown by `party accounts`; on a terminal also at once.
-Until it is finished the file says so. What it is made of is in the daemon's memory alone: a daemon that has ended
-makes none any more.
+Nothing waits for an account. An account is written after the run, and shown by `party accounts`; on a terminal also
+at once. The file of an unfinished account says so. The inputs are in the daemon's memory alone, so a stopped daemon
+finishes no account.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from jobs.errors import json_object
 from jobs.release.folder import OWN_ACCOUNT, write_own_account
 
 UNFINISHED = "unfinished"
-"""Key of an account that is not finished: why."""
+"""Key of an unfinished account, for the reason."""
 BEING_MADE = "being made"
 FAILED = "the account could not be made: see `party problems`; the next run of the job makes an account"
 LOST = "never finished: the daemon ended too early; the next run of the job makes an account"
 RELEASES = "releases"
-"""In the state folder: what was delivered to us, a folder for each run."""
+"""Folder of deliveries in the state folder, with a subfolder for each run."""
 
 
 def accounts(state_dir: Path, last: int, *, lost: bool) -> list[tuple[Path, dict[str, Any]]]:
-    """The last accounts, oldest first, with their files. Raises OSError.
+    """Return the last accounts, oldest first, with their files. Raises OSError.
 
-    lost:  no daemon runs that could be making one.
+    lost:  True if no daemon runs that could be making an account.
     """
     files = (state_dir / RELEASES).glob(f"*/{OWN_ACCOUNT}")
     newest = sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))[-last:]
@@ -41,7 +40,7 @@ def accounts(state_dir: Path, last: int, *, lost: bool) -> list[tuple[Path, dict
 
 
 def give_up(state_dir: Path) -> int:
-    """Mark the accounts that daemons which have ended left unfinished; return how many. Raises OSError."""
+    """Mark unfinished accounts of stopped daemons; return their number. Raises OSError."""
     left = [
         (path, fields | {UNFINISHED: LOST})
         for path in (state_dir / RELEASES).glob(f"*/{OWN_ACCOUNT}")
@@ -53,7 +52,7 @@ def give_up(state_dir: Path) -> int:
 
 
 def words_of(account: Mapping[str, Any]) -> list[str]:
-    """Say an account in sentences: of the rows, and of what became of the records."""
+    """Return an account in sentences: the rows, and the fate of the records."""
     if UNFINISHED in account:
         return [f"not finished: {account[UNFINISHED]}"]
     return [*account.get("in_words", ()), *account.get("records", {}).get("in_words", ())]

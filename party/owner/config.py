@@ -1,6 +1,6 @@
-"""The configuration of a party and of a coordinator: frozen models, built once from YAML (semantics §9.4).
+"""Configuration of a party and of a coordinator: frozen models, built once from YAML (semantics §9.4).
 
-Each field says what it means, its unit, and what a bad value costs. Relative paths are relative to the file.
+Each field states its meaning, its unit, and the cost of a bad value. Relative paths are relative to the file.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class NodeConfig(Fields):
     """Configuration that a party and a coordinator have in common."""
 
     PROGRAM: ClassVar[str]
-    """The command line that has such a configuration."""
+    """Command line with this kind of configuration."""
 
     version: Literal["1"] = Field(description="Version of this format.")
     name: Name = Field(description="Our own name, as in our certificate and in job files.")
@@ -142,7 +142,7 @@ class NodeConfig(Fields):
 
     @property
     def dials_what_jobs_say(self) -> bool:
-        """Return True if a job's address counts for a peer that has none here."""
+        """True if a job's address counts for a peer without an address here."""
         return True
 
     @model_validator(mode="after")
@@ -181,7 +181,7 @@ class PartyConfig(NodeConfig):
 
     @property
     def source(self) -> Source:
-        """Our table, as the two passes take it."""
+        """Our table, in the form for the two passes."""
         return self.data.source
 
 
@@ -192,7 +192,7 @@ class CoordinatorConfig(NodeConfig):
 
 
 def load_config(model: type[C], path: Path) -> C:
-    """Read a configuration; paths in it become absolute. Raises ConfigError that names every wrong key."""
+    """Read a configuration; its paths become absolute. Raises ConfigError with every wrong key."""
     try:
         text = read_text(path)
     except ConfigError as error:
@@ -204,7 +204,7 @@ def load_config(model: type[C], path: Path) -> C:
 
 
 def parse_config(model: type[C], text: str, path: Path) -> C:
-    """Read the text of a configuration. Raises ConfigError that names every wrong key."""
+    """Read the text of a configuration. Raises ConfigError with every wrong key."""
     return parse_model(model, parse_yaml(text, str(path)), str(path), "config-invalid", _advice)
 
 
@@ -214,7 +214,7 @@ _DROPPED: Mapping[tuple[str, ...], str] = {
         "diversity_by_block",
     ): "leave the key out; with `link` in a joint job `diversity` above 2 counts as 2",
 }
-"""By path of a key of version 0.1 what to do."""
+"""Advice on keys of version 0.1, by path."""
 
 
 def _advice(keys: Sequence[str], fields: Any) -> str:
@@ -251,7 +251,8 @@ def peers_of(config: NodeConfig) -> dict[str, Peer]:
 
 
 def installed_peers(config: NodeConfig) -> dict[str, Peer | Problem]:
-    """Every peer by name, or why nobody can work with it now: such a peer stops nobody but itself.
+    """Return every peer by name, or the reason against working with the peer now. An unusable peer stops only
+    itself.
 
     Raises ConfigError if two names share a certificate.
     """
@@ -285,7 +286,7 @@ def usable_peer(config: NodeConfig, name: str) -> Peer:
 
 
 def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
-    """The peers whose certificates can be read, whether or not they are valid now: TLS looks at that.
+    """Return the peers with readable certificates, valid now or not: TLS checks validity.
 
     Raises ConfigError if two names share a certificate.
     """
@@ -299,10 +300,9 @@ def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
 
 
 def certificate_warnings(config: NodeConfig) -> dict[str, str]:
-    """Return what the owner has to do about certificates: by name, which of them cannot be used, or expire
-    soon.
+    """Return warnings for the owner, by name, on certificates that cannot be used or expire soon.
 
-    Raises what loading our own identity raises.
+    Raises the errors of loading our own identity.
     """
     own = {config.name: credentials_of(config).certificate}
     found = installed_peers(config)
@@ -317,17 +317,15 @@ def certificate_warnings(config: NodeConfig) -> dict[str, str]:
 
 
 def _unusable(name: str, why: Problem) -> str:
-    """Say what follows `the certificate of NAME`; what only the owner may read is all of the cause where
-    there is any.
-    """
+    """Return the end of a sentence about `the certificate of NAME`, with the private cause if present."""
     cause = why.private or why.message.removeprefix(f"the certificate of {name} ")
     return f"cannot be used: {cause}. What to do: {why.remedy}"
 
 
 def address_of(config: NodeConfig, job: Job, party: str) -> str:
-    """Return the address of a party of a job: our own configuration says it, or the job where that counts.
+    """Return the address of a party of a job, from our own configuration or, if allowed, from the job.
 
-    Raises ConfigError if neither does.
+    Raises ConfigError without an address.
     """
     entry = config.peers.get(party)
     address = entry.address if entry else None

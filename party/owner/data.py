@@ -1,6 +1,6 @@
-"""The place of an owner's table: `data` in the configuration of a party.
+"""Place of an owner's table: `data` in the configuration of a party.
 
-Each field says what it means, its unit, and what a bad value costs.
+Each field states its meaning, its unit, and the cost of a bad value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableFile(Fields):
 
 @dataclass(frozen=True)
 class Opened:
-    """Marks a key of :class:`Data` that names a source. ``by``: makes the source of what the key holds."""
+    """Mark of a key of :class:`Data` that names a source. ``by``: makes the source from the key's value."""
 
     by: Callable[[Any], Source]
 
@@ -50,7 +50,7 @@ class Data(Fields):
 
     @classmethod
     def _kinds(cls) -> Mapping[str, Opened]:
-        """Every key that names a source."""
+        """Return every key that names a source."""
         fields = cls.model_fields.items()
         return {key: how for key, field in fields for how in field.metadata if isinstance(how, Opened)}
 
@@ -67,11 +67,11 @@ class Data(Fields):
 
     @property
     def source(self) -> Source:
-        """The table, as the two passes take it."""
+        """Table, in the form for the two passes."""
         (key,) = self._given
         return self._kinds()[key].by(getattr(self, key))
 
     @property
     def data_set(self) -> str:
-        """Under which name the privacy ledger keeps the table."""
+        """Name of the table in the privacy ledger."""
         return self.name or self.source.identity

@@ -1,7 +1,7 @@
 """Identity: P-256 keys made on site, certificates, fingerprints (semantics §9.5).
 
-A certificate is identity only together with the name it is installed under: roots alone are not. Every peer's
-certificate is put in place beforehand and compared, out of band, by its SHA-256 fingerprint.
+A certificate is an identity only together with its installed name; a root certificate alone identifies nobody.
+Every peer's certificate is installed beforehand and compared, out of band, by its SHA-256 fingerprint.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer as installed here: name, its own certificate (PEM, exactly one), address if we call it.
+    """Peer as installed here: name, its own certificate (PEM, exactly one), address if we call the peer.
 
-    TLS in either direction trusts this certificate alone and not its issuer: a second certificate of the same
-    authority for the same name is another identity.
+    TLS in either direction trusts only the certificate and not its issuer: a second certificate of the same
+    authority for the same name is a different identity.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Peer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the certificate, as hex: what is compared on every stream."""
+        """SHA-256 of the certificate, as hex, compared on every stream."""
         return fingerprint(self.certificate)
 
 
 def make_credentials(name: str) -> Credentials:
-    """Make a P-256 key and a self-signed certificate whose common name and DNS name are ``name``."""
+    """Make a P-256 key and a self-signed certificate with ``name`` as common name and DNS name."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -91,7 +91,7 @@ def make_credentials(name: str) -> Credentials:
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Give files and folders that are made in the block to their owner alone, whatever the umask is."""
+    """Give files and folders made in the block to their owner alone, under any umask."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -100,9 +100,10 @@ def private_files() -> Iterator[None]:
 
 
 def lax_files(private: Iterable[Path], trusted: Iterable[Path]) -> list[str]:
-    """Say which files and folders have laxer permissions than they should, and what to do.
+    """Return warnings on files and folders with lax permissions, and the remedies.
 
-    private:  nobody but the owner may read or write them. trusted: nobody but the owner may write them.
+    private:  nobody but the owner may read or write.
+    trusted:  nobody but the owner may write.
     """
     found = []
     for paths, others, what in ((private, _OTHERS, "read or write"), (trusted, 0o022, "write")):
@@ -113,15 +114,16 @@ def lax_files(private: Iterable[Path], trusted: Iterable[Path]) -> list[str]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read."""
+    """Write a file readable by its owner only."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as file:
         file.write(content)
 
 
 def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Write a file so that others see the old content or the new, never a part.
+    """Write a file so that readers see the old content or the new, never a part.
 
-    mode:  its permissions; those of the file that was there if None. Its owner stays the same, if we may say so.
+    mode:  permissions; None: the permissions of the old file. The file's owner stays the same, if the
+           system permits.
     """
     before = path.stat() if path.exists() else None
     if mode is None and before is not None:
@@ -138,12 +140,12 @@ def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
 
 
 def fingerprint(pem: bytes) -> str:
-    """SHA-256 of the first certificate of a PEM file, as hex. Raises IdentityError if there is none."""
+    """Return SHA-256 of the first certificate of a PEM file, as hex. Raises IdentityError without a certificate."""
     return hashlib.sha256(_first(pem).public_bytes(serialization.Encoding.DER)).hexdigest()
 
 
 def common_name(pem: bytes) -> str:
-    """The common name of the first certificate, fit for a terminal. Raises IdentityError if it has none."""
+    """Return the common name of the first certificate, fit for a terminal. Raises IdentityError without a name."""
     subject, _ = _names(pem)
     names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if len(names) != 1:
@@ -159,7 +161,7 @@ def _first(pem: bytes) -> x509.Certificate:
 
 
 def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
-    """Subject and issuer of the first certificate. Raises IdentityError if they are malformed."""
+    """Return subject and issuer of the first certificate. Raises IdentityError if malformed."""
     certificate = _first(pem)
     try:
         return certificate.subject, certificate.issuer
@@ -168,7 +170,7 @@ def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
 
 
 def _alone(pem: bytes) -> bytes:
-    """The first certificate of a PEM file, without those of authorities behind it."""
+    """Return the first certificate of a PEM file, without an authority's certificates behind."""
     return _first(pem).public_bytes(serialization.Encoding.PEM)
 
 
@@ -195,9 +197,9 @@ def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
 
 
 def read_peer(name: str, certificate: Path, address: str | None) -> Peer:
-    """Read a peer's certificate, the first of the file; it must carry the name it is installed under.
+    """Read a peer's certificate, the first of the file. The certificate must carry the installed name.
 
-    Whether it is its time, :func:`load_peer` says.
+    :func:`load_peer` checks its validity in time.
     """
     try:
         pem = _alone(read_bytes(certificate))
@@ -226,7 +228,7 @@ def load_peer(name: str, certificate: Path, address: str | None) -> Peer:
 
 
 def check_validity(pem: bytes, name: str, remedy: str) -> None:
-    """Raise IdentityError, with this remedy, if the certificate of ``name`` is not valid now."""
+    """Raise IdentityError, with the given remedy, if the certificate of ``name`` is not valid now."""
     since, until = validity(pem)
     now = datetime.now(UTC)
     if not since <= now <= until:
@@ -267,7 +269,7 @@ def in_words(moment: datetime) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file. Raises ConfigError if that is not possible."""
+    """Read a file. Raises ConfigError if impossible."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -276,7 +278,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether ``host:port`` is on this machine only."""
+    """Return True if ``host:port`` is on this machine only."""
     host = address.rsplit(":", 1)[0].strip("[]")
     if host == "localhost":
         return True
@@ -290,7 +292,7 @@ _UNTIL = ".until-"
 
 
 def put_aside(file: Path, when: str) -> Path:
-    """Copy a certificate or a key that is about to be replaced beside itself, for its owner alone.
+    """Copy a certificate or a key beside itself before a replacement, for its owner alone.
 
     when:  the time, UTC, as YYYYMMDDTHHMMSS.
     """
@@ -300,7 +302,7 @@ def put_aside(file: Path, when: str) -> Path:
 
 
 def earlier_files(certificate: Path) -> dict[Path, str]:
-    """Return the certificates that were in this file before, with the day until which each was, oldest first."""
+    """Return the file's earlier certificates, each with its last day, oldest first."""
     prefix = f"{certificate.stem}{_UNTIL}"
     return {
         file: f"{when[:4]}-{when[4:6]}-{when[6:8]}"

@@ -1,11 +1,11 @@
-"""The configuration that a daemon works under: the one loaded last, compared with the files before every job.
+"""Configuration in force of a daemon: the last loaded configuration, compared with the files before every job.
 
-Policy, peers, identity, table and timeouts that changed are taken over with the next job, if the files are valid; as
-long as they are not, and where only a restart helps (``FIXED``), jobs are refused. A job that runs goes on under the
-configuration it was admitted under. Connections are accepted by what was loaded last.
+Changes of policy, peers, identity, table and timeouts take effect with the next job, if the files are valid. With
+invalid files, or with a change that needs a restart (``FIXED``), jobs are refused. A running job goes on under its
+configuration at admission. Connections are accepted by the last loaded configuration.
 
-A daemon writes what it works under into its `state_dir`, in a file that it holds locked while it runs, so that
-`party check` can say whether one runs and what it knows.
+A daemon writes its configuration in force into its `state_dir`, in a file locked while the daemon runs. From the
+file `party check` tells if a daemon runs, and under which configuration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from party.owner.identity import Credentials, Peer, check_validity, in_words
 log = logging.getLogger("party")
 
 Refresh = Callable[[], Coroutine[Any, Any, PartyConfig]]
-"""Gives the configuration in force now. Raises PartyError if the files say something that is not."""
+"""Source of the configuration in force. Raises PartyError if the files differ from the configuration in force."""
 
 STATUS = "in-force.json"
 _STATUS_BYTES = 4096
@@ -37,10 +37,10 @@ _STATUS_BYTES = 4096
 
 @dataclass(frozen=True)
 class Settings:
-    """A configuration with what it names, as loaded at one time.
+    """Configuration with everything named there, as loaded at a moment.
 
-    peers:   those whose certificates can be read; TLS and the admission of jobs ask whether they are valid.
-    digest:  SHA-256 of the files, as hex; for comparing alone, since the private key is one of them.
+    peers:   peers with readable certificates; TLS and the admission of jobs check validity.
+    digest:  SHA-256 of the files, as hex; for comparing alone, since the private key is among the files.
     """
 
     config: PartyConfig
@@ -54,20 +54,20 @@ class InForce:
     """The configuration in force at a daemon."""
 
     def __init__(self, config: PartyConfig, path: Path | None = None) -> None:
-        """``path``: the file that the configuration was read from; without one it never changes."""
+        """``path``: the file of the configuration; without a file the configuration never changes."""
         self._path = path
         self._lock = threading.Lock()
         self._settings = _loaded(config, _digest_of_loaded(config, path))
 
     @property
     def settings(self) -> Settings:
-        """Return the settings that were loaded last."""
+        """Last loaded settings."""
         return self._settings
 
     def refresh(self) -> Settings:
-        """Take over what changed in the files; return what is in force from now on.
+        """Take over changes in the files; return the settings in force from now on.
 
-        Raises ConfigError if the files cannot be taken over, and IdentityError if our own certificate has expired.
+        Raises ConfigError for invalid files, and IdentityError if our own certificate has expired.
         """
         with self._lock:
             before = self._settings
@@ -86,7 +86,7 @@ class InForce:
         return self._settings
 
     def latest(self) -> Settings:
-        """As :meth:`refresh`; but what cannot be taken over changes nothing: the next job will say so."""
+        """Return :meth:`refresh`; an invalid change changes nothing, and the next job will report the error."""
         try:
             return self.refresh()
         except PartyError:
@@ -107,7 +107,7 @@ def _loaded(config: PartyConfig, digest: str) -> Settings:
 
 
 def _not_in_force(name: str, error: PartyError) -> ConfigError:
-    """Return the error that a coordinator is told; the owner reads the details."""
+    """Return the coordinator's error; the owner reads the details."""
     return ConfigError(
         "config-changed",
         f"the configuration of {name} changed and is not in force: until then the daemon takes no job",
@@ -117,7 +117,7 @@ def _not_in_force(name: str, error: PartyError) -> ConfigError:
 
 
 def fixed(config: PartyConfig) -> dict[str, Any]:
-    """The settings that a daemon keeps until it is restarted: they are part of its sockets and its state."""
+    """Return the settings fixed until a restart: the daemon's sockets and state depend on them."""
     return {
         "name": config.name,
         "listen": config.listen,
@@ -128,9 +128,10 @@ def fixed(config: PartyConfig) -> dict[str, Any]:
 
 
 def _digest_of_loaded(config: PartyConfig, path: Path | None) -> str:
-    """The digest of the files that a configuration was, and what it names will be, loaded from.
+    """Return the digest of the loaded files of a configuration, and of the files named there, to be loaded next.
 
-    What changes meanwhile is taken over later: empty, as no digest is, if the file says something else by now.
+    Later changes are taken over later. The digest is empty, unlike any digest, if the file already has a different
+    content.
     """
     if path is None:
         return ""
@@ -139,9 +140,9 @@ def _digest_of_loaded(config: PartyConfig, path: Path | None) -> str:
 
 
 def _digest(config: PartyConfig, path: Path) -> str:
-    """SHA-256 over a configuration file, our certificate and key, and the certificates of peers.
+    """Return SHA-256 over a configuration file, our certificate and key, and the certificates of peers.
 
-    Nobody finds a key by it, which is as hard to guess as the key itself.
+    Nobody finds a key from the digest: the digest is as hard to guess as the key itself.
     """
     whole = hashlib.sha256()
     peers = (entry.certificate for entry in config.peers.values())
@@ -151,7 +152,7 @@ def _digest(config: PartyConfig, path: Path) -> str:
 
 
 def _content(file: Path) -> bytes:
-    """The bytes of a file; none if it cannot be read, which whoever needs it will say."""
+    """Return the bytes of a file; empty for an unreadable file, since the file's user reports the error."""
     try:
         return file.read_bytes()
     except OSError:
@@ -162,14 +163,14 @@ def _content(file: Path) -> bytes:
 
 
 class Status:
-    """The file in which a running daemon says what it works under. One daemon per `state_dir`."""
+    """File of a running daemon with its configuration in force. One daemon per `state_dir`."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / STATUS
         self._file: int | None = None
 
     def hold(self, settings: Settings) -> None:
-        """Take the file and write it. Raises ConfigError if another daemon has it, or it cannot be written."""
+        """Take the file and write the settings. Raises ConfigError if another daemon has it, or writing fails."""
         folder = self._path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +192,7 @@ class Status:
         self.write(settings)
 
     def write(self, settings: Settings) -> None:
-        """Say what is in force now."""
+        """Write the settings in force now."""
         if self._file is not None:
             said = {
                 "pid": os.getpid(),
@@ -210,7 +211,7 @@ class Status:
             self._file = None
 
     def remove(self) -> None:
-        """Leave the file and take it away."""
+        """Release and remove the file."""
         if self._file is not None:
             self._path.unlink(missing_ok=True)
             self.release()
@@ -218,7 +219,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Running:
-    """A daemon that runs, as its file tells: what it works under, compared with the files now."""
+    """Running daemon, according to its file: its configuration in force, compared with the present files."""
 
     pid: int
     since: str
@@ -242,9 +243,9 @@ class Running:
 
 
 def running(config: PartyConfig, path: Path) -> Running | None:
-    """The daemon that runs on the `state_dir` of a configuration; None if there is none.
+    """Return the running daemon on the `state_dir` of a configuration, or None.
 
-    Raises ConfigError if that cannot be found out.
+    Raises ConfigError if the file cannot be read.
     """
     status = config.state_dir / STATUS
     try:

@@ -69,9 +69,9 @@ def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], 
 
 @dataclass(frozen=True)
 class Added:
-    """A certificate that was installed for a peer.
+    """Certificate installed for a peer.
 
-    early:  its time has not come yet by the clock here, so one of two clocks may be wrong.
+    early:  the certificate is not yet valid by our clock, so a clock may be wrong.
     """
 
     fingerprint: str
@@ -113,12 +113,12 @@ def add_peer(
 
 
 def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str | None) -> Added:
-    """Install a new certificate of a known peer, in the file that the configuration names.
+    """Install a new certificate of a known peer, in the file named by the configuration.
 
-    The old ones stay beside it, dated: what was signed with them stays signed.
+    The old certificates stay beside the new, dated: earlier signatures stay valid.
 
     Raises, before anything is written, IdentityError as :func:`add_peer`; ConfigError if the peer is not known, or
-    nobody told the fingerprint.
+    nobody gave the fingerprint.
     """
     if name not in config.peers:
         raise ConfigError("usage", f"{name} is not known", remedy="leave --replace out")
@@ -162,7 +162,7 @@ def _check_text(config_path: Path, config: NodeConfig, text: str) -> None:
 
 
 def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:
-    """Refuse a certificate of another name, with another fingerprint than its owner told, or whose time is over."""
+    """Refuse a certificate of a wrong name, with a wrong fingerprint, or past its time."""
     found = fingerprint(pem)
     if common_name(pem) != name:
         raise IdentityError("identity-mismatch", f"the certificate is for {common_name(pem)}, not for {name}")
@@ -178,14 +178,14 @@ def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:
 
 
 def _check_new(config: NodeConfig, pem: bytes) -> None:
-    """Refuse a certificate that is installed already."""
+    """Refuse a certificate already installed."""
     for other, entry in config.peers.items():
         if _fingerprint_of(entry.certificate) == fingerprint(pem):
             raise IdentityError("identity-mismatch", f"the certificate is installed as {other} already")
 
 
 def _fingerprint_of(file: Path) -> str | None:
-    """The fingerprint of an installed certificate, whomever it is for; None if there is none to read."""
+    """Return the fingerprint of an installed certificate of any name, or None without a readable certificate."""
     try:
         return fingerprint(read_bytes(file))
     except PartyError:
@@ -211,7 +211,7 @@ def with_peer(text: str, name: str, certificate: str, address: str | None) -> st
 
 
 def without_peer(text: str, name: str) -> str:
-    """Take an entry out of the `peers` mapping of a configuration, which has it."""
+    """Take an existing entry out of the `peers` mapping of a configuration."""
     found = _peers_in(text)
     assert found is not None
     key, value = found
@@ -227,14 +227,14 @@ def without_peer(text: str, name: str) -> str:
 
 
 def _peers_in(text: str) -> tuple[Any, Any] | None:
-    """The nodes of `peers` and of what it maps to."""
+    """Return the nodes of `peers` and of its value."""
     root = yaml.compose(text, Loader=yaml.BaseLoader)
     assert isinstance(root, yaml.MappingNode)
     return next(((key, value) for key, value in root.value if key.value == "peers"), None)
 
 
 def _with_first(text: str, key: yaml.Node, value: yaml.Node, block: str) -> str:
-    """Put a block under a `peers` that maps to nothing, or to `{}`; a comment behind it stays where it is."""
+    """Put a block under a `peers` with an empty value or `{}`; a comment behind stays in place."""
     start, end = value.start_mark.index, value.end_mark.index
     if end > start:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -243,13 +243,13 @@ def _with_first(text: str, key: yaml.Node, value: yaml.Node, block: str) -> str:
 
 
 def _inserted(text: str, place: int, block: str) -> str:
-    """Put a block where a line begins; the line before it may lack its end."""
+    """Put a block at the beginning of a line; the line before may lack its end."""
     before = text[:place]
     return before + ("" if before.endswith("\n") else "\n") + block + text[place:]
 
 
 def _without_item(text: str, start: int, end: int) -> str:
-    """Take an item out of a flow mapping, with the comma behind it, or else the one before it."""
+    """Take an item out of a flow mapping, with the comma behind the item, or else the comma before."""
     behind = re.match(r"\s*,[ \t]*", text[end:])
     if behind is not None:
         return text[:start] + text[end + behind.end() :]
@@ -262,7 +262,7 @@ def _behind_colon(text: str, key: yaml.Node) -> int:
 
 
 def _end_of(node: yaml.Node) -> int:
-    """Return the end of a node; the mark of a block mapping stands behind the comments that follow it."""
+    """Return the end of a node; the end mark of a block mapping stands behind the comments that follow."""
     while isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         node = node.value[-1][1]
     return int(node.end_mark.index)

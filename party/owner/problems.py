@@ -1,6 +1,6 @@
-"""Details of a failed job that only the owner may know: a file for each, readable by the owner alone.
+"""Owner's private details of a failed job: a file for each job, readable by the owner alone.
 
-Logs and shared errors hold no data value. What a value, a row number or a count from the data would explain stands
+Logs and shared errors hold no data value. An explanation with a value, a row number or a count from the data stands
 here, and is shown by `party problems`; on a terminal also at once.
 """
 
@@ -23,14 +23,14 @@ log = logging.getLogger("party")
 
 FOLDER = "problems"
 MOST = 100
-"""Files that are kept; the oldest go first."""
+"""Largest number of kept files; the oldest go first."""
 _OF_THE_SITE = {"config-changed", "file-missing", "identity-mismatch", "peer-unreachable", "tls-failed"}
-"""Errors whose private part is about this site's files and addresses, never about data."""
+"""Errors with a private part about the site's files and addresses, never about data."""
 
 
 @dataclass(frozen=True)
 class FailedJob:
-    """A failed job, as far as it was known. run: hexadecimal."""
+    """Failed job, as far as known. run: hexadecimal."""
 
     job: str = "no-job"
     job_sha256: str = ""
@@ -39,15 +39,15 @@ class FailedJob:
 
 
 class ProblemBook:
-    """The problems of one party, in a folder of its state."""
+    """Problems of a party, in a folder of its state."""
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / FOLDER
 
     def keep(self, problem: Problem, failed: FailedJob, place: str = "") -> Path:
-        """Write a problem down with what only the owner may read; return the file. Raises OSError.
+        """Write down a problem with its private part; return the file. Raises OSError.
 
-        place:  where in our code it arose, for bugs.
+        place:  the place in our code, for bugs.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = datetime.now(UTC)
@@ -73,7 +73,7 @@ class ProblemBook:
         return sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def entries(self, last: int) -> list[tuple[Path, dict[str, Any]]]:
-        """The last problems, oldest first, with their files. Raises OSError."""
+        """Return the last problems, oldest first, with their files. Raises OSError."""
         found = [(path, json_object(path.read_bytes())) for path in self._files()[-last:]]
         return [(path, fields) for path, fields in found if fields is not None]
 
@@ -86,9 +86,11 @@ def tell_owner(lines: Sequence[str]) -> None:
 
 
 def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, book: ProblemBook) -> None:
-    """The owner's own log: what is shared, and what the operating system said. What is private goes into the book.
+    """Log a problem for the owner: the shared part, and the operating system's message. The private part goes into
+    the book.
 
-    failed:  the job, if there was one yet. error: what the problem was made of.
+    failed:  the job, if known.
+    error:   the problem's error.
     """
     fields = {
         "job": failed.job if failed else None,
@@ -113,7 +115,7 @@ def _place_of(error: Exception) -> str:
 
 
 def _keep(problem: Problem, failed: FailedJob, book: ProblemBook, place: str) -> None:
-    """Write down what only the owner may read, and say where."""
+    """Write down the private part for the owner, and log the place."""
     tell_owner([f"  {part}" for part in (problem.private, problem.advice(to_owner=True)) if part])
     try:
         path = book.keep(problem, failed, place)

@@ -1,4 +1,4 @@
-"""A new identity in place of the own one, for `renew`: peers trust it once they have installed its certificate."""
+"""New identity in place of the old identity, for `renew`. Peers trust the new certificate once installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from party.owner.identity import (
 
 @dataclass(frozen=True)
 class Renewed:
-    """A new identity, and where the old one lies now."""
+    """New identity, with the place of the old files."""
 
     fingerprint: str
     certificate: Path
@@ -33,9 +33,9 @@ class Renewed:
 
 
 def renew(config: NodeConfig) -> Renewed:
-    """Make a new key and certificate where the configuration names them; keep the old ones beside them.
+    """Make a new key and certificate at the configured places; keep the old files beside the new.
 
-    Raises IdentityError, before anything is written, if the certificate is one that an authority gave.
+    Raises IdentityError, before anything is written, for a certificate from an authority.
     """
     tls = config.tls
     if _from_an_authority(tls.certificate):
@@ -55,9 +55,7 @@ def renew(config: NodeConfig) -> Renewed:
 
 
 def _from_an_authority(certificate: Path) -> bool:
-    """Return True if a certificate is there and another than its owner signed it; what cannot be read is
-    replaced.
-    """
+    """Return True if a certificate exists with a signature of anybody but its owner. Unreadable ones are replaced."""
     try:
         return not signs_itself(read_bytes(certificate))
     except PartyError:
@@ -65,5 +63,5 @@ def _from_an_authority(certificate: Path) -> bool:
 
 
 def _mode_of_key(file: Path) -> int:
-    """The permissions of the old key, but none for everybody."""
+    """Return the permissions of the old key, without permissions for everybody."""
     return stat.S_IMODE(file.stat().st_mode) & 0o770 if file.exists() else PRIVATE

@@ -1,4 +1,4 @@
-"""Refusals that come again and again: told once a minute, with their number."""
+"""Repeated refusals: logged once a minute, with their number."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ log = logging.getLogger("party")
 
 WINDOW_S = 60.0
 MOST = 40
-"""Refusals of different words that are told to one caller within the window; more count as one."""
+"""Largest number of different refusals counted for a caller within the window; further refusals count together."""
 
 _Refusal = tuple[str, str]
 
 
 class Repeated:
-    """Counts the refusals that the log need not tell again: those of the same words to the same caller."""
+    """Counter of refusals that the log need not repeat: the same words to the same caller."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s
@@ -26,7 +26,7 @@ class Repeated:
         self._ends: dict[_Refusal, asyncio.TimerHandle] = {}
 
     def is_told(self, caller: str, problem: Problem) -> bool:
-        """Count a refusal; return whether the same one was told to this caller within the window."""
+        """Count a refusal; return True if the caller heard the same refusal within the window."""
         what = (caller, f"{problem.error_id}: {problem.message}")
         if what not in self._ends and sum(each == caller for each, _ in self._ends) >= MOST:
             what = (caller, "refusals of other words")
@@ -40,7 +40,7 @@ class Repeated:
         self._ends[what] = asyncio.get_running_loop().call_later(self._window_s, self._end, what)
 
     def _end(self, what: _Refusal) -> None:
-        """End a window: tell how many refusals it had, and begin another if there were any."""
+        """End a window: log the number of its refusals, and begin another window if there were any."""
         del self._ends[what]
         if self._tell(what):
             self._begin(what)
@@ -52,7 +52,7 @@ class Repeated:
         return times > 0
 
     def close(self) -> None:
-        """Tell what was counted and not told yet."""
+        """Log all counts not yet logged."""
         while self._ends:
             what, end = self._ends.popitem()
             end.cancel()

@@ -1,4 +1,4 @@
-"""Signatures with the keys that TLS uses: what a key and a certificate say of bytes."""
+"""Signatures with the keys of TLS: making, and checking against a certificate."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Signer:
     certificates: Mapping[str, bytes] = field(repr=False)
 
     def sign(self, content: bytes) -> bytes:
-        """Sign as ourselves. Raises IdentityError for a key that cannot."""
+        """Sign as ourselves. Raises IdentityError for an unsuitable key."""
         return sign(self.credentials, content)
 
     def check(self, party: str, signature: bytes, content: bytes) -> None:
-        """Raise IdentityError unless the signature is that of a party's installed certificate."""
+        """Raise IdentityError unless the signature is of a party's installed certificate."""
         check_signature(self.certificates[party], signature, content, party)
 
 
 def installed_certificates(config: NodeConfig) -> dict[str, bytes]:
-    """The certificates of all peers, DER, expired ones too: what was signed before stays signed."""
+    """Return the certificates of all peers, DER, including expired certificates: earlier signatures stay valid."""
     return {name: der_of(peer.certificate) for name, peer in trusted_peers(config).items()}
 
 
 def earlier_certificates(config: NodeConfig) -> dict[str, dict[bytes, str]]:
-    """Return by name, our own included, the certificates (DER) that were installed before, with their last day."""
+    """Return the earlier certificates (DER) by name, our own included, with their last day."""
     files = {
         config.name: config.tls.certificate,
         **{n: entry.certificate for n, entry in config.peers.items()},
@@ -55,7 +55,7 @@ def earlier_certificates(config: NodeConfig) -> dict[str, dict[bytes, str]]:
 
 
 def signer_of(config: NodeConfig, peers: Iterable[str]) -> Signer:
-    """With our identity and the installed certificates of these peers. Raises ConfigError or IdentityError."""
+    """Return a signer with our identity and the peers' certificates. Raises ConfigError or IdentityError."""
     own = credentials_of(config)
     certificates = {peer: der_of(usable_peer(config, peer).certificate) for peer in peers}
     return Signer(config.name, own, {config.name: der_of(own.certificate), **certificates})
@@ -66,10 +66,10 @@ _PSS = padding.PSS(padding.MGF1(_HASH), _HASH.digest_size)
 
 
 def sign(credentials: Credentials, content: bytes) -> bytes:
-    """Sign with our own key: ECDSA or RSA-PSS with SHA-256, or Ed25519, as the key is.
+    """Sign with our own key: ECDSA or RSA-PSS with SHA-256, or Ed25519, by kind of key.
 
-    An ECDSA signature is written as r and s, each as wide as the curve, so that every signature of a key has one
-    length. Raises IdentityError for a key of another kind.
+    An ECDSA signature is written as r and s, each as wide as the curve, so that every signature of a key has the
+    same length. Raises IdentityError for a key of another kind.
     """
     match serialization.load_pem_private_key(credentials.key, None):
         case ec.EllipticCurvePrivateKey() as key:
@@ -84,7 +84,7 @@ def sign(credentials: Credentials, content: bytes) -> bytes:
 
 
 def check_signature(certificate: bytes, signature: bytes, content: bytes, name: str) -> None:
-    """Raise IdentityError unless the key of a certificate (DER) made the signature. ``name``: who should have."""
+    """Raise IdentityError unless the key of a certificate (DER) made the signature. ``name``: the expected signer."""
     try:
         match x509.load_der_x509_certificate(certificate).public_key():
             case ec.EllipticCurvePublicKey() as key:
@@ -110,7 +110,7 @@ def _width(curve: ec.EllipticCurve) -> int:
 
 
 def _as_dss(signature: bytes, width: int) -> bytes:
-    """Raises InvalidSignature for another length."""
+    """Return the signature in DSS form. Raises InvalidSignature for another length."""
     if len(signature) != 2 * width:
         raise InvalidSignature
     return encode_dss_signature(
@@ -126,14 +126,14 @@ def der_of(pem: bytes) -> bytes:
 def check_signed(
     signed: Iterable[Signed], known: Mapping[str, bytes], earlier: Mapping[str, Mapping[bytes, str]] = {}
 ) -> dict[str, str]:
-    """Check what parties signed, each by the certificate that comes with it. Return whose certificate is installed
-    here, too, with the last day of an earlier one; empty: it is installed now.
+    """Check signed statements, each by its own certificate. Return the signers whose certificate is installed here,
+    with the last day of an earlier certificate, or an empty text for a present certificate.
 
     known:    installed certificates by name, DER.
-    earlier:  those that were installed before, with their last day here (:func:`earlier_certificates`).
+    earlier:  earlier certificates, with their last day here (:func:`earlier_certificates`).
 
-    Raises PartyError (verification-failed) for a signature that is not the certificate's, or a certificate that is
-    not the one installed.
+    Raises PartyError (verification-failed) for a signature that does not fit its certificate, or a certificate that
+    is not installed.
     """
     compared = {}
     for each in signed:
