@@ -1,1 +1,1 @@
-"""The side that triggers a job: bundle, submit, watch, collect, report, verify."""
+"""Start of a job: bundle, submit, watch, collect, report, verify."""

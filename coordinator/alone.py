@@ -15,7 +15,7 @@ from party.cli.console import note
 
 
 def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
-    """Anonymize one holder's table into a new folder."""
+    """Anonymize a single holder's table into a new folder."""
     job = task.job
     with progress_of(job.name, 1) as progress:
         shown = Turns(progress, job.generalized)
@@ -25,7 +25,7 @@ def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIO
 
 
 def tell_noted(noted: Noted, budget: Fraction = UNLIMITED) -> None:
-    """Tell the owner of the table what the release does not say."""
+    """Tell the owner of the table the facts outside the release."""
     if noted.again:
         note(
             "the release of an earlier run, again: nothing was charged, and later changes of tables are left out. "

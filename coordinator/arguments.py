@@ -1,4 +1,4 @@
-"""Arguments that several commands of the coordinator take."""
+"""Common arguments of several commands of the coordinator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ delimiter_option = click.option(
 
 
 def delimiter_of(text: str) -> str:
-    """The character that `--delimiter` names. Raises ConfigError."""
+    """Return the character named by `--delimiter`. Raises ConfigError."""
     character = text.replace("\\t", "\t")
     if not re.fullmatch(DELIMITER, character):
         raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
@@ -35,7 +35,7 @@ def delimiter_of(text: str) -> str:
 
 
 def source_of(path: Path, delimiter: str = ",") -> Source:
-    """A table by its file name: .parquet, or CSV."""
+    """Return a table by file name: .parquet, or CSV."""
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file")
     return source_of_file(path, delimiter)

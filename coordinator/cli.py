@@ -1,4 +1,4 @@
-"""`coordinator`: the command line of who asks for a joint table."""
+"""`coordinator`: the command line for requesting a joint table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Conducting a joint job: submit to every party, start, watch, collect, deliver.
+"""Conduct of a joint job: submit to every party, start, watch, collect, deliver.
 
-One stream per party carries the whole job. As soon as one of them fails, the others are told to stop, and of
-all that is reported within a moment the root cause is shown: what a party says about itself before what
-others say about its silence.
+A stream per party carries the whole job. As soon as a party fails, the remaining parties are told to stop. Among
+all reports within a moment, the root cause is shown: a party's report about itself comes before peers' reports
+about its silence.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _GRACE_S = 1.5
 _COMMIT_S = 5.0
 _NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
-"""Errors that follow from others; anything else is a root cause."""
+"""Errors caused by earlier errors, by rank; all remaining errors are root causes."""
 
 _BEAT_S, _LONG_S = 0.25, 3.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that goes on while the machine sleeps, where the system has one."""
+"""Clock that counts the machine's sleep, if available."""
 
 OnProgress = Callable[[str, Progress], None]
 
 
 @dataclass
 class _Member:
-    """One party's side of the job, as the coordinator sees it."""
+    """A party's side of the job, as the coordinator sees the party."""
 
     name: str
     stream: ControlStream
@@ -55,11 +55,11 @@ class _Member:
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
-    """The names of what we fetch of the party; empty before we know."""
+    """Names of the parts to fetch from the party; empty until known."""
 
 
 class Conductor:
-    """Talks to all parties of one job."""
+    """Conductor of all parties of a job."""
 
     def __init__(self, task: Task, config: CoordinatorConfig, on_progress: OnProgress) -> None:
         self._task = task
@@ -94,9 +94,7 @@ class Conductor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End every stream, after success and failure alike; of several errors, raise the one that explains
-        the others.
-        """
+        """End every stream, after success and failure alike; of several errors, raise the root cause."""
         try:
             if error is not None:
                 cause = await self._root_cause(problem_of(error))
@@ -134,7 +132,7 @@ class Conductor:
                 raise stream
 
     async def submit(self) -> None:
-        """Send the bundle to every party. Wait until all policies allow it, then until all tables fit it."""
+        """Send the bundle to every party. Wait until all policies allow the job, then until all tables fit."""
         self._phase = "admit"
         run = secrets.token_bytes(control.RUN_BYTES)
         for piece in pieces("bundle", self._task.bundle.encoded):
@@ -150,7 +148,7 @@ class Conductor:
         await self._until(lambda m: m.finished is not None)
 
     async def collect(self) -> Collected:
-        """Compare the parties' results and fetch what the table is made of."""
+        """Compare the parties' results and fetch the parts of the table."""
         self._phase = "collect"
         job, members = self._task.job, list(self._members.values())
         digests = {m.finished.result for m in members if m.finished is not None}
@@ -179,8 +177,10 @@ class Conductor:
         return Collected(result, _parts(members), summaries, signatures, self._key)
 
     def _signatures(self, summaries: Mapping[str, dict[str, Any]], encoded: bytes) -> dict[str, Any]:
-        """Take what the parties signed out of their accounts. Raises PartyError unless all give the same, of this
-        result, with the certificates that are installed here.
+        """Take the parties' signatures out of their accounts.
+
+        Raises PartyError unless all accounts give the same signatures, of this result, with the certificates
+        installed here.
         """
         told = [summary.pop(SIGNATURES, None) for summary in summaries.values()]
         if not isinstance(told[0], dict) or any(as_text(each) != as_text(told[0]) for each in told):
@@ -193,11 +193,11 @@ class Conductor:
         return told[0]
 
     async def deliver(self, folder: Path, release: bytes) -> list[str]:
-        """Send table (or counts), report and digests to every party, or their digest where parties get no files.
+        """Send table (or counts), report and digests to every party, or their digest if parties get no files.
 
-        From the last message on the parties decide among themselves whether to keep the release: so ``folder`` must
-        be on disk. Returns when one of them says that they do, with the parties that do not confirm it in time.
-        Raises PartyError if all of them have ended the job, or say nothing.
+        From the last message on the parties decide among themselves whether to keep the release, so ``folder`` must
+        be on disk. Returns when a party keeps the release, with the parties without a confirmation in time. Raises
+        PartyError if all parties have ended the job, or are silent.
 
         release:  the digest of the release in ``folder``.
         """
@@ -212,7 +212,7 @@ class Conductor:
         return await self._kept(release)
 
     async def _kept(self, release: bytes) -> list[str]:
-        """Hear the parties' decision. A party that keeps a release knows that all have checked it."""
+        """Hear the parties' decision. A party keeps a release only after all parties have checked the files."""
         kept, ended = set[str](), dict[str, Problem]()
         while waiting := self._members.keys() - kept - ended.keys():
             try:
@@ -236,7 +236,7 @@ class Conductor:
         return [name for name in self._members if name not in kept]
 
     def _note_end(self, name: str, event: Event | PartyError | None, ended: dict[str, Problem]) -> None:
-        """Note the first problem that a party ends with."""
+        """Note the first problem that ends a party."""
         try:
             self._take(self._members[name], event)
         except PartyError as error:
@@ -246,7 +246,7 @@ class Conductor:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
 
     async def _until(self, met: Callable[[_Member], bool]) -> None:
-        """Take news until every party meets the condition. Raises what a party failed with."""
+        """Take news until every party meets the condition. Raises a failed party's error."""
         while not all(met(member) for member in self._members.values()):
             try:
                 async with asyncio.timeout(self._config.timeouts.round_s):
@@ -291,7 +291,7 @@ class Conductor:
                 assert_never(event)
 
     def _take_part(self, member: _Member, piece: control.Piece) -> None:
-        """Raises PartyError for what was not fetched, and for more than ``limits.delivery_mb`` of one party."""
+        """Take a piece. Raises PartyError for an unrequested part, and beyond ``limits.delivery_mb`` of a party."""
         if piece.name not in member.wanted - member.complete:
             message = f"{member.name} sent a part of a result without request"
             raise PartyError("peer-protocol", message, party=member.name)
@@ -304,7 +304,7 @@ class Conductor:
         member.complete |= {piece.name} if piece.last else set()
 
     async def _read(self, member: _Member) -> None:
-        """Pass everything a party says on, until it ends."""
+        """Pass on all events of a party, until the end."""
         try:
             while (event := await member.stream.read()) is not None:
                 await self._news.put((member.name, event))
@@ -313,14 +313,14 @@ class Conductor:
             await self._news.put((member.name, error))
 
     async def _notice_sleep(self) -> None:
-        """Notice when this process did not run for seconds: it was stopped, or the machine slept."""
+        """Notice when this process did not run for seconds: the process was stopped, or the machine slept."""
         while True:
             before = _seconds()
             await asyncio.sleep(_BEAT_S)
             self._slept_s = max(self._slept_s, _seconds() - before - _BEAT_S)
 
     async def _root_cause(self, first: Problem) -> Problem:
-        """Stop everybody; listen a moment longer; return the problem that explains the others."""
+        """Stop everybody; listen a moment longer; return the root cause."""
         problems = [first]
         cancel = control.Cancel(_told_to_all(first).for_others())
         cancels = (member.stream.write(cancel) for member in self._members.values())
@@ -349,17 +349,18 @@ def _seconds() -> float:
 
 
 def _told_to_all(problem: Problem) -> Problem:
-    """Return a problem as every party may hear it: of what depends on one party's table only where it arose."""
+    """Return a problem fit for every party. A problem from a party's table is reduced to the party's name."""
     if problem.error_id in ANSWERS:
         return Problem("cancelled", "a different party ended the job", problem.named)
     return problem
 
 
 def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]]) -> Problem:
-    """The problem that explains the others: of the least rank; among equals one that was not told on, then one about
-    a party that names no other, then what a party says of itself.
+    """Return the problem that explains the rest: of the least rank; among equals, in this order, a problem that was
+    not passed on, a problem about a party that blames no peer, and a party's report about itself.
 
-    told: the problem that each party reported. A party that waits for a waiting party only passes the trouble on.
+    told: the problem that each party reported. A party that waits for a waiting party only passes the
+          trouble on.
     """
     blaming = {name for name, problem in told if problem.about is not None and problem.hops == 1}
 
@@ -371,7 +372,7 @@ def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]])
 
 
 def _told(summaries: Mapping[str, dict[str, Any]], result: Result) -> list[dict[str, Any]]:
-    """Take out of the parties' accounts what they told of the result. Raises PartyError for unequal reveals."""
+    """Take the statements on the result out of the parties' accounts. Raises PartyError for unequal reveals."""
     told = [
         {key: summary.pop(key) for key in result.told if key in summary} for summary in summaries.values()
     ]
@@ -381,7 +382,7 @@ def _told(summaries: Mapping[str, dict[str, Any]], result: Result) -> list[dict[
 
 
 def _parts(members: Sequence[_Member]) -> dict[str, dict[str, bytes]]:
-    """Return the parts that the parties sent beside the result, by name and party."""
+    """Return the parties' parts beside the result, by name and party."""
     parts: dict[str, dict[str, bytes]] = {}
     for member in members:
         for name in member.wanted - {"result"}:

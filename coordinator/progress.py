@@ -16,7 +16,7 @@ from jobs.errors import printable
 from party.cli.console import tell, wants_json
 
 OWN_FIGURES = "own figures"
-"""The phase in which it is found out what became of each party's own records."""
+"""Name of the phase for the fate of each party's own records."""
 
 _MEANING = {
     "connect": "reach the parties",
@@ -56,14 +56,14 @@ class Progress(Protocol):
 
 
 def progress_of(job: str, parties: int) -> Progress:
-    """Choose the form by what was asked for, and by where standard error goes."""
+    """Choose the form by the request, and by the kind of standard error."""
     if wants_json():
         return _JsonLines(job, parties)
     return (_Live if sys.stderr.isatty() else _Lines)(job, parties)
 
 
 class _ForPeople:
-    """The lines that people read: the job, who takes part, where it stands, the last turn, the time."""
+    """Lines for people: the job, the parties, the state, the last turn, the time."""
 
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties

@@ -1,6 +1,4 @@
-"""Figures that owners alone are told of their tables, where they are the readers: on the console, and in
-files.
-"""
+"""Owners' private figures about their tables, if the owners are the readers: on the console, and in files."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ from party.cli.console import note
 
 
 def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
-    """Say what was left out of a single holder's table, if any was. strays: what fits no domain, in sentences."""
+    """Tell a single holder the left-out rows, if any. strays: values outside all domains, in sentences."""
     if rows.n_dropped or rows.outside:
         note("\n".join([*rows.words(), *strays]), **rows.fields())
 
 
 def tell_refused(n_refused: int) -> None:
-    """Say whether groups follow from quasi-identifiers alone, which only the raw table tells."""
+    """Say whether groups follow from quasi-identifiers alone; only the raw table shows the fact."""
     if n_refused:
         words = (
             f"{counted(n_refused, 'cut', 'cuts')} that K allows {noun(n_refused, 'was', 'were')} refused because "
@@ -36,7 +34,7 @@ def tell_refused(n_refused: int) -> None:
 
 
 def charged_words(charged: Sequence[Fraction], limit: str = "") -> list[str]:
-    """Say the sum of the ledger of a single holder's table, and what that means of more than one release."""
+    """Say the sum of the ledger of a single holder's table, and the meaning of a sum over several releases."""
     total, runs = f"{float(sum(charged, Fraction(0))):g}", counted(len(charged), "run", "runs")
     lines = [f"privacy ledger of the table: epsilon {total} charged, by {runs}{limit}"]
     if len(charged) > 1:
@@ -57,7 +55,7 @@ def _limit_words(limit: Fraction) -> str:
 
 
 def tell_charged(charged: Sequence[Fraction], limit: Fraction) -> None:
-    """Say what all DP releases of a single holder's table add up to."""
+    """Say the sum of all DP releases of a single holder's table."""
     if charged:
         note("\n".join(charged_words(charged, _limit_words(limit))), **charged_fields(charged))
 
@@ -68,7 +66,7 @@ def charged_fields(charged: Sequence[Fraction]) -> dict[str, str | int]:
 
 
 def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Say what each party's account says, to somebody who has all tables; of rows only what needs words."""
+    """Print each party's account to a reader with all tables; of rows only necessary sentences."""
     for party, account in accounts.items():
         data, records = account["data"], account.get("records", {})
         lines = list(account["in_words"]) if _needs_words(data) else []
@@ -84,7 +82,7 @@ def _needs_words(data: Mapping[str, Any]) -> bool:
 
 
 def keep_own_of_all(out: Path, accounts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put each party's account beside the release, for the eyes of who has all tables."""
+    """Put each party's account beside the release, for the owner of all tables."""
     folder = out / OWN
     folder.mkdir(mode=0o700)
     for party, account in accounts.items():

@@ -1,4 +1,4 @@
-"""Running jobs: alone, with daemons, or with all parties in this process. All end in the same folder."""
+"""Runs of jobs: alone, with daemons, or with all parties in this process. All end in the same folder."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ log = logging.getLogger("coordinator")
 
 
 def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:
-    """Conduct a joint job with its parties' daemons, into a new folder."""
+    """Conduct a joint job with the parties' daemons, into a new folder."""
     refuse_existing(out)
     asyncio.run(conduct(task, config, out, options))
     return out
 
 
 async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> None:
-    """Conduct a joint job with its parties' daemons, into a new folder."""
+    """Conduct a joint job with the parties' daemons, into a new folder."""
     job = task.job
     columns = job.generalized
     with progress_of(job.name, len(job.roster)) as progress:
@@ -105,7 +105,7 @@ def run_in_process(
 
 
 def _accounts(tables: Mapping[str, Table], results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
-    """Return what each party would keep for its owner, but for what the run cost it."""
+    """Return each party's account for its owner, without the cost of the run."""
     ids = [frozenset(table.ids) for table in tables.values() if table.ids is not None]
     n_matched = len(reduce(frozenset.intersection, ids)) if ids else None
     return {party: account_of(table, n_matched, results[party]) for party, table in tables.items()}
@@ -134,7 +134,7 @@ def _parts(
     tables: Mapping[str, Table],
     results: Mapping[str, Result],
 ) -> dict[str, dict[str, bytes]]:
-    """Return the parts that the parties would send beside the result, by name and party."""
+    """Return the parties' parts beside the result, by name and party."""
     parts: dict[str, dict[str, bytes]] = {}
     for me in task.job.roster:
         for name in task.parts_of(me) - {"result"}:

@@ -1,6 +1,6 @@
-"""A joint job with all its parties on this machine: one real daemon each, throw-away certificates, loopback.
+"""Joint job with all parties on this machine: a real daemon for each, throw-away certificates, loopback.
 
-Nothing is left behind but the result folder, with what each party would keep for its owner: the user has all tables.
+Only the result folder stays, with each party's account for its owner: the user has all tables.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _START_S = 30
 _STOP_S = 5
 _ACCOUNT_S, _POLL_S = 600.0, 0.05
-"""Seconds that the daemons may take to say what became of their own records, and seconds between two looks."""
+"""Seconds for the daemons to finish the accounts of their own records, and seconds between two looks."""
 
 
 def run_simulated(
@@ -54,7 +54,7 @@ def run_simulated(
     out: Path,
     options: Options = NO_OPTIONS,
 ) -> Path:
-    """Start one daemon per party, run the job, clean up. Raises ConfigError if there is such a folder."""
+    """Start a daemon per party, run the job, clean up. Raises ConfigError if the folder exists."""
     refuse_existing(out)
     with parties_on_loopback(task, sources) as config:
         try:
@@ -68,7 +68,7 @@ def run_simulated(
 
 
 def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[str, dict[str, Any]]:
-    """Return each party's own account of the last of so many runs of a job, all of which came to a release."""
+    """Return each party's own account of the last of ``runs`` runs of a job. All runs came to a release."""
     with progress_of(task.job.name, len(task.job.roster)) as progress:
         progress.phase(OWN_FIGURES)
         until = time.monotonic() + _ACCOUNT_S
@@ -79,7 +79,7 @@ def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[s
 
 
 def _account(state_dir: Path, runs: int, until: float) -> dict[str, Any] | None:
-    """Wait for a party's accounts, which its daemon writes down when a run is over; return the last."""
+    """Wait for a party's accounts, written by the daemon after a run; return the last account."""
     while True:
         made = [own for _, own in accounts(state_dir, runs, lost=False) if own.get(UNFINISHED) != BEING_MADE]
         if len(made) == runs:
@@ -90,12 +90,12 @@ def _account(state_dir: Path, runs: int, until: float) -> dict[str, Any] | None:
 
 
 def _state_of(config: CoordinatorConfig, party: str) -> Path:
-    """The state folder of a party that :func:`lay_out` made a folder for."""
+    """Return the state folder of a party, as made by :func:`lay_out`."""
     return load_config(PartyConfig, config.peers[party].certificate.parents[1] / CONFIG).state_dir
 
 
 def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, Source]) -> Exception:
-    """Show what a daemon tells its owner only: the user of a simulation owns all tables."""
+    """Add a daemon's private messages for its owner: the user of a simulation owns all tables."""
     source = sources.get(error.problem.party or "")
     if source is not None and error.problem.exit_code is Exit.DATA:
         try:
@@ -114,7 +114,7 @@ def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, S
 
 
 Between = Callable[[Sequence[int]], AbstractContextManager[Mapping[int, int]]]
-"""Puts something between the parties: given their ports, yields the ports by which others reach them."""
+"""Function for an intermediary between the parties: takes the ports, yields the ports for peers."""
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
 def parties_on_loopback(
     task: Task, sources: Mapping[str, Source], between: Between = directly
 ) -> Iterator[CoordinatorConfig]:
-    """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
+    """Run a `party serve` process per party during the block; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
         ports = free_ports(task.job.roster)
@@ -166,8 +166,8 @@ def lay_out(
 ) -> dict[str, str]:
     """Make a folder with identity and configuration for every party and the coordinator.
 
-    ports: where each party listens; ``reached`` maps them to those by which the others reach it. Returns the
-    addresses by which parties are reached.
+    ports: where each party listens; ``reached`` maps the ports to the ports for peers. Returns the parties'
+           addresses for peers.
     """
     roster = task.job.roster
     if COORDINATOR in roster:
@@ -199,7 +199,7 @@ def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _party_settings(task: Task, name: str, address: str, source: Source) -> dict[str, Any]:
-    """A party's part: its table, and an explicit policy that allows this job and nothing else."""
+    """Return a party's settings: the table, and an explicit policy for only the job."""
     return {
         "listen": address,
         "data": source.settings(),
@@ -208,7 +208,7 @@ def _party_settings(task: Task, name: str, address: str, source: Source) -> dict
 
 
 def free_ports(names: Sequence[str]) -> dict[str, int]:
-    """A port for each name that is free now."""
+    """Return a free port for each name."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in names]
         for each in sockets:
@@ -217,7 +217,7 @@ def free_ports(names: Sequence[str]) -> dict[str, int]:
 
 
 class DaemonProcess:
-    """One `party serve` process; leaving the block asks it to stop, and kills it if it does not."""
+    """Process of `party serve`. Leaving the block asks the process to stop, and kills the process if necessary."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -240,7 +240,7 @@ class DaemonProcess:
             self.process.stdout.close()
 
     def wait_until_it_listens(self) -> None:
-        """Wait for its first line. Raises TransportError if it ends, or takes too long."""
+        """Wait for the first line. Raises TransportError if the process ends, or takes too long."""
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], _START_S)
         line = self.process.stdout.readline() if ready else b""
@@ -256,7 +256,7 @@ class DaemonProcess:
 
 
 def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> dict[str, Source]:
-    """One table per party of the job. Raises ConfigError if one is missing, unknown or not there."""
+    """Return a table per party of the job. Raises ConfigError for a missing or unknown table."""
     roster = task.job.roster
     for name in given:
         if name not in roster:

@@ -1,10 +1,12 @@
-"""`coordinator verify`: a released table checked by what it says, whoever made it, and a folder by its digests.
+"""`coordinator verify`: check of a released table by its own statements, and of a folder by its digests, for any
+maker.
 
-What the files of a folder say can be checked without anybody's help. So can the signatures of a report: they show
-which run of which parties it speaks of, as far as their certificates are known. Parties sign their result, before
-there are files, and the tables that follow from it. Where the result follows from the files, or the tables were
-signed, the files are held against what was signed. Else whoever changes a table may change report and digests with
-it, and keep the signatures. For that there is the digest of the release, which every party keeps.
+The statements of a folder's files can be checked without anybody's help. So can the signatures of a report: the
+signatures show the run and the parties of the report, as far as the certificates are known. Parties sign their
+result, before there are files, and the tables that follow from the result. If the result follows from the files, or
+the tables were signed, the files are compared with the signed content. Otherwise, anybody who changes a table may
+change report and digests, too, and keep the signatures. Against such a change there is the digest of the release,
+which every party keeps.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ def verify_folder(
     known: Mapping[str, bytes] | None = None,
     earlier: Mapping[str, Mapping[bytes, str]] | None = None,
 ) -> Checked:
-    """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong.
+    """Verify a result folder, or the CSV file of a release. Raises PartyError for the first error.
 
-    expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
-    known:     the certificates (DER) of parties that are installed here, by name.
-    earlier:   those that were installed before (:func:`party.owner.signing.earlier_certificates`).
+    expected:  the digest of the release that a party keeps, hexadecimal: the folder must be the release.
+    known:     the installed certificates (DER) of parties, by name.
+    earlier:   earlier installed certificates (:func:`party.owner.signing.earlier_certificates`).
     """
     joint = bool(task.job.roster)
     checked = _with_digests(task.model.verify(task, out), out, expected, joint=joint)
@@ -57,7 +59,7 @@ def _with_signatures(
     known: Mapping[str, bytes],
     earlier: Mapping[str, Mapping[bytes, str]],
 ) -> Checked:
-    """Check what the parties of a joint run signed, and say by whose certificates. Raises PartyError."""
+    """Check the signatures of a joint run's parties, and name the certificates. Raises PartyError."""
     if SIGNATURES not in report:
         raise PartyError(
             "verification-failed",
@@ -82,10 +84,9 @@ def _with_signatures(
 
 
 def _held_against(result: str | None, statement: Statement, out: Path) -> str:
-    """Say in words what the signatures show of these files. result: the one that follows from the files;
-    None: none does.
+    """Say in words what the signatures show of the files. result: the files' own result, or None.
 
-    Raises PartyError if the parties signed another, or other tables.
+    Raises PartyError if the parties signed a different result, or different tables.
     """
     run = f"run {printable(statement.run)}"
     if statement.tables:
@@ -116,9 +117,9 @@ def _held_against(result: str | None, statement: Statement, out: Path) -> str:
 
 
 def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: bool) -> Checked:
-    """Compare every file with its digest, and say what that proves and what it does not.
+    """Compare every file with its digest, and say what the comparison proves and does not prove.
 
-    What lies beside the files of the release is named as a warning: it is not what the digest stands for.
+    Further files beside the release are named in a warning, because the digest does not cover further files.
     """
     found = [name for name in (REPORT, SUMS) if out.is_dir() and (out / name).is_file()]
     if not found:
@@ -183,7 +184,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _check_files_of_report(out: Path) -> None:
-    """The digests in the report are those of the files beside it."""
+    """Require that the digests in the report fit the files beside the report."""
     report = json_object((out / REPORT).read_bytes()) or {}
     files = report.get("files")
     if not isinstance(files, dict) or not files:

@@ -1,1 +1,1 @@
-"""The cost of anonymity for somebody who learns from a table: measured by its owner, on its owner's console."""
+"""Cost of anonymity for a learner from a table: measured by the table's owner, on the owner's console."""

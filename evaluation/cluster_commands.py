@@ -42,16 +42,14 @@ from party.cli.job_file import JobFile, job_argument
 
 
 def _general(score: str | None) -> dict[str, Any]:
-    """Return the keys that make of a job with goal clusters one of goal general with a score, or the default."""
+    """Return the keys that turn a job with goal clusters into a job of goal general with a score, or the default."""
     return {"goal": "general", "model": {"lkc": {"clusters": None, "score": score, "contexts": None}}}
 
 
 WITHOUT_CLUSTERS: Mapping[str, Any] = _general(None)
-"""Changes that make of a job with goal clusters a job that looks for no clusters."""
+"""Changes that turn a job with goal clusters into a job without clusters."""
 UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": _general("records")}
-"""Changes that make of a job the one that a guided release is compared with: goal general by default, and as
-[CLU] does.
-"""
+"""Changes that turn a job into the baseline of a guided release: goal general by default, and as in [CLU]."""
 PUBLIC = (
     "The model tells averages of the rows of this table. The model goes with every job that uses it: everybody who "
     "sees the job sees the model."
@@ -123,7 +121,7 @@ def fit(
 
 
 def _without_clusters(job: JobFile) -> Task:
-    """The task of a job file, without the clusters that it looks for: their model may not be there yet."""
+    """Return the task of a job file without its clusters, because the model may not exist yet."""
     fields = parse_yaml(read_text(job.path), str(job))
     looks = isinstance(fields, Mapping) and fields.get("goal") == "clusters"
     return job.load(WITHOUT_CLUSTERS if looks else None)
@@ -132,9 +130,9 @@ def _without_clusters(job: JobFile) -> Task:
 def fitted(
     table: CodedTable, names: Sequence[str] | Mapping[str, None], count: int, method: str, seed: int = 0
 ) -> tuple[ClusterModel, Ints]:
-    """Fit a model; return it with the nearest of its centroids of every row of the table, shape (n,).
+    """Fit a model; return the model with the nearest centroid of every row of the table, shape (n,).
 
-    Raises ConfigError where fewer records are different.
+    Raises ConfigError for fewer different records.
     """
     numbers = [i for name in names for i, column in enumerate(table.schema.qid) if column.name == name]
     columns = [table.schema.qid[i] for i in numbers]
@@ -155,9 +153,7 @@ def fitted(
 
 
 def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
-    """Count the records of each cluster, or different people where the job tells them apart: shape
-    (n_clusters,).
-    """
+    """Count the records of each cluster, or different people if the job tells people apart: shape (n_clusters,)."""
     if loaded.person is None:
         return tally(labels, loaded.table.weights, count)
     n_people = int(loaded.person.max(initial=0)) + 1
@@ -240,7 +236,7 @@ def evaluate(
 
 
 def _report_of(task: Task, result: Path) -> Mapping[str, Any]:
-    """The report of a release of this job. Raises PartyError."""
+    """Return the report of a release of the job. Raises PartyError."""
     path = result / REPORT
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file", remedy="name the folder of a release")
@@ -255,7 +251,7 @@ def _report_of(task: Task, result: Path) -> Mapping[str, Any]:
 
 
 def _require_its_rows(report: Mapping[str, Any], n_records: int) -> list[str]:
-    """Raise PartyError for a table that the release was not made of; return what to know where nothing tells."""
+    """Raise PartyError for a table with another number of rows than the release; return a note if unknown."""
     data = report.get("data")
     if not isinstance(data, Mapping):
         return [
@@ -280,7 +276,7 @@ def _places(column: QidColumn, cut: Any, path: Path) -> Ints:
 
 
 def _unguided(task: Task, source: Source) -> tuple[CodedTable, Mapping[str, Ints]]:
-    """A release of the same table, alone, without clusters: its rows, and the same of it. Raises PrivacyError."""
+    """Release the table alone, without clusters; return its rows, and the places of leaves. Raises PrivacyError."""
     loaded = rows_kept(task, load_table(source, task))
     cut = anonymized(task, loaded, Observer()).cut
     places = {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
@@ -292,7 +288,7 @@ def _points(columns: Sequence[QidColumn], places: Mapping[str, Ints]) -> list[Po
 
 
 def _compared(model: ClusterModel, method: str, table: CodedTable, points: Sequence[Points]) -> Ints:
-    """The contingency of the model's labels and the clusters of these points, by column of the model."""
+    """Return the contingency of the model's labels and the clusters of the given points, by column of the model."""
     raw = clusters_of(model, table.schema.qid)
     labels = raw.labels(table.schema.qid, table.qid)
     found = clustered(points, [table.qid[i] for i in raw.columns], table.weights, model.count, method)

@@ -1,7 +1,7 @@
-"""Clusters found in a table, and in a release of it, by scikit-learn: what [CLU] compares.
+"""Clusters found in a table, and in a release of the table, by scikit-learn: the comparison of [CLU].
 
-A raw record is the point of :mod:`anonymize.clusters`. A released one is as near to that as its values say: an
-interval is its middle, a node of a taxonomy has the same share of each of its leaves.
+A raw record is the point of :mod:`anonymize.clusters`. The point of a released record is as near as the values
+allow: an interval is its middle, and a node of a taxonomy has the same share of each leaf.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def raw_points(column: QidColumn) -> Points:
 
 
 def released_points(column: QidColumn, of_leaf: Ints) -> Points:
-    """Leaves that are published alike are one value; of_leaf: its number by leaf, int64, shape (n_leaves,)."""
+    """Return points, equal for leaves published alike; of_leaf: the value of each leaf, int64, shape (n_leaves,)."""
     values, n_values = column.values, int(of_leaf.max()) + 1
     sizes = np.bincount(of_leaf, minlength=n_values)
     if isinstance(values, Grid):
@@ -60,11 +60,11 @@ def released_points(column: QidColumn, of_leaf: Ints) -> Points:
 
 
 def places_of_labels(column: QidColumn, labels: Sequence[str]) -> Ints | None:
-    """Return the place, among the different labels, of each leaf's published label; None where labels do not
-    cover the leaves.
+    """Return the place, among the different labels, of each leaf's published label; None if labels do not cover the
+    leaves.
 
-    A leaf is the nearest node above it (or itself) that is published, or whose rest is: below a node that others
-    were taken out of, these stand deeper.
+    The label of a leaf is the nearest published node above (or itself), or the nearest node with a published rest.
+    Below a node with values taken out, the taken-out values stand deeper.
     """
     place = {label: i for i, label in enumerate(labels)}
     values = column.values
@@ -107,12 +107,12 @@ def clustered(
     method: str,
     seed: int = 0,
 ) -> Found:
-    """Find clusters, for a seed always the same: of different records with their weights, whatever their order.
+    """Find clusters of different records with their weights, the same for the same seed and for any order.
 
     points, codes:  by column its values and the leaf numbers of the rows, shape (n_rows,).
     weights:        int64, shape (n_rows,).
 
-    Where fewer than ``count`` records are different, each is a cluster.
+    With fewer than ``count`` different records, each record is a cluster.
     """
     values = [point.of_leaf[code] for point, code in zip(points, codes, strict=True)]
     keys = pack(values, [len(point.coordinates) for point in points])

@@ -1,4 +1,4 @@
-"""The command `coordinator evaluate`: what a job costs whoever learns from its release."""
+"""Command `coordinator evaluate`: the cost of a job for learners from its release."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def evaluate(
 
 
 def _runs(job: JobFile, task: Task, scores: Sequence[str]) -> dict[str, Task]:
-    """The job as it is, or with each of these scores."""
+    """Return the job unchanged, or with each given score."""
     if not scores:
         return {"": task}
     return {name: job.load(_with_score(task.job, name)) for name in scores}
 
 
 def _with_score(job: Job, score: str) -> dict[str, Any]:
-    """Return the keys of a job file that change for another score."""
+    """Return the changed keys of a job file for another score."""
     goals = (*([] if job.goal is None else [job.goal]), *OF_GOAL)
     goal = next(goal for goal in goals if score in OF_GOAL[goal])
     contexts = job.lkc.contexts if score in WITH_CONTEXTS else None
@@ -128,9 +128,7 @@ def _with_score(job: Job, score: str) -> dict[str, Any]:
 
 
 def of_release(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
-    """Return a function that shows any records as a release does, and the part of the table that is released.
-    Raises PrivacyError.
-    """
+    """Return a function for a release's view of any records, and the released part. Raises PrivacyError."""
     return _RELEASES[str(task.job.lkc.method)](task, loaded)
 
 
@@ -158,7 +156,7 @@ def _share(text: str) -> Fraction:
 
 
 def _check(task: Task) -> None:
-    """Raises ConfigError for a job without what is evaluated."""
+    """Raise ConfigError for a job without anything to evaluate."""
     if task.model.name != "lkc":
         raise ConfigError(
             "usage",
@@ -179,7 +177,7 @@ def _check(task: Task) -> None:
 
 
 def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str) -> Source:
-    """The table that `--data` names; a single holder's job names one itself. Raises ConfigError."""
+    """Return the table of `--data`; a single holder's job names a table itself. Raises ConfigError."""
     if data is not None:
         return source_of(data, delimiter_of(delimiter))
     if (table := task.job.table) is None:
@@ -190,7 +188,7 @@ def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str) ->
 
 
 def _check_sides(rows: Rows) -> None:
-    """Raises ConfigError where one table does not say what the requirement counts."""
+    """Raise ConfigError if a single table lacks data for the counts of the requirement."""
     task = rows.task
     sides = sides_of(criteria_of(requirement(task).entries(rows.table().table.schema)))
     if task.job.roster and any(isinstance(side, OwnCount) for side in sides):

@@ -1,8 +1,8 @@
-"""Features for learners: of raw records, of generalized ones, and of records without quasi-identifiers.
+"""Features for learners: of raw records, of generalized records, and of records without quasi-identifiers.
 
-A numeric column is one feature: the number itself, or the middle of its interval. Any other column is one feature of
-0 and 1 for each of its values, or of the nodes of the cut; of more than 255 values the most frequent ones, the others
-together having none. A node written as the shares of its leaves would give a tree the same questions to ask.
+A numeric column is a single feature: the number itself, or the middle of its interval. Any other column is a
+feature of 0 and 1 for each value, or for each node of the cut. Of more than 255 values only the most frequent have
+features. Writing a node as the shares of its leaves would give a tree the same questions to ask.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Features = NDArray[np.float32]
 """Shape (n_records, n_features)."""
 
 Seen = Callable[[Rows, Schema], Features]
-"""Shows records as a release would, also records that are not in the release."""
+"""Function that shows records as in a release, also records outside the release."""
 
 MOST_VALUES = 255
 
 
 def raw_features(rows: Rows, schema: Schema) -> Features:
-    """Quasi-identifiers as the table has them, and the sensitive columns."""
+    """Return quasi-identifiers as in the table, and the sensitive columns."""
     return _joined(
         [
             rows.numbers[column.name][:, None] if column.is_numeric else _one_hot(rows.codes(column.name))
@@ -40,7 +40,7 @@ def raw_features(rows: Rows, schema: Schema) -> Features:
 
 
 def generalized_features(rows: Rows, schema: Schema, cut: Cut) -> Features:
-    """Quasi-identifiers generalized by a cut, and the sensitive columns: what a release has of these records."""
+    """Return quasi-identifiers generalized by a cut, and the sensitive columns, as a release shows the records."""
     return _joined(
         [
             _generalized(column, cut, i, rows.codes(column.name))
@@ -53,7 +53,7 @@ def generalized_features(rows: Rows, schema: Schema, cut: Cut) -> Features:
 
 
 def seen_by_cut(cut: Cut) -> Seen:
-    """Return the view of a release of one cut."""
+    """Return the view of a release of a cut."""
     return lambda rows, schema: generalized_features(rows, schema, cut)
 
 
@@ -63,9 +63,9 @@ def seen_in_boxes(boxes: Boxes) -> Seen:
 
 
 def boxed_features(rows: Rows, schema: Schema, boxes: Boxes) -> Features:
-    """Quasi-identifiers generalized to the box of each record, and the sensitive columns.
+    """Return quasi-identifiers generalized to the box of each record, and the sensitive columns.
 
-    Boxes overlap from group to group, so a run of values is the share that each of them has of it.
+    Boxes overlap from group to group, so the features of a run are the shares of its values.
     """
     group = nearest_boxes(schema, boxes, [rows.codes(column.name) for column in schema.qid])
     runs = list(zip(schema.qid, boxes.first, boxes.last, strict=True))
@@ -74,10 +74,10 @@ def boxed_features(rows: Rows, schema: Schema, boxes: Boxes) -> Features:
 
 
 def nearest_boxes(schema: Schema, boxes: Boxes, codes: Sequence[Ints]) -> Ints:
-    """The box of every record, by number: int64, shape (n_records,).
+    """Return the box of every record, by number: int64, shape (n_records,).
 
-    A record that is in none (no record that was anonymized lay there) goes to the nearest: leaves outside it as a
-    share of the column's, added up over columns; ties to the earlier one.
+    A record outside all boxes (no anonymized record lay there) goes to the nearest box: the distance is the number
+    of leaves outside as a share of the column's leaves, added up over columns; ties go to the earlier box.
     """
     n_records = len(codes[0])
     found = np.empty(n_records, dtype=np.int64)
@@ -122,7 +122,7 @@ def _generalized(column: QidColumn, cut: Cut, number: int, codes: Ints) -> NDArr
 
 
 def _joined(qid: list[NDArray[np.floating]], rows: Rows, schema: Schema) -> Features:
-    """These, and the sensitive columns; one constant feature where there is none."""
+    """Join the features and the sensitive columns; without any column, return a constant feature."""
     blocks = [*qid, *(_one_hot(rows.codes(column.name)) for column in schema.sensitive)]
     if not blocks:
         return np.zeros((rows.n_records, 1), dtype=np.float32)
@@ -130,7 +130,7 @@ def _joined(qid: list[NDArray[np.floating]], rows: Rows, schema: Schema) -> Feat
 
 
 def _one_hot(codes: Ints) -> Features:
-    """One feature for each value that occurs, at most MOST_VALUES: ties go to the smaller code."""
+    """Return a feature for each occurring value, at most MOST_VALUES: ties go to the smaller code."""
     values, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
     kept = np.argsort(-counts, kind="stable")[:MOST_VALUES]
     identity = np.zeros((len(values), len(kept)), dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Held out: records are anonymized, others are generalized as these were and predicted.
+"""Held-out evaluation: some records are anonymized; the remaining records are generalized likewise, and predicted.
 
-Of the records that are predicted nothing enters the choice of the cut. The protocol of the papers ([T] 3.4, [TDR],
-[KDD09]) anonymizes all records first and splits them afterwards, so that those that test steer the cut, too.
+The predicted records do not influence the cut. The protocol of the papers ([T] 3.4, [TDR], [KDD09]) anonymizes all
+records first and splits the records afterwards, so that test records steer the cut, too.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ MAJORITY, WITHOUT, RAW = "majority", "without quasi-identifiers", "raw"
 ANONYMOUS, PUBLISHED = "anonymized", "anonymized, published protocol"
 
 Anonymize = Callable[[Loaded], tuple[Seen, CodedTable]]
-"""Of a table what its release shows of any records, and the part that is released: no rows that are withheld."""
+"""Function of a table: a release's view of any records, and the released part, without suppressed rows."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Numbers of the records that are learned from, and of those that are held out."""
+    """Numbers of the training records, and of the held-out records."""
 
     train: Ints = field(repr=False)
     test: Ints = field(repr=False)
 
 
 def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Sequence[Split]:
-    """Random splits, the same for the same seed; all records of a person are on one side.
+    """Return random splits, the same for the same seed; all records of a person are on the same side.
 
-    whose:    by record whose it is, numbers from 0 without a gap: int64, shape (n_records,).
-    holdout:  the share of the people that is held out.
+    whose:    the person of each record, numbers from 0 without a gap: int64, shape (n_records,).
+    holdout:  the share of held-out people.
 
-    Raises ConfigError where one of the two sides would be empty; that of the records learned from is with one person.
+    Raises ConfigError if a side would be empty, or for a single person.
     """
     n_people = int(whose.max()) + 1
     if n_people == 1:
@@ -71,7 +71,7 @@ def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Seque
 
 @dataclass(frozen=True)
 class Worth:
-    """The worth of one way to prepare the records: by learner the figures of every split, in order."""
+    """Worth of a way to prepare the records: the figures of every split, in order, by learner."""
 
     figures: Mapping[str, Sequence[Figures]]
 
@@ -86,9 +86,9 @@ def evaluated(
 ) -> dict[str, Worth]:
     """Measure the worth of every way, on the same splits.
 
-    runs:       by name, how records are anonymized; one row of figures each.
+    runs:       functions that anonymize records, by name; a row of figures for each.
     published:  also with the cut of all records.
-    done:       is told the number of every split that is done, from 1.
+    done:       called with the number of every finished split, from 1.
     """
     schema, classes = rows.table().table.schema, rows.class_codes
     fixed = {WITHOUT: sensitive_features(rows, schema), RAW: raw_features(rows, schema)}
@@ -140,7 +140,7 @@ def _ways(
 
 
 def _of_some(anonymize: Anonymize, loaded: Loaded) -> tuple[Seen, CodedTable]:
-    """The same of the records that are learned from. Raises PrivacyError, which says that it is about these."""
+    """Anonymize the training records. Raises PrivacyError with a note that the training records are meant."""
     try:
         return anonymize(loaded)
     except PrivacyError as error:
@@ -159,7 +159,7 @@ def _named(way: str, run: str) -> str:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over splits, and its standard error: None of a single split."""
+    """Mean over splits, and its standard error: None for a single split."""
 
     mean: float
     error: float | None

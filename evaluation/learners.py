@@ -1,6 +1,6 @@
 """Learners: an entropy tree, as in [T] 3.4 and [TDR], and boosted trees.
 
-scikit-learn, which this file alone knows, is no dependency of the rest: it comes with `jointcut[evaluate]`.
+Only this file knows scikit-learn. The package is an optional dependency of `jointcut[evaluate]`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEAST_LEAF = 5
 
 
 def library(module: str) -> Any:
-    """A module of scikit-learn, or of what it needs. Raises ConfigError where it is not installed."""
+    """Return a module of scikit-learn, or of its dependencies. Raises ConfigError if not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -37,9 +37,10 @@ def library(module: str) -> Any:
 class Figures:
     """Figures of a learned model on other records.
 
-    error:  the share of them whose class is another than predicted.
-    auc:    area under the ROC curve of each class against all others, weighted by how frequent the class is; None
-            where the records are of one class.
+    error:  share of records with a wrongly predicted class.
+    auc:    area under the ROC curve of each class against the rest, weighted by the frequency of the class;
+            None
+            for records of a single class.
     """
 
     error: float
@@ -78,7 +79,7 @@ def learned(
 
 
 def majority(classes: Ints, n_classes: int, train: Ints, test: Ints) -> Figures:
-    """Always the most frequent class of the records ``train``; ties go to the earlier one."""
+    """Predict the most frequent class of the records ``train``; ties go to the earlier class."""
     shares = np.tile(np.bincount(classes[train], minlength=n_classes) / len(train), (len(test), 1))
     return figures(shares, classes[test])
 
@@ -99,8 +100,9 @@ def _auc(shares: NDArray[np.float64], truth: Ints) -> float | None:
 
 
 def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Return the share of pairs in which a record of the class scores above a record of another, ties
-    counting half (Mann and Whitney).
+    """Return the share of pairs in which a record of the class scores above a record of another class.
+
+    Ties count half (Mann and Whitney).
     """
     _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]

@@ -1,4 +1,4 @@
-"""A table as an evaluation reads it: one row for each record, leaf codes beside the numbers that they stand for."""
+"""Table for an evaluation: a row for each record, with leaf codes and the numbers behind the codes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """The records that pass 1 keeps of a table.
+    """Records of a table kept by pass 1.
 
-    coded:    one row for each record.
-    numbers:  by numeric quasi-identifier, the numbers as the table has them: float64, shape (n_records,).
+    coded:    a row for each record.
+    numbers:  by numeric quasi-identifier, the table's numbers: float64, shape (n_records,).
     """
 
     task: Task
@@ -44,7 +44,7 @@ class Rows:
 
     @property
     def whose(self) -> Ints:
-        """By record a number of its person, from 0; every record is a person's own where a job counts records."""
+        """Number of each record's person, from 0; if the job counts records, every record has its own person."""
         return np.arange(self.n_records) if self.coded.person is None else self.coded.person
 
     @property
@@ -57,11 +57,11 @@ class Rows:
         return self.coded.columns[name].codes.astype(np.int64)
 
     def table(self, records: Ints | None = None) -> Loaded:
-        """Some of the records, by number, as every run is given a table; None: all."""
+        """Return some of the records, by number, in the form of a run's table; None: all."""
         return table_of(self.coded if records is None else self.coded.some(records), self.task)
 
     def among(self, records: Ints, table: CodedTable) -> Ints:
-        """Return the records that a table has, compared by all values that the table tells apart.
+        """Return the records of a table, compared by all values that the table tells apart.
 
         Domains that the job leaves to its data may be smaller in the table.
         """
@@ -84,7 +84,7 @@ class Rows:
 
 
 def read_rows(source: Source, task: Task) -> Rows:
-    """Read all columns of a job from one table, whoever holds them in a run. Raises DataError as pass 1 does."""
+    """Read all columns of a job from a single table, for any holders in a run. Raises DataError as pass 1."""
     coding = coding_of(task, None, matched=False)
     grids = {n: v for n in task.job.names("qid") if isinstance(v := task.taxonomies[n], Grid)}
     numeric = list(grids)

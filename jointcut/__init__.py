@@ -1,3 +1,1 @@
-"""The installed programs start here: `launcher`, then `isolated`. This file runs before them and imports
-nothing.
-"""
+"""Start of the installed programs: `launcher`, then `isolated`. This file runs before both and imports nothing."""

@@ -1,4 +1,4 @@
-"""Runs what `jointcut.launcher` starts, in the process that it has isolated; it is started by its path."""
+"""Isolated part of `jointcut.launcher`, started by path."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""A daemon forks its reader, and the reader forks: libraries must not have started threads by then."""
+"""Settings against early threads of libraries: a daemon forks its reader, and the reader forks."""
 
 _PR_SET_DUMPABLE = 4  # prctl(2)
 
@@ -26,9 +26,9 @@ def _main_of(program: str) -> Callable[[], None]:
 
 
 def guard(program: str) -> None:
-    """Let no core of this process reach a disk; give what a party writes to its owner alone, whatever the umask is.
+    """Keep core dumps off the disk; give a party's files to the owner alone, under any umask.
 
-    A core has keys and rows in it. On Linux a party's process is not dumpable, either: no other process of its user
+    A core has keys and rows inside. On Linux a party's process is not dumpable either: no other process of its user
     reads its memory.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -39,10 +39,10 @@ def guard(program: str) -> None:
 
 
 def run() -> None:
-    """Run the program that the first argument names.
+    """Run the program named by the first argument.
 
-    Its modules come from the folder in which this package lies: of an installation that folder is on the path, of a
-    checkout it need not be.
+    The modules come from the folder with the package. An installation has the folder on the path; a checkout need
+    not.
     """
     program = sys.argv[1]
     guard(program)

@@ -1,11 +1,11 @@
-"""Starts `party` and `coordinator` so that nothing but what is installed is what runs.
+"""Launcher of `party` and `coordinator` with installed code only.
 
-Python looks for modules in the folders of PYTHONPATH, and often in the current folder, before those of an
-installation: a `crypto.py` there would take the place of ours. So a program starts `isolated.py` in its place, under
--E (no PYTHON* variable counts) and -P (no folder is added to the path), and in UTF-8 whatever the locale. -I would do
-the same, but would also hide what is installed for one user.
+Python looks for modules in the folders of PYTHONPATH, and often in the current folder, before the folders of an
+installation: a `crypto.py` there would replace ours. So the launcher replaces itself with `isolated.py`, under -E
+(no PYTHON* variable counts) and -P (no folder is added to the path), and in UTF-8 under any locale. -I would do the
+same, but would also hide packages installed for a single user.
 
-This file imports nothing of ours, and is itself found under a name that nobody else uses.
+This file imports nothing of ours, and has a unique name.
 """
 
 import os
@@ -20,7 +20,7 @@ _WINDOWS = "error: usage: Jointcut runs on Linux and macOS; Windows is not suppo
 
 
 def command(program: str) -> list[str]:
-    """The command that starts `party`, `coordinator` or `reader` isolated, from where this file lies."""
+    """Return the command for starting `party`, `coordinator` or `reader` isolated, from the file's folder."""
     return [sys.executable, *_ISOLATED, str(_PROGRAM), program]
 
 

@@ -1,1 +1,1 @@
-"""The commands of who asks for a joint table, each imported when it is called."""
+"""Commands for requesting a joint table, each imported on call."""

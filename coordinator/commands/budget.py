@@ -1,4 +1,4 @@
-"""`coordinator budget`: what a single holder's privacy ledger charged."""
+"""`coordinator budget`: the charges in a single holder's privacy ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from party.cli.records import entry_fields, entry_lines
 def budget(job: JobFile, ledger: Path | None, accept: bool) -> None:
     """Show the charges of a single holder's table.
 
-    With what was released. The table is the one that JOB names; all jobs of it are shown.
+    Shows the releases, too. JOB names the table; all jobs of the table are shown.
     """
     table = job.load().job.table
     if table is None:

@@ -1,4 +1,4 @@
-"""`coordinator check`: what a job makes of a single holder's table, before anything is made or charged."""
+"""`coordinator check`: the effects of a job on a single holder's table, before anything is made or charged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coordinator init | peers | renew`: who we are, and whom we know."""
+"""`coordinator init | peers | renew`: our identity, and our known peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coordinator run | simulate | demo`: jobs that are run, and what is shown of their releases."""
+"""`coordinator run | simulate | demo`: running jobs, and showing releases."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _run_joint(task: Task, config: Path, out: Path, options: Options) -> None:
 
 
 def _require_counts(task: Task, as_records: bool) -> None:
-    """Refuse to write counts as rows where none are released. Raises ConfigError."""
+    """Refuse to write counts as rows if no counts are released. Raises ConfigError."""
     if as_records and task.model.name != "dp":
         raise ConfigError(
             "usage",
@@ -158,14 +158,14 @@ def demo(out: Path | None) -> None:
 
 
 def _examples() -> Path:
-    """Return the folder of examples: in the package of an installed wheel, beside it in the sources."""
+    """Return the folder of examples: inside an installed package, or beside the package in the sources."""
     package = Path(jointcut.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
 
 
 def _show_result(task: Task, out: Path, rows: int = 0) -> None:
-    """Say what came out and where it is."""
+    """Show the result and the place."""
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
     release = release_digest((out / SUMS).read_bytes()).hex()
     shown = task.model.shown(task, report)
@@ -193,7 +193,7 @@ def _first_rows(table: Path, most: int) -> list[str]:
 
 
 def _cut_lines(cut: dict[str, list[str]]) -> list[str]:
-    """The values of every column, where all groups share them."""
+    """Return the values of every column, if all groups share the values."""
     return ["cut:", *(f"  {name:16} {_cut_line(labels)}" for name, labels in cut.items())] if cut else []
 
 
