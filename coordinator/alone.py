@@ -1,4 +1,4 @@
-"""A single holder's job: no party, no network."""
+"""Job of a single holder: no party, no network."""
 
 from __future__ import annotations
 

@@ -66,5 +66,5 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     run_command(app, "coordinator")

@@ -32,7 +32,7 @@ _MEANING = {
     "deliver": "parties check and keep the release",
     OWN_FIGURES: "tell each owner about its own records",
 }
-"""A phase in words for people: shown until something happens in the phase."""
+"""Phase in words for people, shown until something happens in the phase."""
 
 
 class Progress(Protocol):

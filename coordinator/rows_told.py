@@ -61,7 +61,7 @@ def tell_charged(charged: Sequence[Fraction], limit: Fraction) -> None:
 
 
 def charged_fields(charged: Sequence[Fraction]) -> dict[str, str | int]:
-    """The same for programs."""
+    """Return the charges as fields for programs."""
     return {"charged": str(sum(charged, Fraction(0))), "runs": len(charged)}
 
 

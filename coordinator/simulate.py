@@ -119,7 +119,7 @@ Between = Callable[[Sequence[int]], AbstractContextManager[Mapping[int, int]]]
 
 @contextmanager
 def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
-    """Nothing in between."""
+    """Put nothing in between."""
     yield {port: port for port in ports}
 
 

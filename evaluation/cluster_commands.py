@@ -1,4 +1,4 @@
-"""The commands `coordinator clusters fit` and `coordinator clusters evaluate`."""
+"""Commands `coordinator clusters fit` and `coordinator clusters evaluate`."""
 
 from __future__ import annotations
 

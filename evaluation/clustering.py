@@ -20,7 +20,7 @@ from evaluation.learners import library
 
 Floats = NDArray[np.float64]
 METHODS: Mapping[str, str] = {"kmeans": "KMeans", "bisecting": "BisectingKMeans"}
-"""By name the class of scikit-learn."""
+"""Class of scikit-learn, by name."""
 _STARTS = 3
 
 
@@ -37,7 +37,7 @@ class Points:
 
 
 def raw_points(column: QidColumn) -> Points:
-    """Every leaf is a value."""
+    """Return points with every leaf as a value."""
     values = column.values
     if isinstance(values, Grid):
         coordinates = middles(values)[:, None] / UNIT

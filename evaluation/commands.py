@@ -142,7 +142,7 @@ def _kd(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
 
 
 _RELEASES: Mapping[str, Callable[[Task, Loaded], tuple[Seen, CodedTable]]] = {TOP_DOWN: _top_down, KD: _kd}
-"""By method."""
+"""Releases by method."""
 
 
 def _share(text: str) -> Fraction:

@@ -112,7 +112,7 @@ def _note(found: dict[str, dict[str, list[Figures]]], way: str, learner: str, fi
 
 @dataclass(frozen=True)
 class _Way:
-    """A way to prepare the records of a split."""
+    """Way to prepare the records of a split."""
 
     name: str
     features: Features = field(repr=False)

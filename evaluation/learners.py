@@ -39,8 +39,7 @@ class Figures:
 
     error:  share of records with a wrongly predicted class.
     auc:    area under the ROC curve of each class against the rest, weighted by the frequency of the class;
-            None
-            for records of a single class.
+            None for records of a single class.
     """
 
     error: float
@@ -59,13 +58,13 @@ def _boosting(n_records: int) -> Any:
 
 
 LEARNERS: Mapping[str, Callable[[int], Any]] = {"tree": _tree, "boosting": _boosting}
-"""By name: the learner for so many records to learn from."""
+"""Learner for a number of records, by name."""
 
 
 def learned(
     learner: str, features: Features, classes: Ints, n_classes: int, train: Ints, test: Ints
 ) -> Figures:
-    """Learn from the records ``train`` and predict the records ``test``. classes: int64, shape (n_records,)."""
+    """Train on the records ``train`` and predict the records ``test``. classes: int64, shape (n_records,)."""
     found, truth = classes[train], classes[test]
     known = np.unique(found)
     shares = np.zeros((len(test), n_classes))

@@ -53,7 +53,7 @@ class Rows:
         return self.coded.columns[self._class_name].codes.astype(np.int64)
 
     def codes(self, name: str) -> Ints:
-        """Leaf numbers or places in the domain of a column: int64, shape (n_records,)."""
+        """Return leaf numbers or places in the domain of a column: int64, shape (n_records,)."""
         return self.coded.columns[name].codes.astype(np.int64)
 
     def table(self, records: Ints | None = None) -> Loaded:

@@ -34,7 +34,7 @@ _OF_PEOPLE = frozenset(
 )
 """Words of column names that suggest a single person."""
 Columns: TypeAlias = "Mapping[str, Column]"
-"""The columns of a job, by name."""
+"""Columns of a job, by name."""
 
 _NAMES = frozenset(["name", "names", "address", "street"])
 _OF_THINGS = frozenset(

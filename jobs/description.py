@@ -102,7 +102,7 @@ def _revealed(task: Task) -> list[dict[str, Any]]:
 
 
 def description_lines(task: Task) -> list[str]:
-    """The job as text."""
+    """Return the job as text."""
     described = task.model.described(task)
     fields = _fields(task, described)
     return [

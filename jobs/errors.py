@@ -20,7 +20,7 @@ from jobs.json_text import read_json
 MAX_SHARED_CHARS = 500
 """Most characters of a text to or from a peer."""
 MAX_LINE_CHARS = 4000
-"""Of a line of a log."""
+"""Most characters of a line of a log."""
 MAX_HOPS = 100
 
 
@@ -489,7 +489,7 @@ class BudgetError(PartyError):
 
 
 class ConfigError(PartyError):
-    """A job, a configuration or a command line is wrong; found before any data is read."""
+    """Error in a job, a configuration or a command line, found before any data is read."""
 
 
 class TransportError(PartyError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobs.owner.rules import Rule
 
 _ANY_SIZE = (1 << 32) - 1
-"""As many ids as matching takes of a party (`crypto.intersection.MAX_SET`)."""
+"""Most ids of a party in matching (`crypto.intersection.MAX_SET`)."""
 
 
 class Single:
@@ -100,7 +100,7 @@ class Vertical:
         return shared | {party: list(job.contributed_by(party)) for party in job.roster}
 
     def result_schema(self, task: Task) -> Schema:
-        """All parties know class counts only."""
+        """Return the schema for class counts only, known to all parties."""
         return class_schema(task.schema)
 
     def load(self, task: Task, source: Source, me: str) -> LoadedColumns:
@@ -186,4 +186,4 @@ def _check_not_vertical(job: Job) -> None:
 
 
 PARTITIONS: Mapping[str, Partition] = {each.name: each for each in (Single(), Horizontal(), Vertical())}
-"""By name."""
+"""Partitions by name."""

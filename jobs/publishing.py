@@ -38,7 +38,7 @@ def generalized_rows(source: Source, task: Task, schema: Schema, cut: Cut) -> It
 def _with_clusters(
     source: Source, task: Task, clusters: Clusters, schema: Schema, cut: Cut
 ) -> Iterator[pa.RecordBatch]:
-    """The same, with the cluster of every row: columns of the model are read leaf by leaf, and generalized here."""
+    """Stream the source with the cluster of every row: read the model's columns leaf by leaf, and generalize here."""
     published = _published(task, schema, cut)
     leaves = {schema.qid[i].name: published[schema.qid[i].name] for i in clusters.columns}
     names = [name for name in task.job.published if name != schema.class_name]

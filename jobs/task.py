@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """A bundle opened once."""
+    """Bundle opened once."""
 
     bundle: Bundle
     model: Model
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def digest(self) -> bytes:
-        """The job hash, 32 bytes."""
+        """Job hash, 32 bytes."""
         return self.bundle.digest
 
     @cached_property
@@ -88,12 +88,12 @@ class Task:
 
     @cached_property
     def result_schema(self) -> Schema:
-        """The schema of a joint run's T_g."""
+        """Return the schema of a joint run's T_g."""
         return self.partition.result_schema(self)
 
     @cached_property
     def holders(self) -> Columns:
-        """Return the holders of the columns of a vertical job."""
+        """Holders of the columns of a vertical job."""
         return holders_of(self.job)
 
     @cached_property
@@ -108,7 +108,7 @@ class Task:
 
     @property
     def paired(self) -> bool:
-        """Return True if the peers need to know both leader and deputy."""
+        """True if the peers need to know both leader and deputy."""
         return self.mode.paired or self.mode.mixed(self)
 
     def roster(self, me: str) -> Roster:
@@ -172,7 +172,7 @@ class Result(Protocol):
 
     @property
     def repeated(self) -> bool:
-        """Return True for the result of an earlier run, given again."""
+        """True for the result of an earlier run, given again."""
         ...
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
@@ -229,7 +229,7 @@ class Checked:
     result: str | None = None
 
     def also(self, lines: Sequence[str], fields: Mapping[str, Any]) -> Checked:
-        """With more words and fields, in the end."""
+        """Return the findings with further lines and fields at the end."""
         return replace(self, text="\n".join([self.text, *lines]), fields={**self.fields, **fields})
 
 
@@ -304,11 +304,11 @@ class Account(Protocol):
     """A run's place in the ledger of a data set. Every model has an account."""
 
     def check(self) -> None:
-        """Before a table is read: raise BudgetError or PolicyError if the run would have to be refused."""
+        """Raise BudgetError or PolicyError, before a table is read, if the run would be refused."""
         ...
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
-        """The table is read: raise as :meth:`check` if the run would have to be refused now."""
+        """Raise as :meth:`check`, after the table is read, if the run would be refused now."""
         ...
 
     def conducted(
@@ -332,7 +332,7 @@ class Account(Protocol):
 
     @property
     def keeps(self) -> bool:
-        """Return True if the ledger keeps a result of the job. A kept result is given again without a run."""
+        """True if the ledger keeps a result of the job. A kept result is given again without a run."""
         ...
 
     @property
@@ -345,7 +345,9 @@ class Charges(Protocol):
     """Charges of runs in the ledger of a data set, and the messages about charges to the owner."""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
-        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
+        """Return the run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each
+        run.
+        """
         ...
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
@@ -379,11 +381,11 @@ class Withheld:
 
 
 Sentences: TypeAlias = dict[str, list[str]]
-"""By key of a report, sentences."""
+"""Sentences by key of a report."""
 
 
 def _of_nothing(*_: Any) -> None:
-    """There is nothing to check."""
+    """Check nothing."""
 
 
 def _no_words(*_: Any) -> Sentences:
@@ -486,7 +488,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """The key under `model` in a job file."""
+        """Key under `model` in a job file."""
         ...
 
     # What is asked.
@@ -516,7 +518,7 @@ class Model(Protocol):
         return ()
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        """The columns of the schema whose values are counted in every cell.
+        """Return the columns of the schema with values counted in every cell.
 
         Raises DataError if a protected value is not in the domain ``found``, SchemaError as :attr:`Task.schema`.
         """
@@ -532,14 +534,14 @@ class Model(Protocol):
 
     @property
     def reading(self) -> Reading:
-        """Return the way to read a table."""
+        """Way of reading a table."""
         ...
 
     # A run.
 
     @property
     def charges(self) -> Charges:
-        """Return the way to charge runs."""
+        """Way of charging runs."""
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
@@ -563,7 +565,7 @@ class Model(Protocol):
 
     @property
     def tells_seconds(self) -> bool:
-        """Return True if reports say how long each phase took."""
+        """True if reports give the seconds of each phase."""
         ...
 
     def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
@@ -609,7 +611,7 @@ class Partition(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of `partition` in a job file."""
+        """Value of `partition` in a job file."""
         ...
 
     @property
@@ -638,7 +640,7 @@ class Partition(Protocol):
         ...
 
     def result_schema(self, task: Task) -> Schema:
-        """The schema of a joint run's T_g."""
+        """Return the schema of a joint run's T_g."""
         ...
 
     def load(self, task: Task, source: Source, me: str) -> Table:

@@ -25,12 +25,12 @@ def command(program: str) -> list[str]:
 
 
 def party() -> NoReturn:
-    """The console script `party`."""
+    """Run the console script `party`."""
     _start("party")
 
 
 def coordinator() -> NoReturn:
-    """The console script `coordinator`."""
+    """Run the console script `coordinator`."""
     _start("coordinator")
 
 

@@ -43,7 +43,7 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
 
 
 def addresses_after_us(session: Session) -> dict[str, str]:
-    """The parties after us in the roster, whom we call, and where. Raises ConfigError if nobody says where."""
+    """Return the parties after us in the roster, to be called, with addresses. Raises ConfigError if missing."""
     job = session.task.job
     after = job.roster[job.roster.index(session.me) + 1 :]
     return {party: address_of(session.config, job, party) for party in after}

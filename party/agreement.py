@@ -89,13 +89,13 @@ class Ballot:
             self._withdraw(problem)
 
     def late(self, patience_s: float) -> None:
-        """The time for votes is over."""
+        """Note that the time for votes is over."""
         missing = ", ".join(sorted(set(self.peers) - self._votes))
         message = f"within {patience_s:g} s we did not hear that {missing} checked the release"
         self._withdraw(Problem("peer-timeout", message, missing))
 
     def close(self) -> None:
-        """The time for last words is over."""
+        """Note that the time for last words is over."""
         self._closed = True
 
     def _withdraw(self, problem: Problem) -> None:

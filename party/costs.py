@@ -18,7 +18,7 @@ from party.net.link import Link
 from party.net.runner import Meter
 
 AGAIN = "the result of an earlier run was given again; see the account of the earlier run"
-"""A sentence for the owner in the account of a repetition."""
+"""Sentence for the owner in the account of a repetition."""
 
 
 def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class Daemon:
         )
 
     async def _in_force(self) -> PartyConfig:
-        """The configuration in force now."""
+        """Return the configuration in force now."""
         if self._refresh is not None:
             self._config = await self._refresh()
         return self._config
@@ -210,7 +210,7 @@ async def _note_end(session: Session) -> None:
 
 @dataclass
 class _Visit:
-    """A coordinator's stream, from the door on."""
+    """Visit of a coordinator's stream, from the door on."""
 
     caller: str
     requests: Requests

@@ -138,7 +138,7 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
 
 
 async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:
-    """The coordinator leaves after delivery."""
+    """Close the session after the coordinator left behind a delivery."""
     session.log("done")
     return Closed()
 

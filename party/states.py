@@ -26,7 +26,7 @@ log = logging.getLogger("party")
 
 @dataclass(frozen=True)
 class State:
-    """The place of a session."""
+    """Place of a session in the life of a job."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Allowed(State):
 
 @dataclass(frozen=True)
 class Admitted(State):
-    """The table is read and fits the job."""
+    """State after the table was read and fits the job."""
 
     table: Table = field(repr=False)
     account: Account = field(repr=False)
@@ -51,7 +51,7 @@ class Admitted(State):
 
 @dataclass(frozen=True)
 class Computed(State):
-    """The protocol is over. signed: by every party. n_matched: known in vertical runs only."""
+    """State after the protocol. signed: by every party. n_matched: known in vertical runs only."""
 
     table: Table = field(repr=False)
     account: Account = field(repr=False)
@@ -92,12 +92,12 @@ class Delivered(State):
 
 @dataclass(frozen=True)
 class Closed(State):
-    """The coordinator has left, and nothing more is to be done."""
+    """State after the coordinator left, with nothing more to do."""
 
 
 @dataclass(frozen=True)
 class Failed(State):
-    """The job ended in a problem."""
+    """State after a problem ended the job."""
 
 
 @dataclass

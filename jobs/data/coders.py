@@ -26,7 +26,7 @@ from jobs.data.texts import alike, are_alike
 DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
 EMPTY = frozenset({"", MISSING})
-"""The texts of a missing cell."""
+"""Texts of a missing cell."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ColumnPass(Protocol):
     """Coder at work on a column, batch after batch."""
 
     def codes(self, values: Sequence[str]) -> Ints:
-        """The code of each text: from 0, DROPPED or BAD."""
+        """Return the code of each text: from 0, DROPPED or BAD."""
         ...
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
@@ -239,7 +239,7 @@ class Numeric:
         return missing.to_numpy(zero_copy_only=False), numbers_in(self.grid, text.filter(pc.invert(missing)))
 
     def _outside(self, numbers: NDArray[np.float64]) -> Ints:
-        """Codes for numbers outside the domain."""
+        """Return codes for numbers outside the domain."""
         if not self.clamp:
             return np.full(len(numbers), BAD, dtype=np.int64)
         ends = np.where(numbers < float(self.grid.edges[0]), 0, self.grid.n_cells - 1)

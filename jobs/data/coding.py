@@ -59,7 +59,7 @@ class Coded:
     person: Ints | None = field(default=None, repr=False)
 
     def some(self, rows: Ints) -> Coded:
-        """Some of the rows, by number; a row may be named more than once."""
+        """Return some of the rows, by number. A row may be named more than once."""
         taken = pa.array(rows)
         return replace(
             self,

@@ -79,7 +79,7 @@ class RowsRead:
         return {"read": self.read, "dropped": dropped, **beyond, "used": self.used, **outside}
 
     def words(self) -> list[str]:
-        """The same in sentences."""
+        """Return the counts in sentences."""
         read = counted(self.read, "row", "rows")
         lines = [f"{read} read, {self.n_dropped:,} left out, {self.used:,} used"]
         for name, reasons in self.dropped.items():
@@ -98,7 +98,7 @@ def _rows_have(n: int) -> str:
 
 
 def matched_fields(n_ids: int, n_matched: int) -> dict[str, int]:
-    """Vertical: how many of the owner's ids all parties have."""
+    """Return the number of the owner's ids common to all parties, in a vertical job."""
     return {"ids": n_ids, "matched": n_matched}
 
 

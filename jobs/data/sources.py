@@ -50,7 +50,7 @@ class Source(Protocol):
         ...
 
     def settings(self) -> dict[str, Any]:
-        """Source as `data` in a party's configuration; for a file the absolute path."""
+        """Return the source as `data` in a party's configuration; for a file the absolute path."""
         ...
 
     def version(self) -> str:
@@ -58,7 +58,7 @@ class Source(Protocol):
         ...
 
     def column_names(self) -> list[str]:
-        """The columns of the table, in order. Raises DataError."""
+        """Return the columns of the table, in order. Raises DataError."""
         ...
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
@@ -90,7 +90,7 @@ class FileSource(Streamed):
 
     @property
     def identity(self) -> str:
-        """The path behind all links."""
+        """Path behind all links."""
         return str(self.path.resolve())
 
     @property
@@ -224,7 +224,7 @@ class Csv(FileSource):
 
 @dataclass(frozen=True)
 class Parquet(FileSource):
-    """An Apache Parquet file."""
+    """Apache Parquet file."""
 
     def settings(self) -> dict[str, Any]:
         return {"parquet": {"path": self.identity}}
@@ -239,7 +239,7 @@ class Parquet(FileSource):
 
 
 def _as_text(column: pa.Array) -> pa.DictionaryArray:
-    """A column of any type as dictionary-encoded text, null as empty text. Each different number is written once."""
+    """Return a column of any type as dictionary-encoded text, null as empty text. Each number is written once."""
     if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
         return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
     numbers = pc.dictionary_encode(column, null_encoding="encode")

@@ -33,7 +33,7 @@ class Streamed(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """The name of the table, for the owner."""
+        """Name of the table, for the owner."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -44,7 +44,7 @@ class Streamed(ABC):
         """Return the place of a row, for the owner. ``row``: its number, from 1."""
 
     def places(self, rows: Sequence[int]) -> list[str]:
-        """The place of each of a few rows, for the owner. ``rows``: ascending."""
+        """Return the place of each of a few rows, for the owner. ``rows``: ascending."""
         return [self.place(row) for row in rows]
 
     def collapse(self, coding: Coding) -> Coded:
@@ -188,7 +188,7 @@ class _Reader:
 
     @property
     def names(self) -> list[str]:
-        """The columns to read."""
+        """Columns to read."""
         return [*self._coding.ids, *self._coding.coders, *self._coding.plain]
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -19,7 +19,7 @@ class Table(Protocol):
 
     @property
     def rows(self) -> RowsRead:
-        """Return the fate of the rows."""
+        """Fate of the rows."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Loaded:
 
     @property
     def raw_of_records(self) -> dict[str, LabelledColumn]:
-        """The same by record, in the order of the rows."""
+        """Quasi-identifiers before generalization by record, in the order of the rows."""
         rows = np.repeat(np.arange(len(self.table.weights)), self.table.weights)
         return {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
 

@@ -19,7 +19,7 @@ _DATA_SIZES = frozenset({"common_records"})
 
 @dataclass(frozen=True, kw_only=True)
 class Repeatable:
-    """The part of a result that is not released.
+    """Part of a result that is not released.
 
     reveals:  joint: the reveal ledger, without numbers of records.
     repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.

@@ -84,7 +84,7 @@ _ENGINES: Mapping[str, _Engine] = {
     "circuit": _Engine(False, {"horizontal": ("max",), "vertical": ("max", "infogain")}),
     "thesis": _Engine(True, {"horizontal": ("max",), "vertical": ("max",)}, "each"),
 }
-"""By name."""
+"""Engines by name."""
 
 
 def _engine(job: Job) -> _Engine:
@@ -182,7 +182,7 @@ def _check_items(name: str, values: Taxonomy, sets: SetOf | None) -> None:
 
 
 def requirement_words(task: Task) -> str:
-    """ε, the specializations and the largest release in a line."""
+    """Return ε, the specializations and the largest release in a line."""
     asked = settings(task.job)
     most = "" if any(c.sets for c in task.schema.qid) else f", at most {_most_cells(task)} cells"
     unit = budget.per_person_words(task.job)

@@ -1,4 +1,4 @@
-"""The charge of a DP run: the job's full ε, final before the first value is opened (semantics §8.4)."""
+"""Charge of a DP run: the job's full ε, final before the first value is opened (semantics §8.4)."""
 
 from __future__ import annotations
 

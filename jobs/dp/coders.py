@@ -19,7 +19,7 @@ from jobs.task import Task
 
 
 def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-    """The rule of a column. All domains are listed: nothing is left to be found."""
+    """Return the rule of a column. All domains are listed: no domain comes from the data."""
     column = task.job.columns[name]
     nowhere = 0 if task.partition.matched else DROPPED
     if column.role == "class":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DifferentialPrivacy(Charged):
-    """A release tells little of whether a record was in the table: ε."""
+    """Model with releases that disclose little about a record's presence: ε."""
 
     name = "dp"
     delivered = (COUNTS, REPORT, SUMS)

@@ -1,4 +1,4 @@
-"""The modes of joint DiffGen jobs."""
+"""Modes of joint DiffGen jobs."""
 
 from __future__ import annotations
 

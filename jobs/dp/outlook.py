@@ -14,7 +14,7 @@ from jobs.task import Spent, Task
 
 
 def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
-    """ε spent and left."""
+    """Return the spent ε and the rest."""
     charged, limit = spent_in(entries), largest_sum(policy)
     left = "no DP job is allowed" if limit is None else f"{float(max(limit - charged, Fraction(0))):g}"
     return Spent(

@@ -38,7 +38,7 @@ def report_fields(task: Task, result: DpResult) -> dict[str, Any]:
 
 
 def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
-    """ε, δ, the itemized account, and the guarantee in words."""
+    """Return ε, δ, the itemized account, and the guarantee in words."""
     return {
         **spent_fields(task, result),
         "utility": settings(task.job).utility,

@@ -20,30 +20,30 @@ from jobs.dp.result import DpResult, joint_result
 from jobs.task import Task
 
 Release: TypeAlias = Callable[..., Rounds[JointDpOutcome]]
-"""A protocol, in circuits or as published."""
+"""Protocol, in circuits or as published."""
 
 
 def run_horizontally(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[DpResult]:
-    """Horizontal, in circuits."""
+    """Run horizontal, in circuits."""
     return _horizontally(task, me, table, rng, observer, release_horizontally)
 
 
 def run_horizontally_as_published(
     task: Task, me: str, table: Table, rng: Rng, observer: Observer
 ) -> Rounds[DpResult]:
-    """Horizontal, by the published protocols."""
+    """Run horizontal, by the published protocols."""
     return _horizontally(task, me, table, rng, observer, release_horizontally_as_published)
 
 
 def run_vertically(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[DpResult]:
-    """Vertical, in circuits."""
+    """Run vertical, in circuits."""
     return _vertically(task, me, table, rng, observer, release_vertically)
 
 
 def run_vertically_as_published(
     task: Task, me: str, table: Table, rng: Rng, observer: Observer
 ) -> Rounds[DpResult]:
-    """Vertical, by the published protocols."""
+    """Run vertical, by the published protocols."""
     return _vertically(task, me, table, rng, observer, release_vertically_as_published)
 
 

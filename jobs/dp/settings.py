@@ -20,7 +20,7 @@ gain in the longest runs. Above the range, a release protects nothing, and Î´ â‰
 bits.
 """
 COUNT = "count"
-"""The column of counts in a DP release."""
+"""Column of counts in a DP release."""
 
 
 def _refined(value: object) -> object:

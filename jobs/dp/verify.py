@@ -147,9 +147,9 @@ def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | No
 
 
 def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, complete: bool) -> None:
-    """Every cell of the product is there once, empty or not; beyond the limit, cells of the product at most once.
+    """Require every cell of the product once, empty or not; beyond the limit, at most once.
 
-    Where two nodes of a cut print alike, cells stand as often as there are such nodes. Raises PartyError.
+    If two nodes of a cut print alike, a cell may stand as often as there are such nodes. Raises PartyError.
     """
     times = []
     for name, column in cells.columns.items():

@@ -21,7 +21,7 @@ class Guaranteed(Protocol):
 
 
 def of_single_holder(task: Task, result: Guaranteed) -> Sentences:
-    """A single holder's release."""
+    """Return the sentences on a single holder's release."""
     words = (
         f"Toward everybody but the holder: pure ε-differential privacy, ε = {_epsilon(task)}, for adding or "
         f"removing {unit_words(task.job)}, for any background knowledge. The noise is exact: no float, no "
@@ -31,7 +31,7 @@ def of_single_holder(task: Task, result: Guaranteed) -> Sentences:
 
 
 def of_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
-    """Horizontal, in circuits."""
+    """Return the sentences on horizontal runs in circuits."""
     return _joint_words(task, result, _toward_parties(task.job), [])
 
 
@@ -44,7 +44,7 @@ def of_published_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
 
 
 def of_vertical_runs(task: Task, result: Guaranteed) -> Sentences:
-    """Vertical, by either engine."""
+    """Return the sentences on vertical runs by either engine."""
     return _joint_words(task, result, [_toward_the_other(task, result.delta)], _of_the_alignment(task.job))
 
 

@@ -25,7 +25,7 @@ class Bundle:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The bundle as canonical JSON in UTF-8."""
+        """Bundle as canonical JSON in UTF-8."""
         parts = {
             "bundle": FORMAT,
             "job": json.loads(self.job.canonical()),
@@ -35,7 +35,7 @@ class Bundle:
 
     @cached_property
     def digest(self) -> bytes:
-        """The job hash, 32 bytes."""
+        """Job hash, 32 bytes."""
         return hashlib.sha256(self.encoded).digest()
 
     def is_canonical(self, encoded: bytes) -> bool:

@@ -69,7 +69,7 @@ class ClusterModel(Fields):
     @model_validator(mode="before")
     @classmethod
     def _bounded(cls, fields: Any) -> Any:
-        """Sizes are looked at before each number is."""
+        """Check sizes before each number is read."""
         centroids = fields.get("centroids") if isinstance(fields, Mapping) else None
         if isinstance(centroids, list | tuple):
             sizes = {len(each) if isinstance(each, list | tuple) else -1 for each in centroids}
@@ -97,7 +97,7 @@ class ClusterModel(Fields):
 
     @property
     def encoded(self) -> bytes:
-        """The file."""
+        """Content of the file."""
         return json.dumps(self.model_dump(mode="json"), separators=(",", ":")).encode() + b"\n"
 
 
@@ -129,7 +129,7 @@ class ClusterSettings(Fields):
 
     @property
     def domain(self) -> tuple[str, ...]:
-        """The labels."""
+        """Labels of clusters."""
         return tuple(map(str, range(self.opened.count)))
 
 

@@ -33,7 +33,7 @@ ORDERED = "ordered"
 ROOT = "*"
 """Root above all values of a column without a separate taxonomy."""
 MOST_CELLS = 1 << 20
-"""Of a clock."""
+"""Most cells of a clock."""
 
 
 _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
@@ -106,7 +106,7 @@ class DateDomain(Fields):
     @field_validator("time")
     @classmethod
     def _cut_is_not_said(cls, time: str | None) -> str | None:
-        """Likewise."""
+        """Give jobs with the same request the same form."""
         return None if time == "cut" else time
 
 
@@ -165,7 +165,7 @@ class Clock(Fields):
 
     @property
     def n_cells(self) -> int:
-        """Return the number of cells."""
+        """Number of cells."""
         return (self.length if self.fold is None else seconds_of(self.fold)) // seconds_of(self.step)
 
 
@@ -495,7 +495,7 @@ class Column(Fields):
     @field_validator("distance")
     @classmethod
     def _equal_is_not_said(cls, distance: str | None) -> str | None:
-        """Likewise."""
+        """Give jobs with the same request the same form."""
         return None if distance == "equal" else distance
 
     @property
@@ -505,7 +505,7 @@ class Column(Fields):
 
     @property
     def has_hierarchy(self) -> bool:
-        """Return True if the column has a taxonomy or a grid."""
+        """True if the column has a taxonomy or a grid."""
         return self.tree is not None or self.numeric is not None or self.dates is not None
 
     def _check_refined(self) -> None:

@@ -288,7 +288,7 @@ def _of_some_table(k: int) -> int:
 Least = Annotated[
     int, Field(ge=1, json_schema_extra={"maximum": MAX_RECORDS}), AfterValidator(_of_some_table)
 ]
-"""The fewest records of a group; no more than a table may have."""
+"""Fewest records of a group; no more than a table may have."""
 
 
 def _form_of_bounds(value: object) -> str:

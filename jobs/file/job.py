@@ -34,7 +34,7 @@ MAX_COLUMNS = 1000
 
 
 def _method(fields: object) -> str:
-    """The branch of `model.dp`; where the method is neither, `diffgen` says so."""
+    """Return the branch of `model.dp`; for any other method, `diffgen` raises the error."""
     method = fields.get("method") if isinstance(fields, Mapping) else getattr(fields, "method", None)
     return f"<{SYNTHETIC}>" if method == SYNTHETIC else "<diffgen>"
 
@@ -222,7 +222,7 @@ class Job(Fields):
 
     @property
     def roster(self) -> tuple[str, ...]:
-        """The parties, in job order."""
+        """Parties, in job order."""
         return tuple(self.parties or ())
 
     @property
@@ -234,7 +234,7 @@ class Job(Fields):
 
     @property
     def leader_name(self) -> str:
-        """The leader; the first party unless the job says."""
+        """Leader; the first party unless the job says otherwise."""
         return self.leader or self.roster[0]
 
     @property
@@ -250,18 +250,18 @@ class Job(Fields):
 
     @property
     def published(self) -> tuple[str, ...]:
-        """The columns of the release, in order."""
+        """Columns of the release, in order."""
         return (*self.names("qid", "sensitive", "class", "plain"), *self.published_clusters)
 
     @property
     def lkc(self) -> Lkc:
-        """The settings of an LKC job."""
+        """Settings of an LKC job."""
         assert self.model.lkc is not None
         return self.model.lkc
 
     @property
     def clusters(self) -> ClusterSettings | None:
-        """The model of an LKC job with goal clusters."""
+        """Model of an LKC job with goal clusters."""
         return None if self.model.lkc is None else self.model.lkc.clusters
 
     @property
@@ -270,7 +270,7 @@ class Job(Fields):
         return () if self.model.lkc is None else self.model.lkc.published_clusters
 
     def canonical(self) -> str:
-        """The job as canonical JSON: keys in model order, columns in job order, nothing left implicit or null."""
+        """Return the job as canonical JSON: keys in model order, columns in job order, nothing implicit or null."""
         fields = self.model_dump(mode="json", exclude_none=True)
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 

@@ -168,7 +168,7 @@ def some_of(tested: Sequence[str]) -> str:
 
 
 _MOST_SHOWN = 12
-"""Of the test values of a column, in an error."""
+"""Most categories of a column in an error."""
 
 
 def _protected_of_data(column: Column, domain: Sequence[str]) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ def sensitive_coder(task: Task, name: str, found: Sequence[str] | None = None) -
 
 
 def sensitive_columns(task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-    """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
+    """Return the sensitive columns of the schema. Raises DataError if ``found`` lacks a protected value."""
     return tuple(_sensitive_column(task, name, found) for name in task.job.names("sensitive"))
 
 

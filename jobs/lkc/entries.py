@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def of_all(self) -> bool:
-        """Return True if the entry speaks of all quasi-identifiers."""
+        """True if the entry covers all quasi-identifiers."""
         return set(self.columns) >= set(self.qid)
 
     @property
@@ -59,7 +59,7 @@ class Entry:
 
     @cached_property
     def by_key(self) -> dict[str, Any]:
-        """The options, by key."""
+        """Options, by key."""
         return {option.key: option for option in self.options}
 
     @property
@@ -78,7 +78,7 @@ class Entry:
 
     @property
     def looks_together(self) -> bool:
-        """Return True if the entry asks something of several sensitive columns together."""
+        """True if the entry asks something of several sensitive columns together."""
         return any(option.looks_together for option in self.options)
 
     @property

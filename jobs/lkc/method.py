@@ -34,7 +34,7 @@ class MadeAlone(Protocol):
 
     @property
     def noted(self) -> Noted:
-        """Return the notes for the holder alone."""
+        """Notes for the holder alone."""
         ...
 
     def counted(self) -> Release:
@@ -42,7 +42,7 @@ class MadeAlone(Protocol):
         ...
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
-        """The same with plain columns, from pass 2. Raises DataError where the table changed since pass 1."""
+        """Return the rows with plain columns, from pass 2. Raises DataError if the table changed since pass 1."""
         ...
 
     def report(self, written: Written) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class MadeAlone(Protocol):
 
 
 class Method(ABC):
-    """A way to anonymize a table."""
+    """Method for anonymizing a table."""
 
     def check_goal(self, job: Job) -> None:
         """Refuse goals unsuitable for the method before looking for further inputs. Raises ValueError."""

@@ -41,7 +41,7 @@ _ALONE = (
 
 
 class LkcPrivacy(Model):
-    """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
+    """Model against an attacker with at most L columns: groups have K or more records; confidence is at most C."""
 
     name = "lkc"
     delivered = (TABLE, REPORT, SUMS)

@@ -1,4 +1,4 @@
-"""The modes of joint LKC jobs."""
+"""Modes of joint LKC jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
 
 
 def _vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """Return the fields of a vertical run: also contributions, and counts of values that parties can read in the
+    """Return the fields of a vertical run: also contributions, and counts of values readable by parties in the
     table.
     """
     job = task.job
@@ -43,7 +43,7 @@ def _check_schema(task: Task) -> None:
 
 
 def _check_blocks(task: Task) -> None:
-    """Cells are counted block by block, and numbered in the result."""
+    """Check the blocks: cells are counted block by block, and numbered in the result."""
     for block in counted_blocks(task.schema, counted_apart(task.job)):
         block.schema.require_few_cells()
     task.schema.require_numbers()

@@ -16,17 +16,17 @@ from jobs.task import Sentences, Task
 
 
 def of_sealed_sums(task: Task, result: Any) -> Sentences:
-    """Horizontal, sealed."""
+    """Return the sentences on horizontal, sealed runs."""
     return {"protection": _of_sums(task.job, [*_sealed_words(task.job), *_apart_words(task.job)])}
 
 
 def of_strict_sums(task: Task, result: Any) -> Sentences:
-    """Horizontal, strict."""
+    """Return the sentences on horizontal, strict runs."""
     return {"protection": _of_sums(task.job, _strict_words(task.job))}
 
 
 def of_sealed_groups(task: Task, result: Any) -> Sentences:
-    """Horizontal, sealed, method kd."""
+    """Return the sentences on horizontal, sealed runs of method kd."""
     told = [
         _shared_words(task.job),
         "Everything that the parties learned about each other's records on the way follows from the table and the "
@@ -52,7 +52,7 @@ def _apart_words(job: Job) -> list[str]:
 
 
 def of_led_sums(task: Task, result: Any) -> Sentences:
-    """Horizontal, as published."""
+    """Return the sentences on horizontal runs as published."""
     return {"protection": _of_sums(task.job, _leader_words(task.job))}
 
 
@@ -169,12 +169,12 @@ def _remaining(entries: Sequence[Entry]) -> str:
 
 
 def of_sealed_scores(task: Task, result: Any) -> Sentences:
-    """Vertical, sealed."""
+    """Return the sentences on vertical, sealed runs."""
     return {"protection": _of_scores(task.job, _sealed_scores(task.job))}
 
 
 def of_told_scores(task: Task, result: Any) -> Sentences:
-    """Vertical, as published."""
+    """Return the sentences on vertical runs as published."""
     told = "As published, every party told all parties its best score in every iteration."
     return {"protection": _of_scores(task.job, told)}
 

@@ -62,7 +62,7 @@ def check(job: Job) -> None:
 
 
 MOST_SUBSETS = 1 << 18
-"""Of so many sets of columns the groups of an entry may be at most: each is counted by itself."""
+"""Most sets of columns of an entry. The groups of each set are counted separately."""
 
 
 def _check_subsets(entry: Entry) -> None:
@@ -167,7 +167,7 @@ def check_opened(task: Task) -> None:
 
 
 def _check_attainable(entry: Entry, name: str, values: Values) -> None:
-    """The most frequent of n values has at least 1/n of any group."""
+    """Refuse a C below 1/n if all n values are protected: some value has at least 1/n of any group."""
     n, bound = len(values.tested), entry.bounds[name]
     if bound * n < 1 and set(values.tested) <= set(values.protected):
         raise SchemaError(
@@ -313,7 +313,7 @@ def largest_k(task: Task) -> int:
 
 
 def bounds_of(job: Job) -> dict[str, Fraction]:
-    """The smallest C of every sensitive column."""
+    """Return the smallest C of every sensitive column."""
     return least_bounds(entries_of(job), job.names("sensitive"))
 
 

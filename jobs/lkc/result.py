@@ -65,7 +65,7 @@ class Made(Revealing, ABC):
     @property
     @abstractmethod
     def encoded_counts(self) -> bytes:
-        """Return the counted part of the result, in canonical bytes."""
+        """Counted part of the result, in canonical bytes."""
 
     @cached_property
     def encoded(self) -> bytes:
@@ -179,7 +179,7 @@ def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = 
 
 
 def vertical_result_of(joint: VerticalOutcome) -> LkcResult:
-    """The same of a vertical run."""
+    """Return the result of a vertical run at a party."""
     return replace(result_of(joint), rows=joint.rows)
 
 

@@ -37,7 +37,7 @@ class RowCoding:
 
     @property
     def coded_bytes(self) -> int:
-        """Return the bytes of the numbers of a row."""
+        """Number of bytes of the numbers of a row."""
         return sum(_bytes_for(labels) for labels in self.labels.values())
 
     def text_bytes(self, release: Release) -> int:
@@ -45,13 +45,13 @@ class RowCoding:
         return max(map(len, self._texts(release)), default=0)
 
     def encoded(self, release: Release, text_width: int) -> Rows:
-        """Rows of ``coded_bytes + text_width`` bytes; the texts of each fit."""
+        """Return rows of ``coded_bytes + text_width`` bytes; the texts of each row fit."""
         texts = b"".join(text.ljust(text_width, b"\0") for text in self._texts(release))
         coded = [self._numbers(release.columns[name], name) for name in self.names if name in self.labels]
         return np.hstack([*coded, np.frombuffer(texts, dtype=np.uint8).reshape(-1, text_width)])
 
     def _numbers(self, column: LabelledColumn, name: str) -> Rows:
-        """The numbers of a column's cells, big-endian, shape (n_rows, bytes)."""
+        """Return the numbers of a column's cells, big-endian, shape (n_rows, bytes)."""
         place = {label: i for i, label in enumerate(self.labels[name])}
         numbers = np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
         return digits_of(numbers, _bytes_for(self.labels[name]))

@@ -24,7 +24,7 @@ from jobs.task import Task
 
 
 def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
-    """Horizontal, sealed: counts are shared between leader and deputy."""
+    """Run horizontal, sealed: counts are shared between leader and deputy."""
     assert isinstance(table, Loaded)
     asked, ours = request(task), _beside(task, me, table)
     outcome = yield from anonymize_sealed(
@@ -43,12 +43,12 @@ def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
 
 
 def _beside(task: Task, me: str, loaded: Loaded) -> Beside:
-    """All our rows are our own."""
+    """Return side counts with all our rows as our own."""
     return beside(task, loaded, np.full(len(loaded.table.weights), task.job.roster.index(me)))
 
 
 def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
-    """Horizontal, as published: the leader learns the sums."""
+    """Run horizontal, as published: the leader learns the sums."""
     assert isinstance(table, Loaded)
     sums = task.job.lkc.secure_sum
     assert sums is not None  # in every job of this mode
@@ -66,7 +66,7 @@ def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> 
 
 
 def run_vertically(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
-    """Vertical, sealed: scores are compared inside a circuit."""
+    """Run vertical, sealed: scores are compared inside a circuit."""
     return _vertically(task, me, table, rng, observer, SealedMaximum)
 
 

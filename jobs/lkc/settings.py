@@ -37,7 +37,7 @@ ALL = "all"
 IN_ROWS = "rows"
 """Form of a release unless the job says otherwise."""
 TOP_DOWN, KD = "top-down", "kd"
-"""The methods of LKC jobs."""
+"""Methods of LKC jobs."""
 PUBLIC, MEDIAN = "public", "median"
 """Places where kd cuts."""
 

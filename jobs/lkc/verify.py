@@ -36,7 +36,7 @@ class Verified:
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """By key how the figures of the worst groups are told."""
+        """Figures of the worst groups, by key."""
         return {**_FIGURES, **{key: f for option in self.entry.options for key, f in option.figures.items()}}
 
     @property

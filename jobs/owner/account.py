@@ -40,7 +40,7 @@ class Charge(Protocol):
 
     @property
     def kept(self) -> Kept | None:
-        """Return the result of an earlier run that may be given again."""
+        """Result of an earlier run that may be given again."""
         ...
 
     def check(self) -> None:

@@ -77,7 +77,7 @@ class Answers:
         }
 
     def all(self) -> list[Answer]:
-        """Oldest first."""
+        """Return all counted answers, oldest first."""
         if not self._ledger.exists:
             return []
         with self._ledger.connected() as connection:
@@ -151,7 +151,7 @@ class Answers:
         )
 
     def fields(self) -> dict[str, int]:
-        """The same as fields."""
+        """Return the answers as fields."""
         found = Counter(each.kind for each in self.all())
         counts = {_PLURALS[kind]: found[kind] for kind in self._limits}
         return counts | {f"max_{_PLURALS[kind]}": limit for kind, limit in self._limits.items()}

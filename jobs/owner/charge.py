@@ -133,9 +133,9 @@ class Release:
         return made.after(ledger)
 
     def _opened_together(self, number: int, peers: Sequence[str], run: Run, shown: Observer) -> Rounds[Any]:
-        """`own_k` may end the run before all parties are about to open something.
+        """Run the protocol. `own_k` may end the run before all parties are about to open something.
 
-        Then the charge is final, too: that the run ends depends on our records.
+        Then the charge is final, too: the end of the run depends on our records.
         """
         opening = _Opening(shown, peers, lambda: self.ledger.open(number))
         if self._task.partition.matched:  # all parties have the same records: nothing to set side by side

@@ -245,14 +245,14 @@ class PrivacyLedger:
 
     @property
     def exists(self) -> bool:
-        """Return True if there is a ledger file, of this or another data set. Raises BudgetError if it is gone."""
+        """True if there is a ledger file, of this or another data set. Raises BudgetError if the file is gone."""
         if self._path.exists():
             return True
         ledger_count.check_absent(self._path)
         return False
 
     def entries(self) -> list[Entry]:
-        """All entries of the data set, oldest first."""
+        """Return all entries of the data set, oldest first."""
         if not self.exists:
             return []
         with self.connected() as connection:
@@ -408,7 +408,7 @@ class PrivacyLedger:
             )
 
     def open(self, number: int) -> None:
-        """The first value is about to be opened: the charge is final."""
+        """Make the charge final before the first value is opened."""
         self._move(number, "reserved", "opened")
 
     def finish(self, number: int, result: bytes) -> None:
@@ -437,7 +437,7 @@ class PrivacyLedger:
         return None if found is None else found[1]
 
     def stored_entry(self, digest: bytes) -> tuple[int, bytes] | None:
-        """The number and the result of the last finished run of a job, delivered or not."""
+        """Return number and result of the last finished run of a job, delivered or not."""
         if not self.exists:
             return None
         with self.connected() as connection:

@@ -1,4 +1,4 @@
-"""A single holder's LKC release, put in place and listed in the holder's privacy ledger, or neither."""
+"""Listing of a single holder's LKC release: put in place and listed in the privacy ledger, or neither."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Asked:
 
 
 def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
-    """Releases charged and left."""
+    """Return the charged releases and the rest."""
     charged, limit = len(charged_releases(entries)), policy.max_lkc_releases
     return Spent(
         f"LKC releases: {charged} charged, left: {max(limit - charged, 0)}",

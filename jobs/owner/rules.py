@@ -100,22 +100,22 @@ def _are_in(values: Sequence[Any], default: Sequence[Any]) -> bool:
 
 
 AT_LEAST = Comparison(ge, min, eq, lambda rule, least: _bound(rule, "at least", least))
-"""The job asks as much as the policy says."""
+"""Comparison: the job asks as much as the policy says."""
 AT_MOST = Comparison(le, max, le, lambda rule, most: _bound(rule, "at most", most))
 AT_MOST_EXACTLY = replace(AT_MOST, loosest=lambda asked: str(max(asked)), usual=lambda value, default: False)
-"""The same of fractions."""
+"""Comparison of fractions, at most."""
 REQUIRED = replace(AT_LEAST, refusal=lambda rule, _: rule.words)
-"""The job has the property that the policy may require."""
+"""Comparison: the job has the property that the policy may require."""
 PERMITTED = replace(AT_MOST, refusal=lambda rule, _: rule.words)
-"""The policy permits a property that the job may have."""
+"""Comparison: the policy permits a property that the job may have."""
 LISTED = Comparison(lambda asked, among: asked in among, list, _are_in, lambda rule, _: rule.words)
-"""The policy lists the job's request."""
+"""Comparison: the policy lists the job's request."""
 AMONG = replace(LISTED, refusal=_only)
-"""The policy lists the job's request, and a refusal quotes the list."""
+"""Comparison: the policy lists the job's request, and a refusal quotes the list."""
 ANY = replace(LISTED, allows=lambda asked, allowed: True, loosest=lambda asked: asked[0], usual=eq)
 """No value of the key refuses a job."""
 PROTECTED = replace(LISTED, allows=lambda protects, listed: all(map(protects, listed)))
-"""The job protects the policy's listed values."""
+"""Comparison: the job protects the policy's listed values."""
 
 
 def confidence_rule(name: str, bound: Fraction) -> Setting:

@@ -19,12 +19,12 @@ from jobs.release.folder import write_for_owner
 COMMITMENT = "run/commitment"
 _BYTES = 32
 OPENINGS = "openings"
-"""In the state folder of a party: a file for each run."""
+"""Folder in a party's state folder, with a file for each run."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The opening of a commitment. salt, commitment: 32 bytes."""
+    """Opening of a commitment. salt, commitment: 32 bytes."""
 
     salt: bytes = field(repr=False)
     commitment: bytes

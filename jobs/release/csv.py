@@ -22,7 +22,7 @@ _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
 
 def csv_header(content: bytes) -> list[str]:
-    """The column names of a CSV of ours. Raises PartyError."""
+    """Return the column names of a CSV of ours. Raises PartyError."""
     try:
         text = io.StringIO(content.decode("utf-8"), newline="")
         return next(csv.reader(text), [])
@@ -42,7 +42,7 @@ def write_csv(release: Release, path: Path) -> None:
 
 
 def csv_bytes(release: Release) -> bytes:
-    """A release as CSV, in memory."""
+    """Return a release as CSV, in memory."""
     columns = list(release.columns.values())
     return _header(list(release.columns)) + _lines(
         _cells([c.labels for c in columns]), [c.codes for c in columns]
@@ -137,7 +137,7 @@ def _no_table(name: str) -> PartyError:
 
 
 def labelled_release(table: pa.Table) -> Release:
-    """A table of dictionary-encoded text as a release."""
+    """Return a table of dictionary-encoded text as a release."""
     whole = table.unify_dictionaries()
     return Release({name: _labelled(whole.column(name)) for name in whole.column_names})
 

@@ -18,7 +18,7 @@ MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError
 
 
 def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
-    """A JSON header with the shapes, then the arrays as little-endian 64-bit integers."""
+    """Return a JSON header with the shapes, then the arrays as little-endian 64-bit integers."""
     shapes = [list(array.shape) for array in arrays]
     header = json.dumps({**fields, "shapes": shapes}, separators=(",", ":")).encode()
     body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)

@@ -37,7 +37,7 @@ class Revealing:
         return replace(self, reveals=before + self.reveals, own_reveals=before + self.own_reveals)
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
-        """With the reveals, and whether the result was given again. Raises PartyError where parties differ."""
+        """Return the result with the reveals, and with `repeated`. Raises PartyError if the parties differ."""
         return replace(self, reveals=tuple(told[0].get("reveals", ())), repeated=repeated_in(told))
 
 

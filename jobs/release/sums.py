@@ -48,7 +48,7 @@ def sums_of(files: Mapping[str, bytes]) -> bytes:
 
 
 def sums_text(digests: Mapping[str, str]) -> bytes:
-    """The content of `SHA256SUMS` for hexadecimal digests by name."""
+    """Return the content of `SHA256SUMS` for hexadecimal digests by name."""
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode()
 
 

@@ -170,7 +170,7 @@ def requirement(job: Job) -> Ask:
 
 
 def least_frequent(asked: SequencesModel, n_records: int) -> int:
-    """In how many records of a table a sequence is frequent."""
+    """Return the least number of records of a frequent sequence."""
     return max(ceil(asked.frequent * n_records), 1)
 
 

@@ -19,7 +19,7 @@ def is_wide(job: Job) -> bool:
 
 
 def place_column(job: Job) -> str:
-    """The column of locations, or of sets."""
+    """Return the column of locations, or of sets."""
     (name,) = job.names("location", "items")
     return name
 

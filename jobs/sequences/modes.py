@@ -1,4 +1,4 @@
-"""The mode of joint jobs of sequences."""
+"""Mode of joint jobs of sequences."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
 
 
 def _codes(coded: Coded, name: str) -> Ints:
-    """The codes of a column, to be reckoned with."""
+    """Return the codes of a column for computations."""
     return coded.columns[name].codes.astype(np.int64)
 
 
@@ -256,7 +256,7 @@ def _distinct(person: Ints, items: Ints, vocabulary: Vocabulary) -> tuple[Ints, 
 def _cells(
     times: Times, ticks: Ints, person: Ints, n_records: int, name: str, lines: Ints, place: Place
 ) -> Ints:
-    """The time cell of every reading."""
+    """Return the time cell of every reading."""
     if times.relative:
         first = np.full(n_records, np.iinfo(np.int64).max)
         np.minimum.at(first, person, ticks)

@@ -24,7 +24,7 @@ RECORD = "record"
 
 
 def published(job: Job) -> tuple[str, ...]:
-    """The columns of the release, in order."""
+    """Return the columns of the release, in order."""
     time = time_column(job)
     path = (
         (place_column(job),)

@@ -54,7 +54,7 @@ def sweeps_fields(sweeps: Sequence[Sweep]) -> dict[str, Any]:
 
 
 def suppressed_fields(suppressed: Suppressed) -> dict[str, Any]:
-    """The same, and how many items were suppressed in all records."""
+    """Return the report's fields of the losses, and the number of items suppressed in all records."""
     return {**sweeps_fields(suppressed.sweeps), "items_suppressed": len(suppressed.taken)}
 
 

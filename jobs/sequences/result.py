@@ -77,7 +77,7 @@ class SequencesResult(Revealing):
 
     @cached_property
     def release(self) -> Release:
-        """Return the published table."""
+        """Published table."""
         places, times = places_of(self.task), times_of(self.task)
         assert places is not None, "a joint job lists them"
         labels = () if times is None else times.labels
@@ -89,7 +89,7 @@ class SequencesResult(Revealing):
 
     @cached_property
     def csv(self) -> bytes:
-        """Return the published table as the delivered file."""
+        """Published table as the delivered file."""
         return csv_bytes(self.release)
 
     @cached_property

@@ -36,5 +36,5 @@ def check_schema(task: Task) -> None:
 
 
 def records_mixed(task: Task) -> bool:
-    """The records of all are put together by leader and deputy."""
+    """Return True: leader and deputy combine the records of all parties."""
     return True

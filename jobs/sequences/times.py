@@ -31,10 +31,10 @@ _DAY = seconds_of("1d")
 
 
 class Times(Protocol):
-    """The rule of a time column.
+    """Rule of a time column.
 
-    relative:  whether cells count from the first reading of each record.
-    labels:    the lower edge of every cell, as it is published.
+    relative:  True if cells count from the first reading of each record.
+    labels:    the published lower edge of every cell.
     """
 
     @property
@@ -48,7 +48,7 @@ class Times(Protocol):
         ...
 
     def cells(self, ticks: Ints) -> Ints:
-        """The cell of every time, counted as the column says: int64, -1 outside the domain."""
+        """Return the cell of every time, counted in the column's way: int64, -1 outside the domain."""
         ...
 
 

@@ -113,6 +113,6 @@ def _most_bins(column: QidColumn, asked: Synthetic) -> int:
 
 
 def requirement_words(task: Task) -> str:
-    """ε and the pairs in a line."""
+    """Return ε and the pairs in a line."""
     asked = settings(task.job)
     return f"epsilon={asked.epsilon} method=synthetic edges={asked.edges}{budget.per_person_words(task.job)}"

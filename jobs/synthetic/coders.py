@@ -22,7 +22,7 @@ _FIRST = 0
 
 
 def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-    """The rule of a column. All domains are listed: nothing is left to be found."""
+    """Return the rule of a column. All domains are listed: no domain comes from the data."""
     column = task.job.columns[name]
     if column.role == "class":
         assert column.domain is not None

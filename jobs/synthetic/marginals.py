@@ -38,12 +38,12 @@ def measured_tables(outcome: SyntheticOutcome) -> tuple[Measured, ...]:
 
 
 def scale_text(measured: Measured) -> str:
-    """The scale of the noise of each count, to six digits."""
+    """Return the scale of the noise of each count, to six digits."""
     return f"{float(1 / measured.rate):.6g}"
 
 
 def marginals_csv(outcome: SyntheticOutcome) -> bytes:
-    """The file."""
+    """Return the content of the file."""
     lines = [line for n, m in enumerate(measured_tables(outcome), 1) for line in _lines(outcome.schema, n, m)]
     columns = zip(*lines, strict=True)
     return csv_bytes(Release({name: _labelled(of) for name, of in zip(_NAMES, columns, strict=True)}))

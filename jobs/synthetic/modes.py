@@ -1,4 +1,4 @@
-"""The modes of joint jobs with `method: synthetic`."""
+"""Modes of joint jobs with `method: synthetic`."""
 
 from __future__ import annotations
 

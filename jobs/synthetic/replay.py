@@ -129,5 +129,5 @@ def edges_of(outcome: SyntheticOutcome) -> list[int]:
 
 
 def edge_number(n_columns: int, one: int, other: int) -> int:
-    """The place of a pair of columns, by number, in :func:`anonymize.synthetic.marginals.pairs_of`."""
+    """Return the number of a pair of columns in :func:`anonymize.synthetic.marginals.pairs_of`."""
     return one * n_columns - one * (one + 1) // 2 + other - one - 1

@@ -156,7 +156,7 @@ def _modelled(outcome: SyntheticOutcome, model: Model) -> Iterator[Floats]:
 
 
 def _privacy_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
-    """ε, δ, the itemized account, and the guarantee in words."""
+    """Return ε, δ, the itemized account, and the guarantee in words."""
     return {**spent_fields(task, result), **task.mode.words(task, result)}
 
 

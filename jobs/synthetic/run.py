@@ -18,7 +18,7 @@ from jobs.task import Task
 def run_horizontally(
     task: Task, me: str, table: Table, rng: Rng, observer: Observer
 ) -> Rounds[SyntheticResult]:
-    """Rows of two or more parties."""
+    """Run with rows of two or more parties."""
     assert isinstance(table, Loaded)
     roster, mode, ours = task.roster(me), task.mode.name, counting(task, table, rng)
     joint = yield from synthesize_horizontally(roster, ours, request(task), rng, mode=mode, observer=observer)
@@ -28,7 +28,7 @@ def run_horizontally(
 def run_vertically(
     task: Task, me: str, table: Table, rng: Rng, observer: Observer
 ) -> Rounds[SyntheticResult]:
-    """Columns of two parties."""
+    """Run with columns of two parties."""
     assert isinstance(table, LoadedColumns)
     roster, mode = task.roster(me), task.mode.name
     joint = yield from synthesize_vertically(

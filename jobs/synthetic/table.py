@@ -36,7 +36,7 @@ def seed_of(task: Task, marginals: bytes) -> bytes:
 
 
 def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
-    """The table."""
+    """Return the table as CSV."""
     return drawn_csv(task, outcome, fitted(outcome.schema, outcome.opened))
 
 

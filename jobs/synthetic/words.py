@@ -19,7 +19,7 @@ from jobs.task import Task
 
 
 def of_measuring(task: Task) -> list[str]:
-    """Tables, counts and noise of every step, at most; and below how many rows no pair is measured."""
+    """Return the largest numbers of tables, counts and noise of every step; and the fewest rows for a pair."""
     asked = requirement(task)
     foreseen = Foreseen(asked.max_rows * max(1, len(task.job.roster)))
     run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
@@ -43,7 +43,7 @@ def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
 
 
 def _without_pairs(task: Task, clear: int) -> Iterator[str]:
-    """clear: number of rows from which the counts of columns are larger than their noise."""
+    """Yield the sentence on pairs. clear: rows from which the counts of columns are larger than the noise."""
     if settings(task.job).edges == "auto" and len(task.schema.qid) > 1:
         asked = requirement(task)
         rows = asked.rows_for_edges(task.schema)
@@ -69,7 +69,7 @@ class Expected:
 
 
 def expected(task: Task, n_records: int) -> Expected:
-    """n_records: common records, where columns are spread."""
+    """Return the forecast of a run. n_records: common records, where columns are spread."""
     asked, job = request(task), task.job
     if job.partition == "vertical":
         cost = cost_at_most(asked, Joined(task.holders.qid_of(job.leader_name), n_records))
@@ -105,7 +105,7 @@ def of_horizontal_runs(task: Task) -> list[str]:
 
 
 def of_vertical_runs(task: Task) -> list[str]:
-    """The same for columns of two, with an example: bytes grow with the number of common records."""
+    """Return the sentences on vertical runs, with an example: bytes grow with the number of common records."""
     n_records = min(requirement(task).max_rows, _RECORDS)
     words = f"for {n_records:,} common records, after matching"
     return [*of_measuring(task), _cost_words(expected(task, n_records), words)]
@@ -122,12 +122,12 @@ def _cost_words(expected: Expected, of_what: str) -> str:
 
 
 def _number(x: float, digits: int = 3) -> str:
-    """So many digits, or all before the point."""
+    """Return a number with the given digits, or with all digits before the point."""
     return f"{x:.{digits}g}" if x < 10**digits else f"{x:,.0f}"
 
 
 _RECORDS = 100_000
-"""Of the example."""
+"""Number of records of the example."""
 _USUAL = 0.7
 """Usual share of a run's largest traffic: bins merge. Adult's rows take 0.53, columns 0.72, 50 columns 0.74."""
 _START_S = 0.2

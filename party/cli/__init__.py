@@ -1,1 +1,1 @@
-"""The command line of a data holder."""
+"""Command line of a data holder."""

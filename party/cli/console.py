@@ -34,7 +34,7 @@ _FIELDS = ("job", "party", "phase", "error_id")
 
 
 class _Settings:
-    """The common options of a call. ``owner``: the name of the own party, where a data holder reads."""
+    """Common options of a call. ``owner``: the name of the own party, where a data holder reads."""
 
     format = "text"
     owner = False

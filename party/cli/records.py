@@ -102,7 +102,7 @@ def _delivery_words(agreed: bool) -> str:
 
 
 def entry_fields(entry: Entry) -> dict[str, Any]:
-    """The same for programs."""
+    """Return an entry of a ledger as fields for programs."""
     return {
         **asdict(entry),
         "epsilon": str(entry.epsilon),

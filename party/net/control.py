@@ -73,7 +73,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The files, which parties do not receive, are at the coordinator.
+    """Message that the files, which parties do not receive, are at the coordinator.
 
     release:  the digest of the release (:mod:`jobs.release.sums`), 32 bytes.
     """
@@ -103,14 +103,14 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The table fits the job, too."""
+    """Message that the table fits the job, too."""
 
     job: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A turn of the loop, a sweep (then ``column`` is empty), or a new phase (then ``iteration`` is 0, too)."""
+    """Turn of the loop, a sweep (then ``column`` is empty), or a new phase (then ``iteration`` is 0, too)."""
 
     phase: str
     iteration: int = 0
@@ -120,7 +120,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The computation is done. ``summary`` is public JSON: reveals and costs."""
+    """Message that the computation is done. ``summary`` is public JSON: reveals and costs."""
 
     result: bytes
     summary: str
@@ -146,7 +146,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The job ended here."""
+    """Message that the job ended here."""
 
     problem: Problem
 

@@ -22,7 +22,7 @@ def to_envelope(message: pb.Envelope) -> control.Envelope:
 
 
 def from_envelope(envelope: control.Envelope) -> pb.Envelope:
-    """The inverse."""
+    """Convert a request for sending."""
     return pb.Envelope(
         job=envelope.job,
         run=envelope.run,
@@ -68,7 +68,7 @@ def to_request(message: pb.Request) -> control.Request:
 
 
 def from_request(request: control.Request) -> pb.Request:
-    """The inverse."""
+    """Convert a request for sending."""
     match request:
         case control.Submit(run, bundle):
             return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle)))

@@ -19,7 +19,7 @@ from party.net.control import PIECE_BYTES, Envelope
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
 MAX_MESSAGE_BYTES = 64 << 20
-"""The greatest message, where the configuration says nothing else."""
+"""Largest message, unless the configuration says otherwise."""
 MAX_STEP_CHARS = 80
 _AHEAD_BYTES = 64 << 20
 _AHEAD_MESSAGES = 4096
@@ -128,7 +128,7 @@ class Link:
             return None
 
     def transcript(self) -> tuple[str, str]:
-        """SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order; hexadecimal."""
+        """Return SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order, as hex."""
         return self._sent.hexdigest(), self._received.hexdigest()
 
     async def end(self) -> None:

@@ -50,11 +50,11 @@ class Meter:
         self._since, self._current = now, self._open(name)
 
     def sent(self, n_bytes: int) -> None:
-        """A payload was sent."""
+        """Count a sent payload."""
         self._current.bytes_sent += n_bytes
 
     def received(self, n_bytes: int) -> None:
-        """Payloads were received."""
+        """Count received payloads."""
         self._current.bytes_received += n_bytes
 
     def waited(self) -> None:
@@ -62,7 +62,7 @@ class Meter:
         self._current.rounds += 1
 
     def gates(self, count: int) -> None:
-        """Gates were garbled or evaluated."""
+        """Count garbled or evaluated gates."""
         self._current.gates += count
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class _Returned:
-    """The generator's output."""
+    """Output of a generator."""
 
     value: Any
 

@@ -98,9 +98,9 @@ class PartyServer:
         rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
 
     async def start(self) -> str:
-        """Listen; return the address, with the port that was chosen if the configuration says 0.
+        """Listen; return the address, with the chosen port if the configuration says 0.
 
-        Raises ConfigError if nobody could connect: no peers are known, or the address cannot be had.
+        Raises ConfigError if nobody could connect: no peers are known, or the address is not available.
         """
         settings = self._in_force.settings
         if not settings.peers:

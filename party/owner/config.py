@@ -176,7 +176,7 @@ class PartyConfig(NodeConfig):
 
     @property
     def ledger(self) -> PrivacyLedger:
-        """The privacy ledger of our data set."""
+        """Privacy ledger of our data set."""
         return PrivacyLedger(self.state_dir / LEDGER, self.data.data_set)
 
     @property
@@ -246,7 +246,7 @@ def credentials_of(config: NodeConfig) -> Credentials:
 
 
 def peers_of(config: NodeConfig) -> dict[str, Peer]:
-    """The peers with whom we can work now. Raises ConfigError if two names share a certificate."""
+    """Return the usable peers. Raises ConfigError if two names share a certificate."""
     return {name: peer for name, peer in installed_peers(config).items() if isinstance(peer, Peer)}
 
 
@@ -268,7 +268,7 @@ def _usable_or_why(config: NodeConfig, name: str) -> Peer | Problem:
 
 
 def usable_peer(config: NodeConfig, name: str) -> Peer:
-    """A peer with whom we can work now. Raises PartyError, naming peer and remedy, if we cannot."""
+    """Return a usable peer. Raises PartyError, with peer and remedy, for an unusable peer."""
     entry, at = config.peers.get(name), f"at {config.name}: "
     if entry is None:
         raise IdentityError(

@@ -241,7 +241,7 @@ def check_validity(pem: bytes, name: str, remedy: str) -> None:
 
 
 def validity(pem: bytes) -> tuple[datetime, datetime]:
-    """From when and until when the first certificate is valid (UTC)."""
+    """Return the first and the last moment of the first certificate's validity (UTC)."""
     certificate = _first(pem)
     return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
@@ -264,7 +264,7 @@ def signs_itself(pem: bytes) -> bool:
 
 
 def in_words(moment: datetime) -> str:
-    """A moment with date, time and time zone."""
+    """Return a moment with date, time and time zone."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

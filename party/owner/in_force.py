@@ -51,7 +51,7 @@ class Settings:
 
 
 class InForce:
-    """The configuration in force at a daemon."""
+    """Configuration in force at a daemon."""
 
     def __init__(self, config: PartyConfig, path: Path | None = None) -> None:
         """``path``: the file of the configuration; without a file the configuration never changes."""

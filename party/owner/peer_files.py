@@ -275,6 +275,6 @@ def _after_line(text: str, place: int) -> int:
 
 
 def _block(name: str, fields: Mapping[str, str], indent: int) -> str:
-    """An entry in block style."""
+    """Return an entry in block style."""
     lines = [f"{name}:", *(f"  {key}: {json.dumps(value)}" for key, value in fields.items())]
     return "".join(f"{' ' * indent}{line}\n" for line in lines)

@@ -69,7 +69,7 @@ class ProblemBook:
         return path
 
     def _files(self) -> list[Path]:
-        """Oldest first."""
+        """Return the files, oldest first."""
         return sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def entries(self, last: int) -> list[tuple[Path, dict[str, Any]]]:
@@ -109,7 +109,7 @@ def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, b
 
 
 def _place_of(error: Exception) -> str:
-    """The place in our code, without the error's text."""
+    """Return the place in our code, without the error's text."""
     frames = traceback.extract_tb(error.__traceback__)
     return " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))
 

@@ -20,7 +20,7 @@ from party.owner.identity import Credentials, earlier_files, read_bytes
 
 @dataclass(frozen=True)
 class Signer:
-    """The signers of a run: our own credentials, and the certificates of all parties, DER."""
+    """Signers of a run: our own credentials, and the certificates of all parties, DER."""
 
     name: str
     credentials: Credentials
@@ -105,7 +105,7 @@ def check_signature(certificate: bytes, signature: bytes, content: bytes, name: 
 
 
 def _width(curve: ec.EllipticCurve) -> int:
-    """Bytes of a number below the order of a curve."""
+    """Return the number of bytes of a number below the order of a curve."""
     return (curve.key_size + 7) // 8
 
 
@@ -119,7 +119,7 @@ def _as_dss(signature: bytes, width: int) -> bytes:
 
 
 def der_of(pem: bytes) -> bytes:
-    """The first certificate of a PEM file, DER."""
+    """Return the first certificate of a PEM file, DER."""
     return x509.load_pem_x509_certificates(pem)[0].public_bytes(serialization.Encoding.DER)
 
 

@@ -89,7 +89,7 @@ def _check(job: Job) -> None:
 
 
 def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
-    """With the number of each row's group."""
+    """Return the rows with the number of each row's group."""
     group = groups_of(rows, job.names("qid"))
     n_groups = int(group.max(initial=-1)) + 1
     number = narrowed(tuple(map(str, range(1, n_groups + 1))), random_order(n_groups, rng)[group])
@@ -136,7 +136,7 @@ def _stacked(parts: Sequence[Release], names: Sequence[str]) -> Release:
 
 
 def _counted(rows: Release, names: Sequence[str]) -> Release:
-    """The different rows on some columns, groups by number and then by values, with how many there are of each."""
+    """Return the different rows on some columns, groups by number and then by values, with their counts."""
     first, counts = _different(rows, names)
     times, place = np.unique(counts, return_inverse=True)
     records = narrowed(tuple(map(str, times.tolist())), place.astype(np.int64))
@@ -235,7 +235,7 @@ def _number_of_groups(number: Ints) -> int:
 
 
 def _whole(column: LabelledColumn) -> Ints:
-    """The numbers of a column: int64, shape (n_rows,). Raises PartyError for anything else."""
+    """Return the numbers of a column: int64, shape (n_rows,). Raises PartyError for anything else."""
     _require(
         all(map(_WHOLE.fullmatch, column.labels)),
         "a group, block or count is not a whole number from 1, written without leading zeros",
@@ -301,7 +301,7 @@ class Exact:
         return "with one number"
 
     def promised(self, entry: Entry) -> list[str]:
-        """Speak of the group: the record itself is public."""
+        """Return promises about the group: the record itself is public."""
         return [f"finds a group of fewer than {entry.said.K} records"] if entry.said.K > 1 else []
 
     def notes(self, job: Job) -> list[str]:

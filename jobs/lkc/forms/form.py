@@ -22,7 +22,7 @@ from jobs.reading import load_table
 from jobs.task import Task
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
-"""The files of an anatomy."""
+"""Files of an anatomy."""
 
 Tables: TypeAlias = Mapping[str, Release]
 """Tables by file name."""
@@ -187,7 +187,7 @@ FORMS: Mapping[tuple[str | None, str | None], tuple[str, str]] = {
 
 
 def form_of(job: Job) -> Form:
-    """The row of an LKC job."""
+    """Return the form of an LKC job."""
     module, name = FORMS[job.lkc.release, job.lkc.quasi]
     form: Form = getattr(import_module(module), name)
     return form

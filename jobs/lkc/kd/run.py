@@ -17,7 +17,7 @@ from jobs.task import Task
 
 
 def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[KdResult]:
-    """Horizontal, sealed: counts are shared between leader and deputy."""
+    """Run horizontal, sealed: counts are shared between leader and deputy."""
     assert isinstance(table, Loaded)
     request = KdRequest(task.schema, requirement(task), task.digest, counted_apart(task.job))
     outcome = yield from anonymize_kd_sealed(

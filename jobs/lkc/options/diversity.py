@@ -61,7 +61,7 @@ class Diversity(Option):
 
     @property
     def looks_together(self) -> bool:
-        """Return True if something is asked of several sensitive columns together."""
+        """True if something is asked of several sensitive columns together."""
         return bool(self.ruled_out) or self.diversity > 2
 
     def diversity_of(self, name: str) -> int:
@@ -78,7 +78,7 @@ class Diversity(Option):
         return (*found, DiverseValues(self.least, limits, mixed, self.blocks))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
-        """Joint runs try all sets of values; colluders are told of less."""
+        """Refuse unsuitable jobs: joint runs try all sets of values, and colluders know less."""
         if job.partition != "single" and self.diversity > MAX_JOINT_DIVERSITY:
             raise ValueError(
                 f"{self.where}: joint runs try all sets of values, so `diversity` is at most {MAX_JOINT_DIVERSITY} "
@@ -91,9 +91,7 @@ class Diversity(Option):
             )
 
     def check_values(self, name: str, values: Values) -> None:
-        """Refuse a column with so few values that an attacker may rule out all but the last value, and know the
-        last.
-        """
+        """Refuse a column with so few values that an attacker may rule out all values but the last."""
         n, limit = len(values.tested), self.at_most.get(name)
         if values.protected and n < self.diversity == 2 and limit != 0:
             raise SchemaError(

@@ -154,7 +154,7 @@ class Option(ABC):
 
     @property
     def looks_together(self) -> bool:
-        """Return True if the option asks something of several sensitive columns together."""
+        """True if the option asks something of several sensitive columns together."""
         return False
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Option(ABC):
 
     @abstractmethod
     def implied_by(self, other: Any) -> bool:
-        """Return True if every table that meets a second entry meets the option; other: the second's option, or
+        """Return True if every table that meets a second entry meets the option; other: the second's option or
         None.
         """
 
@@ -250,7 +250,7 @@ class JobOption(ABC):
 
 
 OF_JOBS: Mapping[str, str] = {"withhold": "jobs.lkc.options.withhold"}
-"""By key the module of an option of a whole job."""
+"""Module of an option of a whole job, by key."""
 
 
 def options_of_job(job: Job) -> tuple[JobOption, ...]:
