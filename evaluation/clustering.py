@@ -70,7 +70,7 @@ def places_of_labels(column: QidColumn, labels: Sequence[str]) -> Ints | None:
     values = column.values
     found = np.full(column.n_leaves, -1, dtype=np.int64)
     if isinstance(values, Taxonomy):
-        for node in values.nodes:  # each behind those above it
+        for node in values.nodes:  # every node stands behind its ancestors
             label = values.label(node)
             number = place.get(label, place.get(f"other {label}", -1))
             if number >= 0:
@@ -122,7 +122,7 @@ def clustered(
     if len(different) <= count:
         return Found(inverse, different)
     of_each = tally(inverse, weights, len(different))
-    with library("threadpoolctl").threadpool_limits(1):  # several wait for each other on a busy machine
+    with library("threadpoolctl").threadpool_limits(1):  # threads wait for each other on a busy machine
         kind = getattr(library("sklearn.cluster"), METHODS[method])
         model = kind(n_clusters=count, n_init=_STARTS, random_state=seed).fit(
             different, sample_weight=of_each

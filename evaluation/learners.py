@@ -71,7 +71,7 @@ def learned(
     if len(known) == 1:
         shares[:, known] = 1
     else:
-        with library("threadpoolctl").threadpool_limits(1):  # several wait for each other on a busy machine
+        with library("threadpoolctl").threadpool_limits(1):  # threads wait for each other on a busy machine
             model = LEARNERS[learner](len(train)).fit(features[train], found)
             shares[:, model.classes_] = model.predict_proba(features[test])
     return figures(shares, truth)

@@ -531,10 +531,10 @@ def problem_of(error: BaseException) -> Problem:
         case LocalProtocolError():
             return Problem(BUG, f"a protocol was called wrongly: {error}")
         case OSError(errno=int() as number, filename=path) if not isinstance(error, TimeoutError):
-            reason = os.strerror(number)  # not a library's own words, which may quote what it read
+            reason = os.strerror(number)  # not a library's own words, which may quote data
             return Problem("io-failed", reason, cause=f"{path}: {reason}" if path else "")
         case OSError() if not isinstance(error, TimeoutError):
             return Problem("io-failed", type(error).__name__, private=str(error))
         case _:
-            # The text of an unforeseen error may quote data: only its type leaves the process.
+            # The text of an unforeseen error may quote data: only the type leaves the process.
             return Problem(BUG, f"unexpected {type(error).__name__}", private=str(error))

@@ -54,7 +54,7 @@ def load_table(source: Source, task: Task) -> Loaded:
 def table_of(coded: Coded, task: Task) -> Loaded:
     """Return the rows of pass 1 as a table: collapsed, but not across parties or people."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
-    # The holder of everything counts what occurs; parties of a joint run need one public numbering of their cells.
+    # A holder of everything counts occurring cells. Parties of a joint run need a common public numbering of cells.
     occurring = bool(schema.sensitive) and not task.job.roster
     table = row_by_row(coded, schema, classes_of(coded, schema, task), occurring=occurring)
     (name,) = task.job.names("party") or (None,)

@@ -491,7 +491,7 @@ class Model(Protocol):
         """Key under `model` in a job file."""
         ...
 
-    # What is asked.
+    # The request.
 
     def check_first(self, job: Job) -> None:
         """Refuse a wrong goal or partition before looking for further inputs. Raises ValueError or ConfigError."""
@@ -557,7 +557,7 @@ class Model(Protocol):
         """
         ...
 
-    # What comes of it.
+    # The release.
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Result:
         """Read :attr:`Result.encoded`. Raises PartyError (peer-protocol) for anything malformed."""

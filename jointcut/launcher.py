@@ -38,4 +38,4 @@ def _start(program: str) -> NoReturn:
     if sys.platform == "win32":
         print(_WINDOWS, file=sys.stderr)
         sys.exit(_USAGE)
-    os.execv(sys.executable, [*command(program), *sys.argv[1:]])  # noqa: S606  this interpreter, our file
+    os.execv(sys.executable, [*command(program), *sys.argv[1:]])  # noqa: S606  our interpreter, our file

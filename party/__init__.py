@@ -2,5 +2,5 @@
 
 import os
 
-# gRPC's own notes, e.g. on every handshake that failed, are no lines of our log.
+# gRPC's own notes, e.g. on every failed handshake, are no lines of our log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

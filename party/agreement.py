@@ -165,11 +165,11 @@ class Agreement:
 
     async def _hear(self, enough: Callable[[], bool], patience_s: float) -> None:
         """Take messages until the outcome is known, until there is ``enough``, or until the time is over."""
-        with suppress(TimeoutError):  # what is missing then, the ballot shows
+        with suppress(TimeoutError):  # the ballot shows the missing votes
             async with asyncio.timeout(patience_s):
                 while self._ballot.keeps is None and not enough():
                     (await self._heard.get())()
-                    while not self._heard.empty():  # a withdrawal may have come with the vote before it
+                    while not self._heard.empty():  # a withdrawal may have come together with an earlier vote
                         self._heard.get_nowait()()
 
     async def _listen(self, link: Link) -> None:
@@ -180,7 +180,7 @@ class Agreement:
                     raise PartyError("peer-lost", f"{link.peer} ended the run", party=link.peer)
                 self._heard.put_nowait(partial(self._take, link.peer, *message))
             raise RemoteProtocolError(link.peer, CHECKED, "a message that nobody awaits")
-        except JobFailed as error:  # it says itself that it ended the job
+        except JobFailed as error:  # the peer says itself that the job ended there
             self._heard.put_nowait(partial(self._ballot.withdrew, link.peer, error.problem))
             self._heard.put_nowait(partial(self._ballot.lost, link.peer, error.problem))
         except (PartyError, RemoteProtocolError) as error:

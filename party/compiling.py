@@ -47,5 +47,5 @@ def _compiled() -> engine.Engine | str:
         from crypto.compiled.loading import load
 
         return load()
-    except Exception as error:  # noqa: BLE001  an optional package that fails must not fail a job
+    except Exception as error:  # noqa: BLE001  a failing optional package must not fail a job
         return next(iter(str(error).splitlines()), type(error).__name__)

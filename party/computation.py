@@ -69,7 +69,7 @@ def _whole_run(
 ) -> Rounds[tuple[Result, list[Signed]]]:
     """Commit to our table, run the protocol, and sign the result; each step with all peers."""
     me, task, signer, run = session.me, session.task, session.signer, session.key.run
-    assert signer is not None  # it is admitted
+    assert signer is not None  # the job is admitted
     others = task.roster(me).others
     opening = opening_of(admitted.table, rng)
     keep_opening(session.config.state_dir / OPENINGS, task.job.name, run, opening)

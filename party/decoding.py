@@ -140,14 +140,14 @@ class Reader:
                     ours.sendall(encoded)
                     ours.shutdown(socket.SHUT_WR)
                     return _all_of(ours)
-                except OSError:  # it ended before it had heard or said all
+                except OSError:  # the process ended before the exchange was complete
                     return b""
 
     def _hand_over(self, connection: socket.socket) -> None:
         with self._lock:
             try:
                 socket.send_fds(self._running(), [b"!"], [connection.fileno()])
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 self._has_ended()
                 self._process = None
                 socket.send_fds(self._running(), [b"!"], [connection.fileno()])
@@ -164,7 +164,7 @@ class Reader:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # what the terminal sends is for the daemon
+                    start_new_session=True,  # signals of the terminal are for the daemon
                 )
         return self._control
 
@@ -199,7 +199,7 @@ def _become_reader(control: socket.socket) -> NoReturn:
     """Become the reader forked by :meth:`Reader.start`: a process as if started by the command."""
     code = 1
     try:
-        os.setsid()  # what the terminal sends is for the daemon
+        os.setsid()  # signals of the terminal are for the daemon
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -209,7 +209,7 @@ def _become_reader(control: socket.socket) -> NoReturn:
         os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         _serve(control)
         code = 0
-    except BaseException as error:  # noqa: BLE001  the edge of this process, which nobody else reads
+    except BaseException as error:  # noqa: BLE001  the edge of the process, without a reader
         with suppress(OSError):
             control.send(f"{type(error).__name__}: {error}".encode()[:_PIECE])
     finally:
@@ -223,7 +223,7 @@ def _serve(control: socket.socket) -> None:
     """
     import_models()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
     while handed := socket.recv_fds(control, 1, 1)[1]:
         with socket.socket(fileno=handed[0]) as connection:
             if os.fork() == 0:
@@ -239,7 +239,7 @@ def _answer_alone(control: socket.socket, connection: socket.socket) -> NoReturn
 
 
 def _answer(connection: socket.socket) -> None:
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)  # nothing catches that signal: it ends the process
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)  # nothing catches the signal: the process ends
     _bound_memory()
     encoded = _all_of(connection)
     connection.sendall(_verdict(encoded))
@@ -258,7 +258,7 @@ def _verdict(encoded: bytes) -> bytes:
         decode_task(encoded)
     except MemoryError:
         return b""
-    except Exception as error:  # noqa: BLE001  the edge of this process: every error becomes a problem, bugs included
+    except Exception as error:  # noqa: BLE001  the edge of the process: every error becomes a problem, bugs included
         return problem_of(error).for_others().encode()
     return json.dumps({}).encode()
 

@@ -107,7 +107,7 @@ async def _trigger(session: Session) -> Trigger:
     try:
         return await session.hear()
     except TransportError:
-        if (kind, Left) in TABLE:  # whoever says nothing for so long has left
+        if (kind, Left) in TABLE:  # a silent coordinator counts as gone
             return Left()
         raise
 

@@ -148,7 +148,7 @@ class FileSource(Streamed):
                 cause=f"{self.path}: {os.strerror(errno.ENOENT)}",
             ) from error
         except OSError as error:
-            if error.errno is None:  # a reader's, about what the file holds
+            if error.errno is None:  # a reader's error, about the content of the file
                 raise _unreadable(self._found_wrong(error)) from error
             raise _unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
         except (EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:

@@ -56,7 +56,7 @@ class Streamed(ABC):
             for batch in self.batches(reader.names):
                 reader.add(batch)
         except DataError:
-            reader.refuse_unfit()  # what was found before comes first
+            reader.refuse_unfit()  # earlier findings come first
             raise
         reader.refuse_unfit()
         return reader.finish()

@@ -97,7 +97,7 @@ def what_is_wrong(path: Path, delimiter: str) -> str:
     try:
         return other_kind(path) or _not_text(path) or lone_quote(path, delimiter) or _ragged(path, delimiter)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
-        return ""  # the reader's own words are the better ones
+        return ""  # the reader's own words are better
 
 
 def other_kind(path: Path) -> str:

@@ -77,7 +77,7 @@ _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])\s+(?=[0-9])")
 def folded(text: str) -> str:
     """Return the common form of all spellings of a value, except for letters of other scripts."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    plain = unicodedata.normalize("NFKC", plain)  # case folding may leave what NFKC changes again
+    plain = unicodedata.normalize("NFKC", plain)  # NFKC may change the result of case folding again
     plain = _BETWEEN_DIGITS.sub("_", plain.strip())  # `1 1/2` is not `11/2`
     return "".join(map(_seen, plain.translate(_MARKS)))
 

@@ -33,7 +33,7 @@ def _check_weights(task: Task) -> None:
     ranges.check_weights(request(task))
 
 
-# Messages of these grow with the number of records, which only the parties know.
+# The size of messages grows with the number of records, known to the parties only.
 _RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
 
 _horizontal = partial(Mode, "dp", "horizontal", shared=True, withheld=SECONDS, fields=report.joint_run_fields)

@@ -107,6 +107,6 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
 
 
 def _cells(report: Mapping[str, Any]) -> str:
-    # A release that was kept by an earlier version says `rows`.
+    # A release kept by an earlier version says `rows`.
     listed, cells = report.get("cells_listed", report.get("rows")), report["cells"]
     return f"{cells} cells" if listed == cells else f"{listed} cells listed of {cells}"

@@ -81,7 +81,7 @@ def _toward_parties(job: Job) -> list[str]:
 
 def _toward_the_other(task: Task, delta: str) -> str:
     epsilon = settings(task.job).epsilon
-    # Replacing a record is removing one and adding one: 2ε, and δ + e^ε·δ.
+    # Replacing a record is a removal and an addition: 2ε, and δ + e^ε·δ.
     doubled = delta_text(delta_of(Fraction(delta), epsilon))
     extra = "" if doubled == "0" else f" and δ = {doubled}"
     return (

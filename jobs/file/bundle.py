@@ -43,5 +43,5 @@ class Bundle:
         named = {name for name, column in self.job.columns.items() if column.file is not None}
         try:
             return named == set(self.files) and self.encoded == encoded
-        except UnicodeEncodeError:  # JSON can escape a lone surrogate, which UTF-8 cannot encode
+        except UnicodeEncodeError:  # a lone surrogate: JSON can escape it, UTF-8 cannot encode it
             return False

@@ -190,7 +190,7 @@ def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
 
 def _path(value: object) -> Path:
     text = str(value)
-    if "\n" in text or "-----BEGIN" in text:  # a key, perhaps, which an error must not repeat
+    if "\n" in text or "-----BEGIN" in text:  # perhaps a key: an error must not repeat the text
         raise ValueError("write the path of a file, not the content")
     return Path(text)
 

@@ -49,7 +49,7 @@ DpSettings = Annotated[
 class Privacy(Fields):
     """The privacy model of the release: exactly one."""
 
-    # The format knows models by these fields, their settings and their defaults alone.
+    # The format knows models only by the fields below, with settings and defaults.
 
     lkc: Lkc | None = Field(default=None, description="LKC-privacy: linkage and inference are bounded.")
     dp: DpSettings | None = Field(
@@ -198,7 +198,7 @@ class Job(Fields):
         if not isinstance(fields, Mapping):
             return fields
         columns = fields.get("columns")
-        if isinstance(columns, Mapping) and len(columns) > MAX_COLUMNS:  # before each of them is read
+        if isinstance(columns, Mapping) and len(columns) > MAX_COLUMNS:  # before reading each column
             raise ValueError(f"`columns` has more than {MAX_COLUMNS} columns")
         said: Mapping[str, Any] = {**_DEFAULTS.get(str(fields.get("partition")), {}), **fields}
         model = said.get("model")

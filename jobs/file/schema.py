@@ -40,7 +40,7 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
     missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
     if isinstance(tree, str):
         return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
-    if tree is None:  # a sensitive column that is specialized: its values below one root
+    if tree is None:  # a specialized sensitive column: all values stand below a single root
         assert column.domain is not None
         tree = {ROOT: list(column.domain)}
     return from_nested(tree, name, missing_leaf=missing_leaf)

@@ -85,7 +85,7 @@ class _Builder:
 
 def _text(event: yaml.ScalarEvent) -> str:
     value: str = event.value
-    if any("\ud800" <= character <= "\udfff" for character in value):  # PyYAML's own reader lets them through
+    if any("\ud800" <= character <= "\udfff" for character in value):  # PyYAML itself accepts surrogates
         raise _wrong("half of a pair of surrogates is no character", event)
     return value
 
@@ -131,7 +131,7 @@ def read_text(path: Path) -> str:
         raise ConfigError(
             "file-missing", f"{path} {_not_text(content, error.start)}", remedy=_AS_UTF_8
         ) from error
-    if "\0" in text:  # as UTF-16 without a mark has it
+    if "\0" in text:  # as in UTF-16 without a mark
         raise ConfigError("file-missing", f"{path} {_not_text(content, content.index(0))}", remedy=_AS_UTF_8)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -160,5 +160,5 @@ def parse_yaml(text: str, where: str) -> Any:
         place = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = getattr(error, "problem", None) or "not valid YAML"
         raise ConfigError("yaml-invalid", f"{where}{place}: {what}") from error
-    except UnicodeEncodeError as error:  # half of a pair of surrogates, which no UTF-8 has
+    except UnicodeEncodeError as error:  # half of a pair of surrogates: no UTF-8
         raise ConfigError("yaml-invalid", f"{where}: not valid YAML") from error

@@ -59,7 +59,7 @@ def _check_strict(task: Task) -> None:
     strict.check_strict(run.request(task))
 
 
-# In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.
+# In `score` and `integrate` a party waits for peers in the middle of tests: seconds would disclose the tests.
 _TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
 # How many rows each party has is told to the leader alone.
 _MIX = Withheld(frozenset({MIX}))

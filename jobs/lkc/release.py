@@ -58,7 +58,7 @@ def _mixed_rows(
         raise PartyError("peer-protocol", "a result without the rows of its job", party=leader)
     if mixed.rows is not None:
         return mixed.rows
-    assert key is not None  # drawn for every run whose release goes to the coordinator alone
+    assert key is not None  # drawn for every run with a release for the coordinator alone
     sent, width = parts[ROWS][deputy], mixed.width + SEAL_BYTES
     if len(sent) != n_rows * width:
         raise PartyError("peer-protocol", "the numbers of boxes and records differ", party=deputy)

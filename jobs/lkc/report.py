@@ -90,9 +90,9 @@ def _decided_fields(
     task: Task, outcome: Outcome, release: Release, class_counts: Sequence[Ints]
 ) -> dict[str, Any]:
     applied = [step for step in outcome.steps if step.applied]
-    discarded = [step for step in outcome.steps if not step.applied]  # whose scores are finer than the table
+    discarded = [step for step in outcome.steps if not step.applied]  # the scores are finer than the table
     score = job_score(task.job)
-    told = outcome.schema.class_name is not None or not score.needs_class  # else it is finer than the table
+    told = outcome.schema.class_name is not None or not score.needs_class  # else finer than the table
 
     def scored(step: Step) -> bool:
         return told and not step.naming

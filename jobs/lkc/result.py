@@ -167,7 +167,7 @@ class LkcResult(Made):
         counts = [
             published_class_counts(self.generalized, self.schema, i) for i in range(len(self.schema.qid))
         ]
-        # What candidates violate only some parties know.
+        # Only some parties know the violations of candidates.
         steps = tuple(replace(step, violation=None) for step in self.outcome.steps)
         outcome = replace(self.outcome, steps=steps)
         return build_report(task, outcome, release, verified, counts, reveals=self.reveals)

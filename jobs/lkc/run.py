@@ -51,7 +51,7 @@ def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> 
     """Run horizontal, as published: the leader learns the sums."""
     assert isinstance(table, Loaded)
     sums = task.job.lkc.secure_sum
-    assert sums is not None  # in every job of this mode
+    assert sums is not None  # in every job of the mode
     outcome = yield from anonymize_led(
         task.roster(me),
         table.table,

@@ -220,16 +220,16 @@ class PrivacyLedger:
                 ledger_count.check(self._path, connection)
                 yield connection
                 after = ledger_count.counted(connection)
-            if after != before:  # after a crash here the count has fewer rows than the ledger, which is taken
+            if after != before:  # a crash here leaves a count with fewer rows than the ledger: allowed
                 ledger_count.note(self._path, after)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)  # it holds a key
+        self._path.touch(mode=0o600)  # the ledger holds a key
         try:
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
-                # FULL leaves the removal of the journal, which commits, to the next sync of the folder.
+                # The removal of the journal commits. FULL leaves the removal to the next sync of the folder.
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _SCHEMA.split(";"):

@@ -53,7 +53,7 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that knows no such request
+        if error.errno != errno.EINVAL:  # the file system does not know the request
             raise
     finally:
         os.close(opened)
@@ -77,11 +77,9 @@ def sweep(folder: Path, name: str = "") -> int:
 
     A living process keeps its folder.
     """
-    if not folder.is_dir() or not os.access(
-        folder, os.R_OK
-    ):  # one may write to a folder that one cannot list
+    if not folder.is_dir() or not os.access(folder, os.R_OK):  # a folder may be writable but not listable
         return 0
-    shape = re.compile(rf"\.{re.escape(name) or '.+'}-[a-z0-9_]{{8}}")  # what `mkdtemp` makes
+    shape = re.compile(rf"\.{re.escape(name) or '.+'}-[a-z0-9_]{{8}}")  # a name made by `mkdtemp`
     left = [path for path in folder.iterdir() if shape.fullmatch(path.name) and path.is_dir()]
     return sum(_removed(path) for path in left)
 
@@ -90,8 +88,8 @@ def _removed(hidden: Path) -> bool:
     """Remove a hidden folder if no maker works inside; return True if removed."""
     try:
         lock = os.open(hidden / _LOCK, os.O_RDWR)
-    except FileNotFoundError:  # its maker was about to lock it, and begins anew if it lives
-        with suppress(OSError):  # not empty: somebody else's, or its maker was faster
+    except FileNotFoundError:  # the maker was about to lock the file, and a live maker begins anew
+        with suppress(OSError):  # not empty: somebody else's folder, or the maker was faster
             hidden.rmdir()
         return not hidden.exists()
     except OSError:  # somebody else's
@@ -146,7 +144,7 @@ def _parents(path: Path) -> Iterator[None]:
         yield
     except BaseException:
         for parent in made:
-            with suppress(OSError):  # somebody else may use it by now
+            with suppress(OSError):  # somebody else may use the folder by now
                 parent.rmdir()
         raise
 

@@ -246,7 +246,7 @@ def _of_readings(
 def _distinct(person: Ints, items: Ints, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
     """Return every item of every record once, in order: the record, and the item."""
     keys = person * vocabulary.n_items + items
-    keys.sort()  # np.unique hashes, which takes ten times as long here
+    keys.sort()  # np.unique hashes, and takes ten times as long here
     first = np.ones(len(keys), dtype=bool)
     first[1:] = keys[1:] != keys[:-1]
     whose, own = np.divmod(keys[first], vocabulary.n_items)

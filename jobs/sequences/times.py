@@ -122,7 +122,7 @@ class LocalTimes:
     def ticks(self, texts: pa.Array) -> Ints:
         try:
             return _microseconds(texts)
-        except pa.ArrowInvalid:  # one of them is no time
+        except pa.ArrowInvalid:  # some text is no time
             return np.array([_microsecond(text) for text in texts], dtype=np.int64)
 
     def cells(self, ticks: Ints) -> Ints:

@@ -8,7 +8,7 @@ from jobs.modes import SECONDS
 from jobs.synthetic import report, run, words
 from jobs.task import Mode, Withheld
 
-# Messages grow with the number of records in all that is computed, and widths of circuits are those of that number.
+# Every message grows with the number of records, and so do the widths of circuits.
 _ALL_BUT_SETUP = Withheld(frozenset({"align", "measure", "choose"}), None, links=True)
 
 MODES: tuple[Mode, ...] = (

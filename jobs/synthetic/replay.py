@@ -71,7 +71,7 @@ class _Script:
         most = self._most_rows + int(_SCALES / rate)
         if found.min() < -most or found.max() > most:
             raise ValueError("no noise of the job makes the count")
-        # So nobody can make a table of more rows than there may be, which would fill memories.
+        # So nobody can make a table with too many rows and fill the memory of readers.
         if abs(int(found.sum())) > self._most_rows + _SCALES * marginal.size**0.5 / float(rate):
             raise ValueError("no noise of the job makes the sum of counts")
         return found.reshape(marginal.shape)

@@ -179,7 +179,7 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
 
 def _noise_words(report: Mapping[str, Any]) -> list[str]:
     """Return the warning that counts are mostly noise, if some are."""
-    # A release that was kept by an earlier version does not say it.
+    # A release kept by an earlier version lacks the key.
     noise, n_tables = report.get("mostly_noise", {"tables": []}), len(report["tables"])
     if not noise["tables"]:
         return []

@@ -89,7 +89,7 @@ def run_command(command: click.Command, name: str) -> None:
         print(error.format_message(), flush=True)
         sys.exit(Exit.USAGE)
     except click.UsageError as error:
-        if "json" in _formats(sys.argv):  # click gave up before it came to our option
+        if "json" in _formats(sys.argv):  # click gave up before reading our option
             _settings.format = "json"
         where = f"{error.ctx.command_path}: " if error.ctx else ""
         show_problem(Problem("usage", f"{where}{error.format_message()}"))
@@ -97,9 +97,9 @@ def run_command(command: click.Command, name: str) -> None:
     except (click.Abort, KeyboardInterrupt):
         show_problem(Problem("cancelled", "interrupted"))
         sys.exit(Exit.FAILED)
-    except BrokenPipeError:  # of --help, which nobody wants to read to its end
+    except BrokenPipeError:  # the reader of --help left early
         sys.exit(Exit.FAILED)
-    except Exception as error:  # the edge: each error becomes a problem that is shown, and an exit code
+    except Exception as error:  # the edge: each error becomes a shown problem and an exit code
         problem = problem_of(error)
         if problem.error_id == BUG:
             problem = replace(problem, cause=_where(error))
@@ -130,7 +130,7 @@ def _where(error: BaseException) -> str:
 
 def _leave(stream: TextIO | None) -> None:
     """Drop the rest of a full or broken stream: otherwise Python would fail over the rest again."""
-    if stream is None:  # the process was started without it
+    if stream is None:  # the process was started without the stream
         return
     try:
         stream.flush()

@@ -33,7 +33,7 @@ def serve(config: Path) -> None:
 
     Without a terminal on standard error, everything it says is JSON lines.
     """
-    READER.start()  # before there are keys in memory, and gRPC with its threads
+    READER.start()  # before keys are in memory, and before gRPC starts threads
     json_unless_watched()
     set_up_logs()
     compile_where_it_pays()
@@ -45,7 +45,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     warn_of_certificates(config)
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
-    address = await server.start()  # from here on no other daemon has this state folder
+    address = await server.start()  # from here on the state folder is ours alone
     if n_left := sweep(config.state_dir / RELEASES):
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
     if n_left := give_up(config.state_dir):

@@ -4,5 +4,5 @@ import os
 
 # TLS 1.3 and nothing older. gRPC's Python API has no setting for that; but its list of cipher suites is that of 1.2
 # (those of 1.3 are not in question), and a suite that needs a shared key, which nobody has, comes about with no peer.
-# gRPC reads the variable when it first makes credentials, so it stands here, before anything of gRPC is imported.
+# gRPC reads the variable with the first credentials, so the line stands here, before any import of gRPC.
 os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-PSK-CHACHA20-POLY1305"

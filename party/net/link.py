@@ -149,7 +149,7 @@ class Link:
         try:
             await asyncio.gather(reader, writer)
             await self._duplex.close()
-        except Exception as error:  # whatever broke the link: it is passed on
+        except Exception as error:  # any break of the link is passed on
             await self._break(error)
             raise
         finally:
@@ -243,7 +243,7 @@ class _Assembly:
         if self._begun and envelope.step != self._step:
             raise RemoteProtocolError(self._peer, self._step, "a message stops half-way")
         self._step = envelope.step
-        if not envelope.payload and not envelope.last:  # whoever sends such parts without end keeps us busy
+        if not envelope.payload and not envelope.last:  # an endless stream of empty parts would keep us busy
             raise RemoteProtocolError(self._peer, self._step, "a part without content before the last part")
         if len(self._content) + len(envelope.payload) > self._max_bytes:
             reason = f"more than {self._max_bytes} bytes (`limits.message_mb`)"

@@ -109,7 +109,7 @@ class PartyServer:
                 "no peers are known: nobody could connect",
                 remedy="party peers add NAME CERTIFICATE",
             )
-        renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not know that None says "no change"
+        renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not allow None for "no change"
         secure = grpc.dynamic_ssl_server_credentials(
             _accepting(settings), renewal, require_client_authentication=True
         )
@@ -130,7 +130,7 @@ class PartyServer:
     async def stop(self) -> None:
         """Refuse new calls, end running calls, and close our own calls."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
-        await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for handshakes that nobody goes on with
+        await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for abandoned handshakes
         await self._daemon.ended()
         await self._calls.close()
         self._leave()
@@ -252,7 +252,7 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             await incoming.drop_unread()
         finally:
             await incoming.stop()
-            events.close()  # a job that goes on has nobody to tell
+            events.close()  # a continuing job has no listener
             await stopped(writer)
 
 

@@ -10,7 +10,7 @@ import grpc.aio
 from jobs.errors import TransportError
 from party.owner.config import NodeConfig
 
-EOF: object = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs forget it
+EOF: object = grpc.aio.EOF  # type: ignore[attr-defined]  # missing in the stubs
 READ_AHEAD = 4
 RETRY_S = 0.2
 _MAX_BACKOFF_S = 0.5

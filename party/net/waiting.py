@@ -84,7 +84,7 @@ class Turns:
                 continue
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001  told to whoever waits for it
+            except BaseException as error:  # noqa: BLE001  told to the waiting caller
                 done.set_exception(error)
             else:
                 done.set_result(None)

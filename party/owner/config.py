@@ -292,7 +292,7 @@ def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
     """
     peers = {}
     for name, entry in config.peers.items():
-        with suppress(PartyError):  # `installed_peers` says what is wrong with it
+        with suppress(PartyError):  # `installed_peers` reports the error
             peers[name] = read_peer(name, entry.certificate, entry.address)
     if len({peer.fingerprint for peer in peers.values()}) != len(peers):
         raise ConfigError("config-invalid", "two peers have the same certificate")

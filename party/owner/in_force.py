@@ -159,7 +159,7 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-# ---- what a daemon tells `party check`
+# ---- a daemon's statements to `party check`
 
 
 class Status:
@@ -200,7 +200,7 @@ class Status:
                 "digest": settings.digest,
                 "fixed": fixed(settings.config),
             }
-            text = json.dumps(said).encode().ljust(_STATUS_BYTES)  # of one length: readers never see a part
+            text = json.dumps(said).encode().ljust(_STATUS_BYTES)  # of fixed length: readers never see a part
             os.pwrite(self._file, text, 0)
             os.ftruncate(self._file, len(text))
 

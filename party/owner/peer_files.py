@@ -192,7 +192,7 @@ def _fingerprint_of(file: Path) -> str | None:
         return None
 
 
-# ---- the text of a configuration: one entry changes, everything else stays as its owner wrote it
+# ---- the text of a configuration: a single entry changes, everything else stays as the owner wrote
 
 
 def with_peer(text: str, name: str, certificate: str, address: str | None) -> str:

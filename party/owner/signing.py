@@ -49,7 +49,7 @@ def earlier_certificates(config: NodeConfig) -> dict[str, dict[bytes, str]]:
     found: dict[str, dict[bytes, str]] = {}
     for name, file in files.items():
         for earlier, until in earlier_files(file).items():
-            with suppress(PartyError, ValueError):  # what cannot be read vouches for nothing
+            with suppress(PartyError, ValueError):  # an unreadable file vouches for nothing
                 found.setdefault(name, {})[der_of(read_bytes(earlier))] = until
     return found
 

@@ -151,7 +151,7 @@ def _different(rows: Release, names: Sequence[str]) -> tuple[Ints, Ints]:
     return first, counts
 
 
-# ---- what readers make of it
+# ---- the readers' side
 
 
 def _rows(job: Job, tables: Tables, most: int) -> Release:
