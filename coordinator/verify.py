@@ -1,12 +1,11 @@
-"""`coordinator verify`: check of a released table by its own statements, and of a folder by its digests, for any
-maker.
+"""`coordinator verify`: check of a released table by own statements, and of a folder by digests.
 
 The statements of a folder's files can be checked without anybody's help. So can the signatures of a report: the
-signatures show the run and the parties of the report, as far as the certificates are known. Parties sign their
-result, before there are files, and the tables that follow from the result. If the result follows from the files, or
-the tables were signed, the files are compared with the signed content. Otherwise, anybody who changes a table may
-change report and digests, too, and keep the signatures. Against such a change there is the digest of the release,
-which every party keeps.
+signatures show the run and the parties, as far as the certificates are known. Parties sign their result, before
+there are files, and the tables that follow from the result. If the result follows from the files, or the tables
+were signed, the files are compared with the signed content. Otherwise, anybody who changes a table may change
+report and digests, too, and keep the signatures. Against such a change there is the digest of the release, which
+every party keeps.
 """
 
 from __future__ import annotations

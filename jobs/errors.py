@@ -421,8 +421,7 @@ class Problem:
 
     @staticmethod
     def told(text: str | bytes, peer: str) -> Problem:
-        """Read the JSON in which ``peer`` says why the peer stopped. A statement about another party is the peer's
-        statement.
+        """Read the JSON reason of a stopped ``peer``. A statement about another party is the peer's statement.
 
         If ``peer`` only passed the error on, only the text names a party: the first reporter speaks for itself.
         """

@@ -130,8 +130,8 @@ def _place(path: Path | str, keys: Iterable[str], fields: Any) -> str:
 def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
     """Return an error about a key or a column with the place.
 
-    The place is the hierarchy file if the error has a line of the hierarchy file. Otherwise the place is the job
-    file, with the line of the named key, or of the column.
+    The place is a line of the hierarchy file if the error has such a line; otherwise the job file, with the line of
+    the named key or of the column.
 
     named: the file of values, by column.
     """

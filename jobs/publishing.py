@@ -125,8 +125,8 @@ def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
 
 
 def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: Ints) -> pa.RecordBatch:
-    """Return the published columns of a party of a vertical job besides quasi-identifiers, for its records ``rows``
-    in the order given.
+    """Return the published columns of a party of a vertical job besides quasi-identifiers, for its ``rows`` in
+    order.
 
     Sensitive columns come from pass 1, plain columns from a second pass. Columns stand in job order, as
     dictionary-encoded text. Raises DataError if the source changed since pass 1.

@@ -111,9 +111,9 @@ def row_by_row(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool)
 def load_columns(source: Source, task: Task, me: str) -> LoadedColumns:
     """Read our columns and ids of a vertical job.
 
-    Ids are compared as :func:`jobs.data.ids.id_bytes` says. A row without an id is dropped. In LKC jobs a row with
-    a missing cell is dropped, too, if the job says so for a column of ours. In DP jobs every row with an id takes
-    part, whatever the cells hold. Raises DataError as :func:`load_table`.
+    :func:`jobs.data.ids.id_bytes` tells how ids are compared. A row without an id is dropped. In LKC jobs a missing
+    cell drops its row, too, if the job says so for a column of ours. In DP jobs every row with an id takes part.
+    Raises DataError as :func:`load_table`.
     """
     coding = coding_of(task, me, matched=True)
     check_columns(source, task, me)

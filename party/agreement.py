@@ -1,15 +1,15 @@
 """Commit without a coordinator: all parties of a run keep a release, or no party does.
 
-A party checks the files, sets the files aside, and sends all peers the digest of the release: its *vote*. The party
-keeps the release once all votes are present, for the party's own digest, and announces so. Votes can be incomplete:
-a vote is late, is for a different digest, or is to come from a party that is gone. The party then *withdraws* and
-announces so. The party ends the job when all peers have withdrawn, or are gone. But if a peer kept the release, the
-peer had all votes, and the release is kept here, too. The coordinator's presence does not matter.
+A party checks the files, sets them aside, and sends all peers the digest of the release: its *vote*. The party
+keeps the release once all votes are present, for the party's own digest, and announces so. A vote can be late, for
+a different digest, or due from a party that is gone. The party then *withdraws*, announces so, and ends the job
+when all peers have withdrawn, or are gone. But if a peer kept the release, the peer had all votes, and the release
+is kept here, too. The coordinator's presence does not matter.
 
-So no order of messages and time-outs makes parties differ while the links between the parties hold. A single broken
-link among three parties does not either. The remaining parties agree when a party dies. What remains is the two
-generals' window: a party that dies, or loses its links, after its vote (arrived or not), and before an exchange of
-all votes and of the message that the release is kept.
+So no order of messages and time-outs makes parties differ while the links between the parties hold, nor does a
+single broken link among three parties. The remaining parties agree when a party dies. What remains is the two
+generals' window: a party that dies, or loses its links, after its vote (arrived or not), and before it has heard
+all peers' votes and the peers have heard that it kept the release.
 """
 
 from __future__ import annotations

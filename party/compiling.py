@@ -1,7 +1,7 @@
 """Machine code for circuits and transfers, if the package (`jointcut[fast]`) is installed.
 
-Compiling takes a quarter of a second of processor time. Only a process with circuits of some size compiles, beside
-its work. Until the code is there, and if compiling is impossible, NumPy computes the same.
+Compiling takes a quarter of a second of processor time, so only a process with circuits of some size compiles,
+beside its work. Until then, and if compiling is impossible, NumPy computes the same.
 """
 
 from __future__ import annotations

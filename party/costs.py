@@ -3,7 +3,7 @@
 In a vertical LKC run the traffic of validity tests shows the number of refused candidates, which the reveal ledger
 discloses to their owner and the holder only. The traffic of a shuffle shows the number of each party's rows, which
 only the leader learns. So no cost of such a phase leaves the party, nor a sum with such a cost. For a DP run the
-report has only values that follow from the job and the release.
+report has only values that follow from job and release.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Reader of foreign bundles, in a separate process with a bound on memory and time.
 
-Nobody can stop a thread. The kernel ends a process that takes too long or too much, and the daemon goes on. So the
+Nobody can stop a thread; the kernel ends a process that takes too long or too much, and the daemon goes on. So the
 daemon forks a *reader* before reading its configuration or starting gRPC. The reader forks a process for each
 bundle, in milliseconds, since all modules are already imported. No process is forked from a process with keys in
 memory or with the threads of gRPC. A forked process that never executes a new program has the daemon's memory
 layout and hash seed: an attacker who takes over a child knows both. The child only says if the bundle is in order.
-The daemon itself then reads a bundle found to be in order: JSON and job, and the taxonomies once policy and ledger
-have allowed the job.
+The daemon itself then reads a bundle in order: JSON and job, and the taxonomies once policy and ledger have allowed
+the job.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class Reader:
         self._control: socket.socket | None = None
 
     def start(self) -> None:
-        """Fork the reader from this process, once, before all else: the process must have read no secret, and
-        started no thread with a lock.
+        """Fork the reader from this process, once, before all else: without a secret read, and without a thread
+        that holds a lock.
 
-        If :mod:`jointcut.isolated` started the process, no library is loaded yet; otherwise Python may warn. The
-        first bundle then need not wait for the reader, and common modules are imported once. Neither process
-        collects garbage among the common modules, because a collection would copy the shared memory.
+        If :mod:`jointcut.isolated` started the process, no library has a thread yet; otherwise Python may warn. The
+        first bundle then need not wait, and common modules are imported once. Neither process collects garbage
+        among the common modules, which would copy the shared memory.
         """
         gc.freeze()
         self._control, theirs = socket.socketpair()

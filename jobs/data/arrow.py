@@ -24,10 +24,10 @@ class _NoPandas:
 
 @cache
 def _find_no_pandas() -> None:
-    """Let Arrow find no pandas at its only look, before its first array.
+    """Hide pandas from Arrow's only look, before its first array.
 
-    Arrow would import pandas, for a third of a second and tens of megabytes, only to know that nothing is a
-    `Series`. Other code still finds pandas.
+    Importing pandas would cost a third of a second and tens of megabytes, only to learn that nothing is a `Series`.
+    Other code still finds pandas.
     """
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, _NoPandas)

@@ -1,7 +1,7 @@
-"""Coders, which turn the text of a cell into a code. A rule for each column is data.
+"""Coders: rules, one for each column, that turn the text of a cell into a code.
 
 A source applies the rules where its table is. A source read by this process calls :meth:`Coder.begin` batch by
-batch; an engine may turn the fields of a rule into a query.
+batch; an engine may turn a rule's fields into a query.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class TwoSpellings(Exception):
 
 @dataclass(frozen=True)
 class Unlisted:
-    """Rule for values of a domain that a single holder's job leaves to its data; ``missing`` as in
-    :class:`Categorical`, None: a missing cell is the value `?`.
+    """Rule for a domain that a single holder's job leaves to its data; ``missing`` as in :class:`Categorical`,
+    None: `?`.
 
     distinct:  two spellings of a value are two values (:mod:`jobs.data.texts`).
     """

@@ -1,8 +1,7 @@
-"""Both passes over a table that this process reads batch by batch (semantics §3).
+"""Both passes over a table read batch by batch in this process (semantics §3).
 
-Memory holds codes, not strings. Cells are read as text, and only coders interpret the text: categorical values
-unchanged except for their Unicode form, numbers as IEEE doubles. Errors name the column to everybody; place and
-value only to the owner.
+Memory holds codes, not strings. Only coders interpret the text of cells: categorical values unchanged except for
+the Unicode form, numbers as IEEE doubles. Errors name the column to everybody; place and value only to the owner.
 """
 
 from __future__ import annotations

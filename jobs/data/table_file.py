@@ -1,6 +1,6 @@
-"""Table's file as its owner sees the file: the lines of rows, and the kind of a file that is no proper CSV.
+"""Table's file as its owner sees the file: lines of rows, and the kind of a file that is no proper CSV.
 
-Everything here is for the owner's own console, and may quote names, places and values.
+Everything is for the owner's console, and may quote names, places and values.
 """
 
 from __future__ import annotations

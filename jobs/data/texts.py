@@ -1,8 +1,8 @@
 """Texts that a job puts into a release or a report: names of columns, labels of taxonomies, values of domains.
 
 Everybody reads the texts, in a terminal, a spreadsheet or an editor. A text must not begin a formula, break a line,
-turn the direction of writing, or hide a part of itself. Two texts of a column must not be two spellings of the same
-value, because readers take both for the same value.
+turn the direction of writing, or hide a part of itself. Two texts of a column must not be spellings of the same
+value.
 """
 
 from __future__ import annotations

@@ -53,10 +53,10 @@ def release_to_folder(
 def made_in_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer, made: Made
 ) -> Noted:
-    """Release a single holder's table into a new folder; keep the finished release in the holder's privacy ledger.
+    """Release a single holder's table into a new folder; keep the release in the holder's privacy ledger.
 
-    The same job again gives the same files and costs nothing, even if the table has changed. Raises BudgetError if
-    the budget does not allow the release.
+    The same job again gives the same files at no cost, even if the table has changed. Raises BudgetError if the
+    budget does not suffice.
     """
     ledger = options.own_ledger(source)
     account = LedgerAccount(Epsilon(ledger, task, options.budget))

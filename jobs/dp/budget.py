@@ -193,8 +193,7 @@ def _most_outside(job: Job) -> Fraction:
 def check_bound(table: Table, bound: int) -> None:
     """Raise DataError if a table has more rows than its owner's bound. The message does not depend on the job.
 
-    So a person's rows beyond m count, too: otherwise jobs with different m would disclose the number of people's
-    records.
+    A person's rows beyond m count, too: otherwise jobs with different m would disclose people's numbers of records.
     """
     if table.rows.usable > bound:
         raise DataError(

@@ -1,8 +1,7 @@
 """Coders of a DP job. No value is an error, because an error would tell peers about the value.
 
-In vertical jobs a value does not decide on a row's match either, because the peer that matches the id would see the
-decision. There, a cell without a number counts in the lowest cell of the grid, and a cell without a class as the
-domain's first class.
+In vertical jobs a value does not decide on a row's match either, because the peer would see the match. There, a
+cell without a number counts in the lowest cell of the grid, and a cell without a class as the domain's first class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Replay of a DP run from its release. Account, reveals and δ follow from the release and the job.
 
-DiffGen's public side runs as before, with a holder without records that answers with the specializations made. So
-nobody has to be believed about the account of a run, its threshold, its δ, or its openings.
+DiffGen's public side runs again, with a holder without records that answers with the specializations made. So
+nobody has to believe the maker about the account, the threshold, δ, or the openings.
 """
 
 from __future__ import annotations

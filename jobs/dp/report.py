@@ -1,8 +1,8 @@
 """`report.json` of a DP release: the request, decisions, spending, and the guarantee toward each audience.
 
 The report holds only public or released values: no row numbers, scores, timings or sizes that depend on data.
-Everything here follows from the job and the release, so every party can check a report. The coordinator adds time,
-software and cost.
+Everything here follows from job and release, so every party can check a report. The coordinator adds time, software
+and cost.
 """
 
 from __future__ import annotations

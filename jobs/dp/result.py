@@ -1,7 +1,7 @@
 """Result of a DP run in canonical bytes, for comparison and keeping by parties, and collection by the coordinator.
 
-The bytes are a JSON header with the specializations in order, the charges, δ and the reveals; then the noisy
-counts. Everything is released or public.
+A JSON header has the specializations in order, the charges, δ and the reveals. The noisy counts follow. Everything
+is released or public.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Check of a DP release by its own statements: nothing in the release may show the occupied cells.
 
 Every cell of the product of the cuts is there exactly once (beyond the limit: at most once, and at or above the
-public threshold). Counts are integers and may be negative. The run is replayed from specializations and counts:
-account, δ, guarantee and the remaining report must follow from specializations, counts and job. A release does not
-show whether the noise was drawn properly; the tests of the program check the noise.
+public threshold). Counts are integers and may be negative. The run is replayed: the whole report must follow from
+specializations, counts and job. A release does not show whether the noise was drawn properly; the tests of the
+program check the noise.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[st
     """Return the path of the first key of the file named in a message; empty without a named key.
 
     A message names a key by a path of two keys or more (`model.lkc.K`, columns.age). A single key in backticks
-    names a key of the file itself, of the part under `model`, or under the path above. A message that begins with a
-    key and a colon names the key. Keys are compared with the file's keys, so all characters are allowed.
+    names a key at the top of the file, under `model`, or under the path above. A message may also begin with a key
+    and a colon. Only the file's keys count, so all characters are allowed.
     """
     model = _inner(fields, "model")
     places = ((), *(("model", key) for key in (model if isinstance(model, Mapping) else ())), tuple(above))

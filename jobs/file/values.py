@@ -1,9 +1,8 @@
 """Published values of a sensitive column, and its *categories*, the terms of requirements (semantics §10.14).
 
-In a plain domain the values are both published values and categories. In a taxonomy with `level: k` the category of
-a leaf is its ancestor k steps below the root, or the leaf itself if shallower. The release has the leaf, or the
-category (`publish: category`). In a numeric column the cells of the grid are both. `missing: leaf` adds `?` to
-both.
+In a plain domain the values are both. In a taxonomy with `level: k` the category of a leaf is its ancestor k steps
+below the root, or the leaf itself if shallower; the release has the leaf, or the category (`publish: category`). In
+a numeric column the cells of the grid are both. `missing: leaf` adds `?` to both.
 """
 
 from __future__ import annotations

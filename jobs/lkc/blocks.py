@@ -1,9 +1,8 @@
-"""Linked columns: sensitive columns in blocks. The values of a record in the same block stand together.
+"""Linked columns: sensitive columns in blocks. The release links a record's values only inside a block.
 
-The release does not show which values of different blocks belong to the same record. Some requirements look at
-several columns together (`ruled_out`, `diversity` above 2). In a single holder's table such a requirement holds for
-all columns together, even against a reader who can link the blocks again. In a joint job the requirement holds
-block by block, as every receiver can check.
+Some requirements look at several columns together (`ruled_out`, `diversity` above 2). In a single holder's table
+such a requirement holds for all columns together, even against a reader who can link the blocks again. In a joint
+job the requirement holds block by block, as every receiver can check.
 
 In a vertical job the sensitive columns of each holder are a block, and the requirement holds block by block: nobody
 has values of two holders side by side.
@@ -45,8 +44,7 @@ def _held(job: Job, party: str, role: str) -> tuple[str, ...]:
 def unlinked(job: Job) -> Blocks:
     """Return the blocks that are shuffled apart, if several; empty if the release links everything.
 
-    In a vertical job a block is the set of columns sent by a holder: the sensitive columns, or else the plain
-    columns.
+    In a vertical job a block is a holder's sent columns: the sensitive columns, or else the plain columns.
     """
     if job.partition == "vertical":
         sent = (_held(job, party, "sensitive") or _held(job, party, "plain") for party in job.roster)
@@ -61,8 +59,8 @@ def unlinked(job: Job) -> Blocks:
 def parts_apart(job: Job) -> Blocks:
     """Return the parts that a release does not link in its groups; empty if everything is linked.
 
-    The parts are the blocks that are shuffled apart, and each column beside the quasi-identifiers. An anatomy has
-    the class beside a single block, too.
+    The parts are the separate blocks, and each column beside the quasi-identifiers. An anatomy has the class beside
+    a single block, too.
     """
     parted = job.lkc.release is not None or bool(unlinked(job))
     if job.partition == "vertical" or not parted:

@@ -158,8 +158,8 @@ def _are_reveals(task: Task, said: Any) -> bool:
 def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the fields of the left-out rows, and the risk beside the rows, from the number of used rows.
 
-    If a job leaves out rows, no table shows the number of used rows. Raises PartyError if the stated number does
-    not allow as many left-out rows.
+    No table shows the number of used rows. Raises PartyError if the job does not allow the resulting number of
+    left-out rows.
     """
     if task.job.roster:
         return {}

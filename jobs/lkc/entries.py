@@ -1,8 +1,8 @@
 """Entries of an LKC job's requirement, completed from the columns, and the implication between entries.
 
-Consider an entry on some columns, and a second entry with at least the same demands on the same and further
-columns. A table that meets the second entry meets the first ([CLU] Observation 3.1). The first entry is then
-redundant: a run does not test the entry, but the entry is verified and reported.
+An entry is redundant if a second entry asks at least as much of the same and further columns: a table that meets
+the second entry meets the first ([CLU] Observation 3.1). A run does not test a redundant entry, but verifies and
+reports the entry.
 """
 
 from __future__ import annotations

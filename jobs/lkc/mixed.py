@@ -1,10 +1,9 @@
 """Rows with plain columns of a joint horizontal run: shuffled after the protocol, before the parties sign.
 
 Counts do not hold plain columns, so each party reads its rows again (pass 2), and :mod:`crypto.mixing` combines all
-rows. If all parties receive the table, all parties then have the rows, and the result that parties compare and sign
-includes the rows. If only the coordinator receives the table, the rows are sealed to the coordinator's key of the
-run, and the result has a digest of the boxes. The coordinator then cannot be given other boxes than the boxes in
-which the parties found their rows.
+rows. If all parties receive the table, the compared and signed result includes the rows. If only the coordinator
+receives the table, the rows are sealed to the coordinator's key of the run, and the result has a digest of the
+boxes. The coordinator then cannot receive different boxes than the parties have checked.
 """
 
 from __future__ import annotations

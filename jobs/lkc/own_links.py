@@ -1,7 +1,7 @@
 """Links of our records that the peers of a run can make together, where the table does not link the values.
 
-The peers subtract their rows from the counts of each block. The rest of a group is our records. If all these
-records have the same values of a block, or the same class, the counts link the values with the rest of the record
+The peers subtract their rows from the counts of each block, and our records remain. If all our records of a group
+have the same values of a block, or the same class, the counts link the values with the rest of the record
 (docs/security.md, N39). `risk.linked` of the report is about readers, who subtract nothing.
 """
 

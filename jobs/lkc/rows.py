@@ -1,8 +1,8 @@
 """Row of a joint table with plain columns as bytes of fixed width, for the shuffle (:mod:`crypto.mixing`).
 
-First come the numbers of public labels in job order, each in as few bytes as all labels need. The texts of plain
-columns follow, each behind its length of 4 bytes; then zeros. Whole numbers are big-endian, so that rows sorted by
-bytes are sorted by numbers. Every row has a single encoding.
+First come the numbers of public labels in job order, each in as few bytes as all labels need; then the texts of
+plain columns, each behind its length of 4 bytes; then zeros. Whole numbers are big-endian, so rows sorted by bytes
+are sorted by numbers. Every row has a single encoding.
 """
 
 from __future__ import annotations

@@ -64,8 +64,7 @@ def _of_entries(job: Job, names: Sequence[str]) -> Rule:
 
 @dataclass(frozen=True)
 class _Entries:
-    """Rules of the nearest entry of all quasi-identifiers; if a policy accepts partial requirements, of every
-    entry.
+    """Rules of the nearest entry of all quasi-identifiers; or of every entry, if a policy accepts partial ones.
 
     whole:  the rules of each entry of all quasi-identifiers.
     every:  the rules of every entry. A sensitive column may lack a C in some entries, but not in all.

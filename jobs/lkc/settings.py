@@ -79,8 +79,8 @@ def default_score(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, A
     """Return the score of a top-down job without a stated score.
 
     The default is the first score of the goal; with `disclosure: strict`, the first that discloses nothing of
-    candidates. Contexts are cells. Contexts are leaf partitions in vertical jobs, where only the holder knows
-    sensitive values, and in releases that do not link the class with sensitive values.
+    candidates. Contexts are cells; leaf partitions in vertical jobs, where only the holder knows sensitive values,
+    and in releases that do not link the class with sensitive values.
     """
     names = OF_GOAL.get(str(job.get("goal", DEFAULT_GOAL)), ())
     able = (name for name in names if job.get("disclosure") != _STRICT or name in STRICT)

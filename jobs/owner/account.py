@@ -1,10 +1,9 @@
 """A run's place in a privacy ledger: charged before anything is opened, kept before anybody sees the result.
 
-Before a run the parties tell each other their kept results of the job. If all keep the same result, the parties
-give the result again: no protocol runs, and nothing is opened or charged. Otherwise each party charges the run,
-makes the charge final before anything is opened, and keeps the result before anybody sees the result. A run that
-ends before any opening gives its charge back. So no word of a peer makes a run free. A :class:`Charge` says how a
-run is charged.
+Before a run the parties compare their kept results of the job. If all keep the same result, the parties give it
+again: no protocol runs, and nothing is opened or charged. Otherwise each party charges the run, makes the charge
+final before anything is opened, and keeps the result before anybody sees it. A run that ends before any opening
+gives its charge back. So no word of a peer makes a run free. A :class:`Charge` says how a run is charged.
 """
 
 from __future__ import annotations

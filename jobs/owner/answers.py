@@ -1,15 +1,13 @@
 """Answers of a party about its table beside releases, counted: refusals, admissions, alignments.
 
-Every reading of a table answers something about the table. A *question* is a job that reads the table. The question
-is counted before the table is looked at. If the job comes to a result, the question no longer counts, since the
-release has a separate charge. So a refusal counts, and an unused admission counts. The same job of the same
-coordinator on the same version of the table counts once. An *alignment* tells peers which of the ids they entered
-are ours, and then a bit about classes. Each alignment is counted before its first message, for good: nobody sees
-the ids that the peers entered. The number of ids is visible, and bounded by the policy; an alignment refused for
-the number stays counted.
+Every reading of a table answers something about the table. A *question* is a job that reads the table, counted
+before the table is looked at. If the job comes to a result, the question no longer counts, since the release has a
+separate charge. So a refusal counts, and an unused admission counts. The same job of the same coordinator on the
+same version of the table counts once. An *alignment* tells peers which of the ids they entered are ours, and then a
+bit about classes. Each alignment is counted before its first message, for good: nobody sees the entered ids. The
+number of ids is visible, and bounded by the policy; an alignment refused for the number stays counted.
 
-Beyond the limit of the policy the answer is a single message. The message depends on no data, and is sent before
-any data is read.
+Beyond the limit of the policy the answer is a single message, sent before any data is read.
 """
 
 from __future__ import annotations
@@ -220,9 +218,8 @@ class Answering:
     ) -> Rounds[Result]:
         """Run the protocol under the model's account; count an alignment before its first message.
 
-        A question with a result is struck out. Raises PolicyError if no further alignment is allowed, if too many
-        ids are entered, or if too few records are common; and the errors of the model's account and of the
-        protocol.
+        A question with a result is struck out. Raises PolicyError for an alignment too many, too many entered ids
+        or too few common records; and the errors of the model's account and of the protocol.
         """
         questions = tuple(self._counted)
         result = yield from self._account.conducted(

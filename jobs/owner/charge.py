@@ -1,10 +1,10 @@
 """Charge of a run whose releases do not compose: a release among the number that a policy allows.
 
-LKC releases do not compose, so a policy limits their number, and a later release has the domains of the first. A
-run discloses its openings to the peers, whether or not a table is delivered in the end. So a run is charged at its
-beginning, and the charge is final once all parties have announced an opening. Nobody opens before the
-announcements, and a run that ends before gives its charge back (:mod:`jobs.owner.account`). A result is given again
-only if all parties keep the result for their present tables.
+A policy limits the number of LKC releases, and a later release has the domains of the first. A run discloses its
+openings to the peers, with or without a delivered table. So a run is charged at its beginning, and the charge is
+final once all parties have announced an opening. Nobody opens before the announcements, and a run that ends before
+gives its charge back (:mod:`jobs.owner.account`). A result is given again only if all parties keep the result for
+their present tables.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class Release:
     def opened(self, number: int, peers: Sequence[str], run: Run, shown: Observer) -> Rounds[Any]:
         """Run the protocol; make the charge final once all parties have announced an opening.
 
-        Rounds: 1 ("lkc/opening") before the first message that tells something of a table: in horizontal jobs
-        shares
-                of its counts, in vertical jobs values made of ids.
+        Rounds: 1 ("lkc/opening") before the first message about a table: in horizontal jobs shares of its counts,
+        in
+                vertical jobs values made of ids.
         Bytes:  1 to each peer.
         Leakage: the parties' messages about earlier runs stand in the reveal ledger before the protocol's reveals.
 
@@ -279,8 +279,7 @@ def check_domains(before: Published, now: Published) -> None:
 def table_digest(key: bytes, table: Table, task: Task, me: str, rng: Rng) -> bytes:
     """Return the keyed digest for recognizing a party's table: 32 bytes, in any order of rows.
 
-    The digest covers the columns of pass 1. Plain columns are read later, so no two digests are alike if we hold
-    plain columns.
+    The digest covers pass 1. Plain columns are read later, so with plain columns no two digests are alike.
     """
     held = task.held_by(me)
     if any(name in held for name in task.job.names("plain")):

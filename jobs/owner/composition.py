@@ -2,12 +2,11 @@
 
 Sums and differences of two tables give counts of groups that neither table has. On columns in both tables, these
 groups are unions of groups of their common refinement. So a party notes in its ledger the publications of each
-charged run for every column, before counts are opened. Before a later run opens counts, the party refines its new
-groups by the earlier groups, on at most L columns, and counts its own records there. The party sends no message for
-the count.
+charged run, before counts are opened. Before a later run opens counts, the party refines its new groups by the
+earlier groups, on at most L columns, and counts its own records there, without a message.
 
-A release without a column says nothing of the column beside the other releases. So on given columns, groups are
-refined by the releases with all of these columns.
+A release says nothing of its missing columns. So on given columns, groups are refined by the releases with all of
+these columns.
 """
 
 from __future__ import annotations
@@ -232,8 +231,7 @@ def shared_columns(earlier: Sequence[Published], now: Published) -> tuple[tuple[
 
 
 class Composed(PassedOn):
-    """Observer that ends a run before it opens groups that leave, beside earlier releases, too few of our records
-    in a group.
+    """Observer that ends a run before it opens groups with too few of our records beside earlier releases.
 
     Groups are noted before the test, so that of two simultaneous runs one sees the groups of the other.
     """

@@ -34,8 +34,8 @@ def domain_of(task: Task, name: str) -> str | None:
 def digest_of(values: Taxonomy | Grid) -> str:
     """Return the digest of a taxonomy or of a grid.
 
-    The digest of a taxonomy is the digest of a file with a line ``leaf;parent;...;root`` for each value, in order.
-    The digest of a grid is the digest of its edges; dates count by the number of their day (1 is 0001-01-01).
+    For a taxonomy: of a file with a line ``leaf;parent;...;root`` for each value, in order. For a grid: of its
+    edges; dates count by the number of their day (1 is 0001-01-01).
     """
     if isinstance(values, DateGrid):
         days = (str(int(edge) // values.per_day) for edge in values.edges)

@@ -1,5 +1,4 @@
-"""Results of runs whose releases do not compose, kept in the ledger. A repetition gives the result again and opens
-nothing.
+"""Kept results of runs whose releases do not compose. A repetition gives the result again and opens nothing.
 
 A kept result is the party's reveal ledger, followed by the canonical bytes, which are the same at all parties. Two
 kinds of results are not kept. A job with plain columns publishes raw values, which no digest of pass 1 covers. A

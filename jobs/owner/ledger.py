@@ -1,10 +1,9 @@
 """Privacy ledger of a data set: all its releases, in a SQLite file that survives everything.
 
-A job is *reserved* durably with its full ε before the first value under ε is opened. A charge stays, unless nothing
-was opened: then the reservation is given back. (The alignment of a vertical job is not under ε, and happens under
-the reservation.) After a crash in between, the charge stays. The finished result is stored before anybody sees it.
-A retry of the same job returns the stored result and costs nothing; any other repetition is charged again
-(semantics §8.4).
+A job is *reserved* durably with its full ε before the first value under ε is opened. A charge stays, also after a
+crash, unless nothing was opened: then the reservation is given back. (The alignment of a vertical job is not under
+ε, and happens under the reservation.) The finished result is stored before anybody sees it. A retry of the same job
+returns the stored result at no cost; any other repetition is charged again (semantics §8.4).
 
 Where releases do not compose, *runs* are charged. The ledger notes the table of each run
 (:mod:`jobs.owner.charge`), and the publications (:mod:`jobs.owner.composition`). Their results are kept likewise

@@ -1,9 +1,7 @@
-"""Count of a ledger's entries, in a separate file beside the ledger: a ledger with missing entries is no new
-budget.
+"""Count of a ledger's entries, in a file beside the ledger: a ledger with missing entries is no new budget.
 
 An emptied, deleted or older ledger would allow spent budget again. The count holds the number of entries and
-counted answers, each with a chain of digests. The two files lie side by side: the deletion of both is not detected
-(docs/security.md, N15).
+counted answers, each with a chain of digests. The deletion of both files is not detected (docs/security.md, N15).
 """
 
 from __future__ import annotations
@@ -86,8 +84,8 @@ def check_absent(ledger: Path) -> None:
 def locked(ledger: Path) -> Iterator[None]:
     """Keep other threads and processes from writing ledgers of the folder, or their counts, during the block.
 
-    Raises RuntimeError inside another block of the same thread, which would wait for itself. Code that Python runs
-    during garbage collection may run anywhere, and raises likewise.
+    Raises RuntimeError inside another block of the same thread, which would wait for itself. Code that runs during
+    garbage collection may run anywhere, and raises likewise.
     """
     ours = (threading.get_ident(), str(ledger.parent))
     if ours in _HELD:

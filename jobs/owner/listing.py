@@ -18,8 +18,8 @@ def listed(
     """Make a release in a new folder; return the notes for its holder alone.
 
     The ledger is the named ledger, or the ledger beside the table. An LKC release starts no ledger: without DP
-    releases the ledger would limit nothing. If the release is not put in place, its reservation is given back,
-    since nobody learned anything.
+    releases the ledger would limit nothing. A release that is not put in place gives its reservation back, since
+    nobody learned anything.
 
     release:  writes its files into a folder; returns its digest, and the notes for the holder.
     """

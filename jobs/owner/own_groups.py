@@ -1,10 +1,9 @@
-"""`own_k`: in every group opened by a horizontal run, a party has either no own record or at least the given
-number.
+"""`own_k`: in every group opened by a horizontal run, a party has no own record or at least the given number.
 
 With `unit: person` the number counts people. K counts the records of all parties. If the peers subtract their
-records from the result, the rest is our records alone; with `own_k` the rest is never a small group. The party
-checks before its part of the counts is opened, and ends the run if a group has too few of our records. Stopping
-tells the peers that such a group exists.
+records from the result, our records remain, and with `own_k` never a small group. The party checks before its part
+of the counts is opened, and ends the run if a group has too few of our records. Stopping tells the peers that such
+a group exists.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of a policy: the request of a job under a key, and the values of the key that allow the request.
 
-A rule is written once and read in two ways: :func:`objections` returns the objections of a policy to a job, and
+A rule is written once and read in two ways: :func:`objections` returns a policy's objections to a job, and
 :func:`allowance` the policy that allows just the job. No sentence tells further entries or protected values of a
 policy.
 """

@@ -87,7 +87,7 @@ def _differing(following: Any, said: Any, path: str, untold: list[str]) -> Itera
 def of_any_report(task: Task, files: Iterable[str]) -> dict[str, Any]:
     """Return the fields of every report of a job without expectation; files: the names of the tables.
 
-    Digests, signatures and the form of the maker's fields are compared in the same way for all models
+    Digests, signatures and the form of the maker's fields are compared elsewhere for all models
     (:mod:`coordinator.verify`).
     """
     names = set(files)

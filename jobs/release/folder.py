@@ -1,8 +1,7 @@
 """Folder of a release: made whole or not at all, and never over an existing folder.
 
-The maker works in a hidden folder beside the final place. The hidden folder holds a file that the maker locks
-(``flock``) for its lifetime. The lock ends with the maker, for whatever reason: a hidden folder with an unlocked
-file belongs to nobody.
+The maker works in a hidden folder beside the final place, with a file that the maker locks (``flock``). The lock
+ends with the maker, for whatever reason: a hidden folder with an unlocked file belongs to nobody.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from jobs.errors import ConfigError
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder. The folder becomes ``path`` if the block succeeds, and vanishes otherwise.
 
-    Until then nobody else can read the folder; afterwards the umask decides. Hidden folders left beside ``path`` by
-    killed makers are removed first.
+    Until then nobody else can read the folder; afterwards the umask decides. Leftovers of killed makers beside
+    ``path`` are removed first.
 
     Raises ConfigError if ``path`` exists: nothing is overwritten. An error of the operating system without a file
     name, such as a full disk, then names ``path``.

@@ -1,7 +1,7 @@
 """Part of a report without an expectation: the time of making, the software, and the cost.
 
-Only the maker knows these values. The keys have a fixed form, so that the maker cannot say anything else there: a
-time, three versions, and numbers under names of phases and parties.
+Only the maker knows these values. A fixed form keeps the maker from saying anything else: a time, three versions,
+and numbers under names of phases and parties.
 """
 
 from __future__ import annotations

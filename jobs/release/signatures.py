@@ -1,9 +1,9 @@
 """Signatures of every party at the end of a joint run, and their form in a report.
 
 A *statement* names the job, the run, each party's commitment (:mod:`jobs.release.commitment`), the digest of the
-result, and for each of the signer's links a digest of all traffic, in either direction. The two ends of a link hash
-the same messages, so neither end can later claim different messages. Digests of links hide the messages: each
-digest begins with 32 random bytes.
+result, and for each of the signer's links a digest of all traffic, in either direction. Both ends of a link hash
+the same messages, so neither can later claim different messages. Digests of links begin with 32 random bytes, and
+so hide the messages.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class Statement:
     """Statement for signature by a party; digests and the run are hexadecimal.
 
     sent, received:  digests of all traffic on the link with each peer, in order.
-    tables:          digests of files of the release that follow from the result to the byte, by file name,
-                if
-                     readers cannot make the result from the file.
+    tables:          digests by file name, of files that follow from the result to the byte but do not give
+                it back.
     """
 
     party: str

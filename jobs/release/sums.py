@@ -1,8 +1,8 @@
 """Digests of the files of a release: in `report.json` of every file beside it, in `SHA256SUMS` of all files.
 
 The SHA-256 of `SHA256SUMS` stands for the whole release. Each party computes the digest from the delivery and sends
-the digest back. The coordinator commits only if all digests are equal, and each party keeps the digest in its
-privacy ledger. Anybody with a folder can therefore ask a party whether the parties agreed on these files.
+it back. The coordinator commits only if all digests are equal, and each party keeps the digest in its privacy
+ledger. Anybody with a folder can therefore ask a party whether the parties agreed on these files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pass 1 of a job of sequences: readings, or sets, as paths.
 
-A long table has a reading in each row: person, place and time. Rows with the same id are a record, wherever they
-stand. A row without location or time is left out, and so is a record without a remaining row. A wide table has a
-record in each row, with its set of values.
+A long table has a reading in each row: person, place and time. All rows with the same id are a record. A row
+without location or time is left out, and so is a record without a remaining row. A wide table has a record in each
+row, with its set of values.
 """
 
 from __future__ import annotations

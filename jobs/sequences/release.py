@@ -1,8 +1,7 @@
 """Released table of sequences: long, with a line for every kept item, or wide, with a line for every record.
 
-Records stand in a canonical order, whatever party held the records: by their kept paths, then by sensitive and
-plain values. In a long table `record` numbers the records from 1, and a record with an empty path has a single line
-without location and time.
+Records stand in a canonical order for any holders: by their kept paths, then by sensitive and plain values. In a
+long table `record` numbers the records from 1, and an empty path has a single line without location and time.
 """
 
 from __future__ import annotations

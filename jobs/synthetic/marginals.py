@@ -1,8 +1,7 @@
 """`marginals.csv`: all noisy counts of a run, signed and unbiased, each with the scale of its noise.
 
 The file has a line for every cell of every table: first each column by leaf, then each column by bin and class,
-then the chosen pairs by bin and class. So everything that follows from the openings follows from the file and the
-job.
+then the chosen pairs by bin and class. So file and job determine everything that follows from the openings.
 """
 
 from __future__ import annotations

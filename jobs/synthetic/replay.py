@@ -1,7 +1,7 @@
 """Replay of a run from its openings. Account, reveals and δ follow from the openings and the job.
 
-The public side of the loop runs as before, with a holder without records that answers with the given counts and
-pairs. So nobody has to be believed about the account of a run, its bins, its δ, or its openings.
+The public side of the loop runs again, with a holder without records that answers with the given counts and pairs.
+So nobody has to believe the maker about the account, the bins, δ, or the openings.
 """
 
 from __future__ import annotations

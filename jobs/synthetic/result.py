@@ -1,7 +1,7 @@
 """Result of a run in canonical bytes, for comparison and keeping by parties, and collection by the coordinator.
 
-The bytes are the chosen pairs and the noisy counts; and charges, δ and reveals, which follow from pairs, counts and
-job, so that parties agree on all. Everything is released or public, and the table follows from the result.
+The bytes have the chosen pairs and the noisy counts; also charges, δ and reveals, which follow from pairs, counts
+and job, so that parties agree on all. Everything is released or public, and the table follows from the result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`synthetic.csv`: rows drawn from a run's openings, and the check that a table is such a draw.
 
 The draw is public: its seed is a digest of the job and the marginals, and the model is the same on every machine
-(:mod:`anonymize.synthetic.fit`). Anybody with job and marginals makes the same table, byte for byte. No other table
-is a draw.
+(:mod:`anonymize.synthetic.fit`). Anybody with both makes the same table, byte for byte. No other table is a draw.
 """
 
 from __future__ import annotations

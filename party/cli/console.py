@@ -1,9 +1,9 @@
 """Commons of both command lines: a clear message and the right exit code for an error, and logs.
 
-Everything printed by a call has a single form, for people or a JSON object a line, and leaves the process at once:
-the reader of a pipe gets each line, however Python buffers. Logs go to standard error. Logs carry time (UTC), job,
-party and phase; never a data value, count, share or key. Foreign text, in names of columns or in messages, steers
-no terminal and makes no line of its own (:func:`jobs.errors.printable`).
+All output of a call has a single form, for people or a JSON object a line, and leaves the process at once: the
+reader of a pipe gets each line, however Python buffers. Logs go to standard error, with time (UTC), job, party and
+phase; never with a data value, count, share or key. Foreign text, in names of columns or in messages, steers no
+terminal and makes no line of its own (:func:`jobs.errors.printable`).
 """
 
 from __future__ import annotations

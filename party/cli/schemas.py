@@ -1,8 +1,8 @@
 """JSON Schemas of job and configuration files, for editors and other programs: `make generate`.
 
 Here every scalar of a file is text (:mod:`jobs.file.yaml_text`). Other readers of YAML make a number of `1` and a
-boolean of `yes`, and an editor compares those values with the schema. So a schema accepts a value in either form.
-Rules beyond a schema (columns that fit their role, parties that fit the partition) are checked when a file is read.
+boolean of `yes`, so a schema accepts a value in either form. Rules beyond a schema (columns that fit their role,
+parties that fit the partition) are checked when a file is read.
 """
 
 from __future__ import annotations

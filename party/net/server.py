@@ -168,8 +168,8 @@ class _Renewal:
     """Callback of gRPC at every handshake, in gRPC's own threads, one at a time: returns the changes, or None.
 
     gRPC frees a replaced configuration while another thread may be about to begin a handshake with the old
-    configuration, and the process then ends. So only a real change replaces anything, and only after every
-    handshake let through before has begun: further handshakes wait for the answer.
+    configuration, which ends the process. So only a real change replaces anything, after all handshakes let through
+    before have begun. Further handshakes wait for the answer.
     """
 
     def __init__(self, in_force: InForce, settings: Settings) -> None:

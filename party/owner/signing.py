@@ -126,14 +126,14 @@ def der_of(pem: bytes) -> bytes:
 def check_signed(
     signed: Iterable[Signed], known: Mapping[str, bytes], earlier: Mapping[str, Mapping[bytes, str]] = {}
 ) -> dict[str, str]:
-    """Check signed statements, each by its own certificate. Return the signers whose certificate is installed here,
+    """Check signed statements, each by its own certificate. Return the signers with a certificate installed here,
     with the last day of an earlier certificate, or an empty text for a present certificate.
 
     known:    installed certificates by name, DER.
     earlier:  earlier certificates, with their last day here (:func:`earlier_certificates`).
 
-    Raises PartyError (verification-failed) for a signature that does not fit its certificate, or a certificate that
-    is not installed.
+    Raises PartyError (verification-failed) for a signature that does not fit its certificate, or a certificate
+    different from the installed certificate.
     """
     compared = {}
     for each in signed:

@@ -1,12 +1,11 @@
 """`release: anatomy`: the groups and their sensitive values, in two files ([MSA] Definition 3).
 
-groups.csv:     for every group and class: the quasi-identifiers and the number of records. With `exact`: a row for
-every record, in random order, with its group and raw quasi-identifiers; numbers in canonical form.
-sensitive.csv:  for every group and block: each occurring combination of values, and its number of records; columns
-of other blocks are empty.
+groups.csv:     for every group and class: quasi-identifiers and number of records. With `exact`: a row for every
+                record, in random order, with group and raw quasi-identifiers; numbers in canonical form.
+sensitive.csv:  for every group and block: each occurring combination of values, and its number of records;
+                columns of other blocks are empty.
 
-Groups are numbered from 1 in random order. Everything else is in the order of numbers and values, and the order
-reveals nothing.
+Groups are numbered from 1 in random order. The order of numbers and values for everything else reveals nothing.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ def _side_by_side(parts: Sequence[tuple[Release, Ints, Ints]]) -> Release:
     """Put tables side by side, group by group. Each table gives its rows, the rows' groups, and the rows' records.
 
     All tables have the same number of records in each group. A row of the result is a run of records with the same
-    row in every table. The result has no more rows than the tables together, for any number of records.
+    row in every table, so the result has no more rows than the tables together.
     """
     orders = [np.argsort(number, kind="stable") for _, number, _ in parts]
     ends = [np.cumsum(records[order]) for order, (_, _, records) in zip(orders, parts, strict=True)]

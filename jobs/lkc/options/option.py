@@ -1,7 +1,7 @@
 """Interface of an option, and all options by key: demands of an entry beside L, K and C.
 
-An entry has the options of its keys. Code that goes through the options of an entry names no option. A new option
-is a key of :class:`jobs.lkc.settings.Requirement`, a file here, a criterion for its demand on groups
+An entry has the options of its keys. No other code names an option. A new option is a key of
+:class:`jobs.lkc.settings.Requirement`, a file here, a criterion for its demand on groups
 (:mod:`anonymize.criteria`), and a separate definition (:mod:`anonymize.verification.tables`).
 """
 
