@@ -25,7 +25,7 @@ _KEPT_BYTES = 32
 _NOTHING = bytes(_KEPT_BYTES)
 
 Run = Callable[[Observer], Rounds[Any]]
-"""Protocol that tells an observer its next opening."""
+"""Protocol with announcements of its openings to an observer."""
 
 
 class Charge(Protocol):

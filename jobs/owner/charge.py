@@ -1,4 +1,4 @@
-"""Charge of a run whose releases do not compose: a release among the number that a policy allows.
+"""Charge of a run whose releases do not compose: a release among the allowed number.
 
 A policy limits the number of LKC releases, and a later release has the domains of the first. A run discloses its
 openings to the peers, with or without a delivered table. So a run is charged at its beginning, and the charge is
@@ -208,7 +208,7 @@ def _counted(task: Task) -> tuple[str, str]:
 
 
 def charged_releases(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the LKC releases that a policy limits."""
+    """Return the LKC releases limited by a policy."""
     return [entry for entry in entries if entry.kind in KINDS and entry.stands]
 
 

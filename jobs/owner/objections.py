@@ -22,7 +22,7 @@ def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
 
 
 def allowance(task: Task, me: str, coordinator: str) -> dict[str, Any]:
-    """Return the settings of a policy of ``me`` that allows the joint job and nothing else."""
+    """Return the settings of a policy of ``me`` for the joint job and nothing else."""
     return rules.allowance(_rules(task, me, coordinator))
 
 

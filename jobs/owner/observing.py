@@ -1,4 +1,4 @@
-"""Observer that passes everything on, for observers with additional work."""
+"""Observer with a full pass-through, for observers with additional work."""
 
 from __future__ import annotations
 

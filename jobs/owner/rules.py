@@ -1,4 +1,4 @@
-"""Rules of a policy: the request of a job under a key, and the values of the key that allow the request.
+"""Rules of a policy: the request of a job under a key, and the permitting values of the key.
 
 A rule is written once and read in two ways: :func:`objections` returns a policy's objections to a job, and
 :func:`allowance` the policy that allows just the job. No sentence tells further entries or protected values of a
@@ -20,11 +20,11 @@ class Rule(Protocol):
     """Part of a job's requirements on a policy."""
 
     def objections(self, policy: Policy) -> Iterable[str]:
-        """Return a sentence for each request that the policy does not allow."""
+        """Return a sentence for each request against the policy."""
         ...
 
     def settings(self) -> Sequence[Setting]:
-        """Return the settings of a policy that allows just the job."""
+        """Return the settings of a policy for just the job."""
         ...
 
 
@@ -32,10 +32,10 @@ class Rule(Protocol):
 class Comparison:
     """Comparison of a request with the value of a key.
 
-    allows:   of a request and a value: whether the value allows the request.
+    allows:   of a request and a value: True if the value allows the request.
     loosest:  of all requests under a key: the value, in the form of files, that just allows all requests.
     usual:    of a value and the default: whether the policy that allows just the job may omit the value.
-    refusal:  of a rule and a value that does not allow the request.
+    refusal:  of a rule and a value against the request.
     """
 
     allows: Callable[[Any, Any], bool]
@@ -143,7 +143,7 @@ def objections(rules: Iterable[Rule], policy: Policy) -> Iterator[str]:
 
 
 def allowance(rules: Iterable[Rule]) -> dict[str, Any]:
-    """Return the settings of a policy that allows a job with the given rules and nothing more."""
+    """Return the settings of a policy for a job with the given rules and nothing more."""
     by_place: dict[tuple[str, str | None], list[Setting]] = {}
     for setting in (each for rule in rules for each in rule.settings()):
         by_place.setdefault((setting.key, setting.column), []).append(setting)
