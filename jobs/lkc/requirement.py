@@ -151,7 +151,7 @@ def _check_sensitive(job: Job, entry: Entry) -> None:
 
 
 def check_opened(task: Task) -> None:
-    """Refuse demands on more categories than a sensitive column has, and on missing values.
+    """Refuse demands on more categories than a sensitive column has, and on values outside its domain.
 
     Raises SchemaError.
     """
