@@ -143,7 +143,7 @@ def at_once(value: R) -> Turn[R]:
     yield
 
 
-def run_alone(turn: Turn[R]) -> R:
+def run_single(turn: Turn[R]) -> R:
     """Run a turn that exchanges no messages."""
     try:
         next(turn)

@@ -27,7 +27,7 @@ from evaluation.clustering import clustered, released_points
 from jobs.data.sources import Csv, Source
 from jobs.data.tables import Loaded
 from jobs.file.clusters import clusters_of
-from jobs.lkc.alone import anonymized
+from jobs.lkc.single import anonymized
 from jobs.loading import load_task
 from jobs.reading import load_table
 from jobs.task import Task

@@ -46,7 +46,7 @@ from crypto.local import Message, run_local
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
 from jobs.data.sources import Csv
-from jobs.dp.asked import requirement
+from jobs.dp.requirement import requirement
 from jobs.file.bundle import Bundle
 from jobs.loading import load_task, open_task
 from jobs.modes import protocol_of

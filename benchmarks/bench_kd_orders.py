@@ -32,7 +32,7 @@ from anonymize.kd.single import SingleHolder, anonymize_kd
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.table import CodedTable, Ints, tally
-from anonymize.tds import Observer, Turn, at_once, run_alone
+from anonymize.tds import Observer, Turn, at_once, run_single
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
@@ -173,7 +173,7 @@ class Scouts(Learned):
 
 def scouted(table: CodedTable, criteria: Sequence[Criterion]) -> Scouts:
     before = Scouts(table, criteria)
-    run_alone(cut_fronts(before, Observer()))
+    run_single(cut_fronts(before, Observer()))
     return Scouts(table, criteria, before)
 
 

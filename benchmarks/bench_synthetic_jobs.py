@@ -41,7 +41,7 @@ from coordinator.simulate import Between, directly, own_accounts, parties_on_loo
 from jobs.data.sources import Csv
 from jobs.loading import load_task
 from jobs.release.csv import write_csv
-from jobs.synthetic.words import MBIT_S, ROUND_TRIP_MS, Expected, expected
+from jobs.synthetic.sentences import MBIT_S, ROUND_TRIP_MS, Expected, expected
 from jobs.task import Task
 
 LOOPBACK, LINE = "loopback", "line"

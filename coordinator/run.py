@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.tds import ROOT, Observer
-from coordinator.alone import tell_noted
 from coordinator.conduct import Conductor
+from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
 from coordinator.progress import OWN_FIGURES, Turns, progress_of
-from coordinator.rows_told import keep_own_of_all, tell_own_of_all
+from coordinator.single import tell_noted
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
@@ -25,7 +25,7 @@ from jobs.owner.account import Unaccounted
 from jobs.release.folder import make_durable, new_folder, refuse_existing
 from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
-from jobs.task import Besides, Collected, Result, Task
+from jobs.task import Collected, Result, RunInputs, Task
 from party.costs import account_of
 from party.net import control
 from party.owner.config import CoordinatorConfig
@@ -91,9 +91,9 @@ def run_in_process(
             tables = {party: task.partition.load(task, sources[party], party) for party in job.roster}
         key = OpeningKey(SystemRng()) if job.deliver == "coordinator" else None
         recipient = None if key is None else key.public
-        besides = {party: Besides(sources[party], recipient) for party in job.roster}
+        run_inputs = {party: RunInputs(sources[party], recipient) for party in job.roster}
         with watch.phase("run"):
-            results = _results(task, tables, besides, Turns(progress, job.generalized))
+            results = _results(task, tables, run_inputs, Turns(progress, job.generalized))
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
         write_joint_release(task, folder, collected, options, watch)
@@ -112,14 +112,14 @@ def _accounts(tables: Mapping[str, Table], results: Mapping[str, Result]) -> dic
 
 
 def _results(
-    task: Task, tables: Mapping[str, Table], besides: Mapping[str, Besides], shown: Observer
+    task: Task, tables: Mapping[str, Table], run_inputs: Mapping[str, RunInputs], shown: Observer
 ) -> Mapping[str, Result]:
     """Run the protocol; the leader's turns are shown."""
     observers = {task.job.leader_name: shown}
     results, _ = run_local(
         {
             me: protocol_of(
-                task, me, table, SystemRng(), observers.get(me, Observer()), Unaccounted(), besides[me]
+                task, me, table, SystemRng(), observers.get(me, Observer()), Unaccounted(), run_inputs[me]
             )
             for me, table in tables.items()
         },

@@ -23,8 +23,8 @@ import yaml
 
 from anonymize.errors import AnonymizeError
 from coordinator.arguments import source_of
+from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
 from coordinator.progress import OWN_FIGURES, progress_of
-from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from coordinator.run import run_joint
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object

@@ -31,7 +31,7 @@ from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.file.clusters import ClusterModel, clusters_of, digest_of
 from jobs.file.yaml_text import parse_yaml, read_text
-from jobs.lkc.alone import anonymized, rows_kept
+from jobs.lkc.single import anonymized, rows_kept
 from jobs.reading import load_table
 from jobs.release.csv import REPORT
 from jobs.release.folder import refuse_existing

@@ -25,11 +25,11 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.file.job import Job
-from jobs.lkc.alone import anonymized, rows_kept
-from jobs.lkc.blocks import is_parted
-from jobs.lkc.kd import alone as kd_alone
+from jobs.lkc.kd import single as kd_single
+from jobs.lkc.linked_columns import is_parted
 from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import KD, TOP_DOWN
+from jobs.lkc.single import anonymized, rows_kept
 from jobs.task import Task
 from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs
@@ -138,7 +138,7 @@ def _top_down(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
 
 
 def _kd(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
-    return seen_in_boxes(kd_alone.anonymized(task, loaded.table, Observer()).table.boxes), loaded.table
+    return seen_in_boxes(kd_single.anonymized(task, loaded.table, Observer()).table.boxes), loaded.table
 
 
 _RELEASES: Mapping[str, Callable[[Task, Loaded], tuple[Seen, CodedTable]]] = {TOP_DOWN: _top_down, KD: _kd}

@@ -9,12 +9,12 @@ from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
 from jobs.data.tables import Table
 from jobs.file.job import Job
-from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
+from jobs.task import NO_RUN_INPUTS, Account, HiddenCosts, Mode, Model, Result, RunInputs, Task
 
 if TYPE_CHECKING:
     from crypto.rounds import Rounds
 
-SECONDS = Withheld(seconds=None, links=True)
+SECONDS = HiddenCosts(seconds=None, links=True)
 """Withheld costs of a run whose seconds depend, however little, on the data."""
 
 
@@ -39,13 +39,13 @@ def protocol_of(
     rng: Rng,
     observer: Observer,
     account: Account,
-    besides: Besides = NOTHING_BESIDES,
+    run_inputs: RunInputs = NO_RUN_INPUTS,
 ) -> Rounds[Result]:
     """Return the generator of party ``me`` for a job, under the party's account."""
 
     def run(shown: Observer) -> Rounds[Result]:
         result: Result = yield from task.mode.run(task, me, table, rng, shown)
-        result = yield from task.mode.finish(task, me, table, result, besides, rng, shown)
+        result = yield from task.mode.finish(task, me, table, result, run_inputs, rng, shown)
         return result
 
     return account.conducted(task, task.roster(me).others, run, observer)

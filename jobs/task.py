@@ -132,7 +132,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Besides:
+class RunInputs:
     """Inputs of a party to a joint run besides its table.
 
     source:     what pass 1 read, for a second pass.
@@ -144,7 +144,7 @@ class Besides:
     recipient: bytes | None = None
 
 
-NOTHING_BESIDES = Besides()
+NO_RUN_INPUTS = RunInputs()
 
 
 class Result(Protocol):
@@ -354,7 +354,7 @@ class Charges(Protocol):
         """Return the part of a ledger's entries that counts against the owner's policy."""
         ...
 
-    def outlook(
+    def forecast(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
         """Return the forecast of a requested run for the owner, in a sentence; may be empty.
@@ -367,7 +367,7 @@ class Charges(Protocol):
 
 
 @dataclass(frozen=True)
-class Withheld:
+class HiddenCosts:
     """Part of a run's costs that does not leave a party.
 
     phases:  whole phases.
@@ -424,7 +424,7 @@ def _nothing_mixed(task: Task) -> bool:
 
 
 def _as_it_is(
-    task: Task, me: str, table: Table, result: Any, besides: Besides, rng: Rng, observer: Observer
+    task: Task, me: str, table: Table, result: Any, run_inputs: RunInputs, rng: Rng, observer: Observer
 ) -> Rounds[Any]:
     return result
     yield
@@ -467,9 +467,9 @@ class Mode:
     paired: bool = True
     shared: bool = False
     check: Callable[[Task], None] = _of_nothing
-    withheld: Withheld = Withheld()
+    withheld: HiddenCosts = HiddenCosts()
     mixed: Callable[[Task], bool] = _nothing_mixed
-    finish: Callable[[Task, str, Table, Any, Besides, Rng, Observer], Rounds[Any]] = _as_it_is
+    finish: Callable[[Task, str, Table, Any, RunInputs, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
     part: Callable[[Task, str, str, Source, Table, Any, Rng], bytes] = _result
     signed: Callable[[Task, Any], Mapping[str, bytes]] = _no_tables
@@ -548,7 +548,7 @@ class Model(Protocol):
         """Tell a table's owner alone the effects of the job on the table, from raw records."""
         return ()
 
-    def run_alone(
+    def run_single(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
         """Make a single holder's release in the new folder ``out``; return the notes for the holder alone.

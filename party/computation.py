@@ -17,7 +17,7 @@ from jobs.modes import protocol_of
 from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.release.signatures import Signed, Statement, attest
 from jobs.release.sums import digests_of
-from jobs.task import Besides, Result
+from jobs.task import Result, RunInputs
 from party.admission import addresses_after_us
 from party.net import control
 from party.net.runner import Meter, drive
@@ -28,8 +28,8 @@ from party.states import Admitted, Computed, Session
 async def compute(session: Session, admitted: Admitted, start: control.Start) -> Computed:
     """Connect to the peers and run the protocol, unless stopped by the coordinator."""
     session.log(f"started by {session.coordinator}")
-    besides = Besides(session.config.source, _recipient(session, start))
-    return await unless_told(_computed(session, admitted, besides), session.requests)
+    run_inputs = RunInputs(session.config.source, _recipient(session, start))
+    return await unless_told(_computed(session, admitted, run_inputs), session.requests)
 
 
 def _recipient(session: Session, start: control.Start) -> bytes | None:
@@ -48,14 +48,14 @@ def _recipient(session: Session, start: control.Start) -> bytes | None:
         raise PartyError("peer-protocol", message, remedy="compare versions") from error
 
 
-async def _computed(session: Session, admitted: Admitted, besides: Besides) -> Computed:
+async def _computed(session: Session, admitted: Admitted, run_inputs: RunInputs) -> Computed:
     timeouts, loop = session.config.timeouts, asyncio.get_running_loop()
     observer = _Reporter(
         session, lambda event: asyncio.run_coroutine_threadsafe(session.emit(event), loop), Meter()
     )
     await session.mesh.connect(addresses_after_us(session), timeouts.connect_s)
     work = drive(
-        _whole_run(session, admitted, besides, observer, SystemRng()),
+        _whole_run(session, admitted, run_inputs, observer, SystemRng()),
         session.mesh.links,
         observer.meter,
         timeouts.round_s,
@@ -65,7 +65,7 @@ async def _computed(session: Session, admitted: Admitted, besides: Besides) -> C
 
 
 def _whole_run(
-    session: Session, admitted: Admitted, besides: Besides, observer: _Reporter, rng: Rng
+    session: Session, admitted: Admitted, run_inputs: RunInputs, observer: _Reporter, rng: Rng
 ) -> Rounds[tuple[Result, list[Signed]]]:
     """Commit to our table, run the protocol, and sign the result; each step with all peers."""
     me, task, signer, run = session.me, session.task, session.signer, session.key.run
@@ -74,7 +74,7 @@ def _whole_run(
     opening = opening_of(admitted.table, rng)
     keep_opening(session.config.state_dir / OPENINGS, task.job.name, run, opening)
     commitments = yield from commit(me, others, opening, rng)
-    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account, besides)
+    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account, run_inputs)
     transcripts = {peer: link.transcript() for peer, link in session.mesh.links.items()}
     ours = Statement(
         me,

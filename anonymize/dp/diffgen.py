@@ -38,7 +38,7 @@ from anonymize.dp.sparse import filter_for, sparse_counts
 from anonymize.dp.utility import utility
 from anonymize.table import CodedTable, Ints, Schema, tally
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_single, specialize_top_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def release_alone(
     check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, requirement, noise)
     diffgen = DiffGen(table.schema, requirement, holder, observer or Observer(), bounded=bounded)
-    return run_alone(diffgen.run())
+    return run_single(diffgen.run())
 
 
 def noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:

@@ -19,7 +19,7 @@ from anonymize.kd.rows import OpenRows
 from anonymize.kd.table import BoxedTable, boxed
 from anonymize.lkc.requirement import Entry, Requirement, met_by_the_whole
 from anonymize.table import CodedTable, Ints, QidColumn, Schema
-from anonymize.tds import Observer, Turn, at_once, run_alone
+from anonymize.tds import Observer, Turn, at_once, run_single
 
 _MOST_COUNTS = 1 << 22
 """Counts that are held at a time to judge groups."""
@@ -60,7 +60,7 @@ def anonymize_kd(
     check_labels(schema.qid)
     (entry,) = met_by_the_whole(table, requirement, {})
     cutter = (holder or SingleHolder)(table, entry.criteria)
-    run_alone(cut_fronts(cutter, observer or Observer()))
+    run_single(cut_fronts(cutter, observer or Observer()))
     boxes, _ = cutter.fronts.final
     return KdOutcome(schema, *boxed(table, boxes, cutter.group), cutter.cuts.by_column, cutter.refused)
 

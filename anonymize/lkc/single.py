@@ -25,7 +25,7 @@ from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, full
 from anonymize.scores.score import NOTHING, Score, Wanted
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_single, specialize_top_down
 
 
 def anonymize_alone(
@@ -45,7 +45,7 @@ def anonymize_alone(
     """
     entries = met_by_the_whole(table, requirement, beside or {})
     holder = SingleHolder(table, entries, goal, beside or {})
-    steps = run_alone(specialize_top_down(holder, observer or Observer()))
+    steps = run_single(specialize_top_down(holder, observer or Observer()))
     return Outcome(table.schema, holder.cut, steps)
 
 

@@ -14,7 +14,7 @@ from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.marginals import Marginal, best_forest, score
 from anonymize.synthetic.requirement import Synthetic
 from anonymize.table import CodedTable, Ints
-from anonymize.tds import Observer, Turn, at_once, run_alone
+from anonymize.tds import Observer, Turn, at_once, run_single
 
 
 def choose_forest(
@@ -73,4 +73,4 @@ def synthesize_alone(
     """
     check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, noise)
-    return run_alone(Synthesis(table.schema, requirement, holder, observer or Observer()).run())
+    return run_single(Synthesis(table.schema, requirement, holder, observer or Observer()).run())

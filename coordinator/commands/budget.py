@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coordinator.arguments import ledger_option, source_of
-from coordinator.rows_told import charged_fields, charged_words
+from coordinator.owner_figures import charged_fields, charged_words
 from jobs.errors import ConfigError
 from jobs.options import Options
 from jobs.owner.ledger import charges

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 import jointcut
-from coordinator.alone import run_alone
 from coordinator.arguments import (
     config_option,
     delimiter_of,
@@ -20,6 +19,7 @@ from coordinator.arguments import (
     ledger_option,
     source_of,
 )
+from coordinator.single import run_single
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
 from jobs.options import NO_OPTIONS, UNLIMITED, Options
@@ -55,7 +55,7 @@ def run(
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
-        run_alone(task, source_of(job.folder / table.path, table.delimiter), out, options)
+        run_single(task, source_of(job.folder / table.path, table.delimiter), out, options)
     else:
         _run_joint(task, config, out, options)
     _show_result(task, out)

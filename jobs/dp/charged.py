@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs.data.tables import Table
-from jobs.dp import budget, outlook
+from jobs.dp import budget, forecast
 from jobs.dp.charge import Epsilon
 from jobs.file.schema import Domains
 from jobs.owner.account import LedgerAccount
@@ -36,12 +36,12 @@ class Budgeted:
         return LedgerAccount(Epsilon(ledger, task, limit, policy.max_rows))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        return outlook.spent(entries, policy)
+        return forecast.spent(entries, policy)
 
-    def outlook(
+    def forecast(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        return outlook.outlook(ledger, policy, task, table)
+        return forecast.forecast(ledger, policy, task, table)
 
 
 class Charged(Model):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
 from jobs.data.sources import Source
-from jobs.dp import asked, budget
+from jobs.dp import budget, requirement
 from jobs.dp.charged import Charged, reading_by
 from jobs.dp.coders import coder
 from jobs.dp.counts import COUNTS, counts_csv
@@ -34,22 +34,22 @@ class DifferentialPrivacy(Charged):
     made = (COUNTS, TABLE)
 
     def check(self, job: Job) -> None:
-        asked.check(job)
+        requirement.check(job)
 
     def check_opened(self, task: Task) -> None:
-        asked.check_opened(task)
+        requirement.check_opened(task)
 
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
-        return tuple(asked.rules(task))
+        return tuple(requirement.rules(task))
 
     def described(self, task: Task) -> Described:
-        settings = asked.settings(task.job).model_dump(mode="json")
-        notes = [*asked.noise_of_counts(task), *budget.without_effect(task.job)]
-        return Described(asked.requirement_words(task), settings, notes=notes)
+        settings = requirement.settings(task.job).model_dump(mode="json")
+        notes = [*requirement.noise_of_counts(task), *budget.without_effect(task.job)]
+        return Described(requirement.requirement_words(task), settings, notes=notes)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":
-            from jobs.dp.words import of_single_holder
+            from jobs.dp.sentences import of_single_holder
 
             return (
                 Mode("dp", partition, "circuit", "dp/single", no_protocol, least=0, words=of_single_holder),
@@ -60,12 +60,12 @@ class DifferentialPrivacy(Charged):
         return tuple(mode for mode in MODES if mode.partition == partition)
 
     def level(self, job: Job) -> str:
-        return asked.settings(job).engine
+        return requirement.settings(job).engine
 
-    def run_alone(
+    def run_single(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        from jobs.dp.alone import release_to_folder
+        from jobs.dp.single import release_to_folder
 
         return release_to_folder(task, source, out, options, watch, shown)
 

@@ -7,10 +7,10 @@ from functools import partial
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.thesis import ranges
 from anonymize.joint.grids import check_grids
-from jobs.dp import report, run, words
-from jobs.dp.asked import request
+from jobs.dp import report, run, sentences
+from jobs.dp.requirement import request
 from jobs.modes import SECONDS
-from jobs.task import Mode, Task, Withheld
+from jobs.task import HiddenCosts, Mode, Task
 
 
 def _check_cells(task: Task) -> None:
@@ -34,7 +34,7 @@ def _check_weights(task: Task) -> None:
 
 
 # The size of messages grows with the number of records, known to the parties only.
-_RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
+_RECORDS = HiddenCosts(frozenset({"align", "count"}), None, links=True)
 
 _horizontal = partial(Mode, "dp", "horizontal", shared=True, withheld=SECONDS, fields=report.joint_run_fields)
 _vertical = partial(
@@ -42,7 +42,7 @@ _vertical = partial(
     "dp",
     "vertical",
     withheld=_RECORDS,
-    words=words.of_vertical_runs,
+    words=sentences.of_vertical_runs,
     fields=report.joint_run_fields,
 )
 
@@ -53,7 +53,7 @@ MODES: tuple[Mode, ...] = (
         run.run_horizontally,
         ALLOWED["dp/horizontal/circuit"],
         check=_check_grids_and_cells,
-        words=words.of_horizontal_runs,
+        words=sentences.of_horizontal_runs,
     ),
     _horizontal(
         "thesis",
@@ -61,7 +61,7 @@ MODES: tuple[Mode, ...] = (
         run.run_horizontally_as_published,
         ALLOWED["dp/horizontal/thesis"],
         check=_check_ranges,
-        words=words.of_published_horizontal_runs,
+        words=sentences.of_published_horizontal_runs,
     ),
     _vertical(
         "circuit",

@@ -18,9 +18,9 @@ from anonymize.dp.sparse import filter_for
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome
 from anonymize.table import Schema
-from anonymize.tds import Observer, Step, Turn, at_once, run_alone
-from jobs.dp.again import begun_reveals
-from jobs.dp.asked import request, requirement, settings
+from anonymize.tds import Observer, Step, Turn, at_once, run_single
+from jobs.dp.repetition import begun_reveals
+from jobs.dp.requirement import request, requirement, settings
 from jobs.task import Task
 
 
@@ -47,7 +47,7 @@ def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> JointD
 def _followed(
     schema: Schema, asked: Dp, steps: Sequence[Step], holder: Holder, *, bounded: bool
 ) -> DpOutcome:
-    released = run_alone(DiffGen(schema, asked, holder, Observer(), bounded=bounded).run())
+    released = run_single(DiffGen(schema, asked, holder, Observer(), bounded=bounded).run())
     if released.outcome.steps != tuple(steps):
         raise ValueError("more specializations than the job allows")
     return released

@@ -15,9 +15,9 @@ from anonymize.dp.diffgen import barred
 from anonymize.release import cut_labels
 from jobs.data.counted import noun
 from jobs.dp import budget
-from jobs.dp.asked import requirement, settings
+from jobs.dp.requirement import requirement, settings
 from jobs.dp.result import DpResult
-from jobs.dp.words import sensitive_words, unit_words
+from jobs.dp.sentences import sensitive_words, unit_words
 from jobs.release.report import asked_fields, joint_fields, printed_candidate
 from jobs.task import Shown, Task
 

@@ -22,7 +22,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.dp.run import JointDpOutcome
 from anonymize.table import Ints
 from anonymize.tds import Outcome
-from jobs.dp.again import Repeatable, told_reveals
+from jobs.dp.repetition import Repeatable, told_reveals
 from jobs.dp.replay import replayed_run
 from jobs.errors import PartyError
 from jobs.json_text import read_json

@@ -14,8 +14,8 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.dp.asked import request
 from jobs.dp.budget import counting
+from jobs.dp.requirement import request
 from jobs.dp.result import DpResult, joint_result
 from jobs.task import Task
 

@@ -19,9 +19,9 @@ from typing import Any
 from anonymize.dp.noisy_table import NoisyTable
 from anonymize.release import Release
 from anonymize.table import Ints, QidColumn
-from jobs.dp.again import require_report
 from jobs.dp.counts import COUNTS, are_rows_of, counts_csv, read_counts
 from jobs.dp.nodes import nodes_of
+from jobs.dp.repetition import require_report
 from jobs.dp.report import report_fields
 from jobs.dp.reread import reread
 from jobs.dp.result import DpResult
@@ -41,7 +41,7 @@ class Verified:
 
     table: NoisyTable
     results: Sequence[DpResult] = ()
-    untold: Sequence[str] = ()
+    undetermined: Sequence[str] = ()
 
 
 def verify_counts(task: Task, out: Path) -> Checked:
@@ -64,7 +64,7 @@ def verify_counts(task: Task, out: Path) -> Checked:
     if found is not None:
         lines.append(
             f"{report}: agrees with job and counts, and the account adds up to epsilon. Not compared, because job "
-            f"and counts do not determine them: {', '.join(verified.untold)}"
+            f"and counts do not determine them: {', '.join(verified.undetermined)}"
         )
     records = out / TABLE
     if out.is_dir() and records.is_file():
@@ -72,7 +72,7 @@ def verify_counts(task: Task, out: Path) -> Checked:
             raise PartyError("verification-failed", f"{records} does not follow from the counts")
         lines.append(f"{records}: made of these counts")
     fields = {"cells": table.cells.n_rows, "verified": True, "job_sha256": task.digest.hex()}
-    left = [f"report.{name}" for name in verified.untold]
+    left = [f"report.{name}" for name in verified.undetermined]
     is_sure = joint and len(verified.results) == 1
     result = hashlib.sha256(verified.results[0].encoded).hexdigest() if is_sure else None
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)

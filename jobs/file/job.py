@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from anonymize.scores.names import needs_class
-from jobs import as_it_is
+from jobs import plain_columns
 from jobs.data.texts import alike, fault_of
 from jobs.dp.settings import DpModel
 from jobs.file.clusters import ClusterSettings
@@ -283,7 +283,7 @@ def check_columns(job: Job) -> None:
             f"columns: {two[0]!r} and {two[1]!r} are two spellings of the same name: rename a column"
         )
     _check_texts(job)
-    as_it_is.check(job.columns)
+    plain_columns.check(job.columns)
     for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")

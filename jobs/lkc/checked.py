@@ -10,7 +10,7 @@ from typing import Any
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS
 from anonymize.verification.tables import NOT_IN_A_TABLE
-from jobs import as_it_is
+from jobs import plain_columns
 from jobs.data.rows_read import REASONS
 from jobs.errors import PartyError
 from jobs.file.fields import PERSON
@@ -20,10 +20,10 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
 from jobs.lkc.options.option import options_of_job
 from jobs.lkc.report import risk_fields, told_by_table
+from jobs.lkc.sentences import links_are_unread, not_in_the_table
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
-from jobs.lkc.words import links_are_unread, not_in_the_table
 from jobs.release.checking import (
-    Untold,
+    Undetermined,
     compare_readings,
     met_words,
     of_any_report,
@@ -45,24 +45,24 @@ def verify_table(task: Task, out: Path) -> Checked:
     lines = [met_words(task, path, release.n_records, "row", "rows")]
     lines += [f"  {found.entry.words}: {found.worst}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
-    told = as_it_is.measure(task.job.columns, release)
+    told = plain_columns.measure(task.job.columns, release)
     lines += [f"  {told['meaning']}"] if told.get("meaning") else []
-    lines += [f"  {words}" for words in as_it_is.about_formulas(release)]
+    lines += [f"  {words}" for words in plain_columns.about_formulas(release)]
     report = report_beside(task, out)
-    untold: tuple[str, ...] = ()
+    undetermined: tuple[str, ...] = ()
     if report is not None:
         readings = _readings(task, release, verified, report, out / REPORT)
-        untold = require_same(compare_readings(readings, report), out / REPORT)
+        undetermined = require_same(compare_readings(readings, report), out / REPORT)
         for file, table in tables.items():
             require_canonical(file.read_bytes(), table, "verification-failed", str(file))
         lines.append(
             f"{out / REPORT}: job, requirement and values in the report agree with job and table. Not compared, "
-            f"because job and table do not determine them: {', '.join(untold)}"
+            f"because job and table do not determine them: {', '.join(undetermined)}"
         )
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.lkc.unit == PERSON else []
     left += [*(["relinking"] if links_are_unread(task.job) else []), *unread]
-    left += [f"report.{name}" for name in untold]
+    left += [f"report.{name}" for name in undetermined]
     fields = {
         "rows": release.n_records,
         "verified": True,
@@ -134,7 +134,7 @@ def _readings(
         "rows": release.n_records,
         **risk,
         **task.mode.fields(task, None, release),
-        "reveals": Untold(partial(_are_reveals, task)) if task.job.roster else [],
+        "reveals": Undetermined(partial(_are_reveals, task)) if task.job.roster else [],
         **left_out,
         **of_any_report(task, form_of(task.job).columns(task.job)),
     }
@@ -174,7 +174,7 @@ def _left_out(task: Task, release: Release, report: Mapping[str, Any], path: Pat
         )
     if not _adds_up(task, data):
         raise PartyError("verification-failed", f"{path}: `data.read` is not the sum of `used` and `dropped`")
-    read = {"read": Untold(), "dropped": Untold(), "used": Untold() if options else used}
+    read = {"read": Undetermined(), "dropped": Undetermined(), "used": Undetermined() if options else used}
     told: dict[str, Any] = {"data": read}
     for option in options:
         told |= option.fields(task, n_left_out, release)

@@ -18,7 +18,7 @@ from jobs.errors import PartyError
 from jobs.file.schema import qid_of
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.report import tells_discarded
-from jobs.release.checking import Untold, compare
+from jobs.release.checking import Undetermined, compare
 from jobs.release.encoded import MALFORMED
 from jobs.release.steps import MOST_READINGS, candidates_told
 from jobs.task import Task
@@ -46,10 +46,12 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
     labels: Mapping[str, Any]
     if not form.quasi.generalized(task.job):
         steps = _Steps({column.name: _is_text for column in columns})
-        labels = {column.name: Untold(_are_texts) for column in columns}
-        yield {"specializations": Untold(steps.are_steps), "cut": labels, "metrics": metrics} | steps.beside(
-            task
-        )
+        labels = {column.name: Undetermined(_are_texts) for column in columns}
+        yield {
+            "specializations": Undetermined(steps.are_steps),
+            "cut": labels,
+            "metrics": metrics,
+        } | steps.beside(task)
         return
     steps, schema = _Steps({c.name: known_labels(c) for c in columns}), Schema(columns, None, ("",))
     for cut in _cuts(schema, report.get("specializations"), release, path):
@@ -95,9 +97,9 @@ def _of_step(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _SCORED = {
-    "naming": Untold(lambda said: said is True, is_optional=True),
-    "score": Untold(lambda said: type(said) in (int, float), is_optional=True),
-    "gain": Untold(lambda said: type(said) is int, is_optional=True),
+    "naming": Undetermined(lambda said: said is True, is_optional=True),
+    "score": Undetermined(lambda said: type(said) in (int, float), is_optional=True),
+    "gain": Undetermined(lambda said: type(said) is int, is_optional=True),
 }
 
 
@@ -112,8 +114,8 @@ class _Steps:
 
         cut:  the labels of every column; a single holder lists the labels by the reason against specializing.
         """
-        discarded: Untold | list[Any] = Untold(self.are_steps) if tells_discarded(task) else []
-        stopped = {} if task.job.roster else {"stopped": Untold(partial(self._are_stopped, cut))}
+        discarded: Undetermined | list[Any] = Undetermined(self.are_steps) if tells_discarded(task) else []
+        stopped = {} if task.job.roster else {"stopped": Undetermined(partial(self._are_stopped, cut))}
         return {"discarded": discarded, **stopped}
 
     def are_steps(self, said: Any) -> bool:
@@ -121,14 +123,14 @@ class _Steps:
 
     def _is_step(self, said: Any) -> bool:
         broken = {
-            "violates": Untold(_is_name, is_optional=True),
-            "columns": Untold(lambda n: type(n) is int, is_optional=True),
-            "sensitive": Untold(_is_text, is_optional=True),
+            "violates": Undetermined(_is_name, is_optional=True),
+            "columns": Undetermined(lambda n: type(n) is int, is_optional=True),
+            "sensitive": Undetermined(_is_text, is_optional=True),
         }
         form = {
-            "attribute": Untold(lambda name: _is_text(name) and name in self.known),
-            "value": Untold(_is_text),
-            "children": Untold(_are_texts),
+            "attribute": Undetermined(lambda name: _is_text(name) and name in self.known),
+            "value": Undetermined(_is_text),
+            "children": Undetermined(_are_texts),
             **_SCORED,
             **broken,
         }
@@ -139,10 +141,10 @@ class _Steps:
     def _are_stopped(self, cut: Mapping[str, Sequence[str]] | None, said: Any) -> bool:
         """Return True if every label of a cut has exactly one reason."""
         form = {
-            "reason": Untold(_is_name),
-            "columns": Untold(lambda n: type(n) is int, is_optional=True),
-            "sensitive": Untold(_is_text, is_optional=True),
-            "values": Untold(_are_texts),
+            "reason": Undetermined(_is_name),
+            "columns": Undetermined(lambda n: type(n) is int, is_optional=True),
+            "sensitive": Undetermined(_is_text, is_optional=True),
+            "values": Undetermined(_are_texts),
         }
         if not isinstance(said, dict) or said.keys() != self.known.keys():
             return False

@@ -9,9 +9,9 @@ from anonymize.release import Release
 from crypto.rng import SEED_BYTES, Prg, Rng, SystemRng
 from jobs.errors import PartyError
 from jobs.file.values import values_of
-from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.form import Tables, form_of
-from jobs.lkc.parts import COLUMNS, known_of, rows_mixed
+from jobs.lkc.linked_columns import linked_columns
+from jobs.lkc.parts import COLUMNS, known_of, rows_shuffled
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.result import Made
 from jobs.lkc.tables import Arranged, arrange, require_arranged
@@ -64,7 +64,7 @@ def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Map
 
 def follows(task: Task) -> bool:
     """Return True if the tables follow from the result. Columns sent separately by parties do not follow."""
-    return bool(task.job.roster) and not task.partition.matched and not rows_mixed(task)
+    return bool(task.job.roster) and not task.partition.matched and not rows_shuffled(task)
 
 
 def render(task: Task, result: Made) -> Rendered:

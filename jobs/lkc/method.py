@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jobs.lkc.tables import Written
 
 
-class MadeAlone(Protocol):
+class SingleResult(Protocol):
     """Table that a method made of a single holder's table."""
 
     @property
@@ -78,7 +78,7 @@ class Method(ABC):
         return ()
 
     @abstractmethod
-    def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
+    def single_result(self, task: Task, loaded: Loaded, shown: Observer) -> SingleResult:
         """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
 
     @abstractmethod

@@ -73,7 +73,7 @@ class LkcPrivacy(Model):
         return sensitive_columns(task, found)
 
     def described(self, task: Task) -> Described:
-        from jobs.lkc.words import notes_on
+        from jobs.lkc.sentences import notes_on
 
         settings = requirement.settings(task.job)
         columns = {name: requirement.described_column(task, name) for name in task.job.columns}
@@ -92,22 +92,22 @@ class LkcPrivacy(Model):
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         if not task.job.roster:
             return ()
-        from jobs.lkc.mixed import reveals_of_rows
+        from jobs.lkc.shuffled import reveals_of_rows
 
         return (*method_of(task.job).reveals(task), *reveals_of_rows(task))
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         return method_of(task.job).for_owner(task, table) if isinstance(table, Loaded) else ()
 
-    def run_alone(
+    def run_single(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        from jobs.lkc.alone import release_to_folder
+        from jobs.lkc.single import release_to_folder
 
         return release_to_folder(task, source, out, options, watch, shown)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
-        from jobs.lkc.mixed import decode
+        from jobs.lkc.shuffled import decode
 
         return decode(task, encoded, sender, method_of(task.job).decode)
 
@@ -134,7 +134,7 @@ class LkcPrivacy(Model):
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        from jobs.lkc.words import promises_of
+        from jobs.lkc.sentences import promises_of
 
         return replace(method_of(task.job).shown(task, report), verified=promises_of(task))
 

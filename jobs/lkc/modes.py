@@ -12,12 +12,12 @@ from anonymize.joint.grids import check_grids
 from anonymize.joint.lkc import strict
 from anonymize.lkc.exposure import measure_exposure
 from anonymize.release import Release
-from jobs.lkc import costs, files, mixed, parts, protection, run
-from jobs.lkc.blocks import counted_apart
+from jobs.lkc import costs, files, parts, protection, run, shuffled
 from jobs.lkc.kd import run as kd_run
+from jobs.lkc.linked_columns import counted_apart
 from jobs.lkc.verify import protected_bounds, told_apart
 from jobs.release.report import joint_fields
-from jobs.task import Mode, Task, Withheld
+from jobs.task import HiddenCosts, Mode, Task
 
 
 def _joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
@@ -60,16 +60,16 @@ def _check_strict(task: Task) -> None:
 
 
 # In `score` and `integrate` a party waits for peers in the middle of tests: seconds would disclose the tests.
-_TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
+_TESTS = HiddenCosts(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
 # How many rows each party has is told to the leader alone.
-_MIX = Withheld(frozenset({MIX}))
+_MIX = HiddenCosts(frozenset({MIX}))
 
 _horizontal = partial(
     Mode,
     "lkc",
     "horizontal",
-    mixed=parts.rows_mixed,
-    finish=mixed.mix,
+    mixed=parts.rows_shuffled,
+    finish=shuffled.mix,
     parts=parts.rows_sent,
     part=parts.made,
     signed=files.tables_of,

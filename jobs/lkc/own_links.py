@@ -15,8 +15,8 @@ from anonymize.release import Release
 from jobs.data.counted import counted
 from jobs.data.tables import Table
 from jobs.file.job import Job
-from jobs.lkc.blocks import counted_apart, parts_apart
-from jobs.lkc.words import of_a_part
+from jobs.lkc.linked_columns import counted_apart, parts_apart
+from jobs.lkc.sentences import of_a_part
 
 
 @dataclass(frozen=True)

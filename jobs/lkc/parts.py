@@ -2,7 +2,7 @@
 the result.
 
 rows:     horizontal with plain columns, if only the coordinator receives the table: the boxes with the rows of
-          all parties (:mod:`jobs.lkc.mixed`), from the deputy. Only the coordinator can open the boxes.
+          all parties (:mod:`jobs.lkc.shuffled`), from the deputy. Only the coordinator can open the boxes.
 columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each entry.
           Before sending, we verify T_g with the sensitive columns as sent.
 """
@@ -24,14 +24,14 @@ from jobs.task import Task
 ROWS, COLUMNS = "rows", "columns"
 
 
-def rows_mixed(task: Task) -> bool:
+def rows_shuffled(task: Task) -> bool:
     """Return True if rows of all parties must be combined, so that plain columns stay with their rows."""
     return task.job.partition == "horizontal" and bool(task.job.names("plain"))
 
 
 def rows_sent(task: Task, party: str) -> frozenset[str]:
     """Name the boxes of all rows, for the deputy, where rows are shuffled for the coordinator."""
-    sends = rows_mixed(task) and task.job.deliver == "coordinator" and party == task.job.deputy_name
+    sends = rows_shuffled(task) and task.job.deliver == "coordinator" and party == task.job.deputy_name
     return frozenset({ROWS} if sends else ())
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from anonymize.joint.disclosure import Audience
 from jobs.file.job import Job
-from jobs.lkc.blocks import blocks_of, counted_apart, in_words, unlinked
 from jobs.lkc.entries import Entry, entries_of
+from jobs.lkc.linked_columns import blocks_of, counted_apart, in_words, unlinked
 from jobs.lkc.options.option import Inference, in_order
 from jobs.lkc.requirement import job_score
-from jobs.lkc.words import of_a_part, options_asked
+from jobs.lkc.sentences import of_a_part, options_asked
 from jobs.task import Sentences, Task
 
 

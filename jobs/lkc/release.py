@@ -12,11 +12,11 @@ from crypto.errors import RemoteProtocolError
 from crypto.mixing import SEAL_BYTES, OpeningKey, Rows, slips_of
 from jobs.errors import PartyError
 from jobs.file.values import values_of
-from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
+from jobs.lkc.parts import COLUMNS, ROWS, rows_shuffled
 from jobs.lkc.result import Made
 from jobs.lkc.rows import row_coding
 from jobs.release.csv import read_csv, same_rows
-from jobs.release.mixed_rows import MixedRows
+from jobs.release.shuffled_rows import ShuffledRows
 from jobs.task import Task
 
 
@@ -35,7 +35,7 @@ def release_of_result(
     The quasi-identifiers, class and sensitive values of shuffled rows must add up to the counts. Columns must have
     as many values as rows, entry by entry. Raises PartyError otherwise.
     """
-    if rows_mixed(task):
+    if rows_shuffled(task):
         rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
         return table_of_rows(task, result, rows)
     counted = result.counted
@@ -47,7 +47,7 @@ def release_of_result(
 
 def _mixed_rows(
     task: Task,
-    mixed: MixedRows | None,
+    mixed: ShuffledRows | None,
     n_rows: int,
     parts: Mapping[str, Mapping[str, bytes]],
     key: OpeningKey | None,

@@ -17,16 +17,16 @@ from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
 from anonymize.tds import Outcome, Step
-from jobs import as_it_is
+from jobs import plain_columns
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.file.columns import Column
-from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import parts_apart, told_beside_groups
 from jobs.lkc.requirement import job_score
+from jobs.lkc.sentences import linked_words, notes_on, verified_words
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
-from jobs.lkc.words import linked_words, notes_on, verified_words
 from jobs.release.report import asked_fields, printed_step
 from jobs.task import Shown, Task
 
@@ -167,7 +167,7 @@ def risk_of(
     """
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
     meaning = form_of(task.job).quasi.risk(task, risk) + without
-    plain = as_it_is.measure(task.job.columns, release)
+    plain = plain_columns.measure(task.job.columns, release)
     further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
     linked = _linked(task, release)
     if linked is None:

@@ -18,7 +18,7 @@ from jobs.data.tables import Loaded
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_table
 from jobs.file.values import Values, values_of
-from jobs.lkc import blocks
+from jobs.lkc import linked_columns
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import form as forms
 from jobs.lkc.options.option import options_of_job
@@ -52,7 +52,7 @@ def check(job: Job) -> None:
     if job.lkc.insider:
         _check_insider(job, entries)
     if job.lkc.link is not None:
-        blocks.check(job)
+        linked_columns.check(job)
         _check_blocks(job, entries)
     forms.check(job)
     for name, column in job.columns.items():
@@ -225,7 +225,7 @@ def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
 def _check_blocks(job: Job, entries: Sequence[Entry]) -> None:
     """Require a joint requirement on rows that print alike: blocks are shuffled among such rows."""
     together = any(entry.looks_together for entry in entries)
-    if blocks.counted_apart(job) and together and not is_one_of_all(entries):
+    if linked_columns.counted_apart(job) and together and not is_one_of_all(entries):
         raise ValueError(
             "`link` in joint jobs with `ruled_out`, or `diversity` above 2, needs one requirement with `L: all`, "
             "and no `columns`: blocks are shuffled among records that print alike in all quasi-identifiers, and "
@@ -288,7 +288,7 @@ def check_score(job: Job) -> None:
             "`contexts: cells` tells sensitive values apart, but in a vertical job only their holder knows the "
             "values; say `contexts: partitions`"
         )
-    if job.lkc.contexts == "cells" and blocks.is_parted(job):
+    if job.lkc.contexts == "cells" and linked_columns.is_parted(job):
         raise ValueError(
             "`contexts: cells` needs class and sensitive values of a record together, but this release does not "
             "link them; say `contexts: partitions`"

@@ -32,8 +32,8 @@ from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
 from jobs.publishing import generalized_rows
 from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
-from jobs.release.mixed_rows import MixedRows
 from jobs.release.reveals import Revealing, revealed
+from jobs.release.shuffled_rows import ShuffledRows
 from jobs.release.steps import replayed, step_fields
 from jobs.task import Task
 
@@ -52,7 +52,7 @@ class Made(Revealing, ABC):
     links:  at a party of a job that counts blocks separately: the links of its records by the peers.
     """
 
-    mixed: MixedRows | None = field(default=None, repr=False)
+    mixed: ShuffledRows | None = field(default=None, repr=False)
     links: OwnLinks | None = field(default=None, repr=False)
 
     @property

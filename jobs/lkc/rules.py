@@ -9,9 +9,9 @@ from fractions import Fraction
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.file.values import values_of
-from jobs.lkc.blocks import counted_apart
 from jobs.lkc.entries import Entry, entries_of
 from jobs.lkc.forms import form as forms
+from jobs.lkc.linked_columns import counted_apart
 from jobs.owner.policy import Policy
 from jobs.owner.rules import (
     AMONG,

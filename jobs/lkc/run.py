@@ -15,8 +15,8 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.lkc.blocks import counted_apart
 from jobs.lkc.joint_score import joint_score
+from jobs.lkc.linked_columns import counted_apart
 from jobs.lkc.own_links import links_of
 from jobs.lkc.requirement import beside, requirement
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of

@@ -12,8 +12,8 @@ from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
 from jobs.file.job import Job
-from jobs.lkc.blocks import counted_apart
-from jobs.lkc.method import MadeAlone, Method
+from jobs.lkc.linked_columns import counted_apart
+from jobs.lkc.method import Method, SingleResult
 from jobs.lkc.options.option import options_of_job
 from jobs.lkc.requirement import check_score
 from jobs.lkc.settings import KD
@@ -42,8 +42,8 @@ class TopDown(Method):
 
         return tuple(joint_score(task.job).reveals.get(task.mode.name, ()))
 
-    def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
-        from jobs.lkc.alone import made
+    def single_result(self, task: Task, loaded: Loaded, shown: Observer) -> SingleResult:
+        from jobs.lkc.single import made
 
         return made(task, loaded, shown)
 

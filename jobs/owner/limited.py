@@ -35,15 +35,15 @@ class Limited:
         return LedgerAccount(Release(ledger, task, run, limits_of(policy), self.known(task)))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        from jobs.owner.outlook import spent
+        from jobs.owner.forecast import spent
 
         return spent(entries, policy)
 
-    def outlook(
+    def forecast(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        from jobs.owner import outlook
+        from jobs.owner import forecast
         from jobs.owner.composition import Published
 
-        asked = outlook.Asked(Published.of_task(task, self.known(task), me), self.largest_k(task))
-        return outlook.outlook(ledger, policy, task, me, table, asked, rng)
+        asked = forecast.Asked(Published.of_task(task, self.known(task), me), self.largest_k(task))
+        return forecast.forecast(ledger, policy, task, me, table, asked, rng)

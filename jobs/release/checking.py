@@ -18,7 +18,7 @@ _PLACES = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True)
-class Untold:
+class Undetermined:
     """Value of a report that does not follow from the readers' knowledge.
 
     has_form:      returns True if a value has the form of reports.
@@ -40,7 +40,7 @@ class Compared:
     """
 
     other: str | None
-    untold: tuple[str, ...]
+    undetermined: tuple[str, ...]
 
 
 def compare(following: Any, said: Any) -> Compared:
@@ -48,9 +48,9 @@ def compare(following: Any, said: Any) -> Compared:
 
     following:  a value as JSON. :class:`Untold` stands for each value without expectation.
     """
-    untold: list[str] = []
-    other = next(_differing(following, said, "", untold), None)
-    return Compared(other, tuple(dict.fromkeys(_PLACES.sub("", path) for path in untold)))
+    undetermined: list[str] = []
+    other = next(_differing(following, said, "", undetermined), None)
+    return Compared(other, tuple(dict.fromkeys(_PLACES.sub("", path) for path in undetermined)))
 
 
 def compare_readings(readings: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> Compared:
@@ -62,24 +62,24 @@ def compare_readings(readings: Iterable[Mapping[str, Any]], report: Mapping[str,
     return found
 
 
-def _differing(following: Any, said: Any, path: str, untold: list[str]) -> Iterator[str]:
+def _differing(following: Any, said: Any, path: str, undetermined: list[str]) -> Iterator[str]:
     """Yield the paths of differences in a report; add the paths of values without expectation."""
-    if isinstance(following, Untold):
+    if isinstance(following, Undetermined):
         if not following.is_elsewhere:
-            untold.append(path)
+            undetermined.append(path)
         if not following.has_form(said):
             yield path
     elif isinstance(following, Mapping) and isinstance(said, dict):
         for key, value in following.items():
             below = f"{path}.{key}" if path else key
             if key in said:
-                yield from _differing(value, said[key], below, untold)
-            elif not (isinstance(value, Untold) and value.is_optional):
+                yield from _differing(value, said[key], below, undetermined)
+            elif not (isinstance(value, Undetermined) and value.is_optional):
                 yield below
         yield from (f"{path}.{key}" if path else key for key in said if key not in following)
     elif isinstance(following, list | tuple) and isinstance(said, list) and len(following) == len(said):
         for place, (value, own) in enumerate(zip(following, said, strict=True)):
-            yield from _differing(value, own, f"{path}[{place}]", untold)
+            yield from _differing(value, own, f"{path}[{place}]", undetermined)
     elif isinstance(following, Mapping | list | tuple) or as_text(following) != as_text(said):
         yield path
 
@@ -91,13 +91,13 @@ def of_any_report(task: Task, files: Iterable[str]) -> dict[str, Any]:
     (:mod:`coordinator.verify`).
     """
     names = set(files)
-    of_joint = {SIGNATURES: Untold(is_optional=True, is_elsewhere=True)} if task.job.roster else {}
+    of_joint = {SIGNATURES: Undetermined(is_optional=True, is_elsewhere=True)} if task.job.roster else {}
     return {
-        "files": Untold(
+        "files": Undetermined(
             lambda said: isinstance(said, dict) and said.keys() == names, is_optional=True, is_elsewhere=True
         ),
         **of_joint,
-        **dict.fromkeys(BY_MAKER, Untold(is_optional=True)),
+        **dict.fromkeys(BY_MAKER, Undetermined(is_optional=True)),
     }
 
 
@@ -143,4 +143,4 @@ def require_same(compared: Compared, path: Path) -> tuple[str, ...]:
         raise PartyError(
             "verification-failed", f"{path}: `{printable(compared.other)}` is not as job and table say"
         )
-    return compared.untold
+    return compared.undetermined

@@ -13,20 +13,20 @@ from crypto.errors import LocalProtocolError
 from jobs.data.counted import counted
 from jobs.errors import PartyError
 from jobs.file.values import require_one_spelling
-from jobs.release.checking import Untold, compare, met_words, of_any_report, report_beside, require_same
+from jobs.release.checking import Undetermined, compare, met_words, of_any_report, report_beside, require_same
 from jobs.release.csv import REPORT, TABLE, read_csv, require_canonical
 from jobs.release.encoded import MALFORMED
 from jobs.release.report import BY_MAKER
-from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import place_column, time_column
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
 from jobs.sequences.report import n_maximal_frequent, told_by_table
+from jobs.sequences.requirement import requirement_words
 from jobs.sequences.reread import reread
 from jobs.sequences.result import digest_of, reveals_of, sweeps_of
+from jobs.sequences.sentences import item_words
 from jobs.sequences.settings import REPORT as SAID
 from jobs.sequences.verify import Verified, require_verified, verified_fields
-from jobs.sequences.words import item_words
 from jobs.task import Checked, Task
 
 
@@ -109,7 +109,7 @@ def _following(
         **told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths)),
         **task.mode.fields(task, None, paths),
         "reveals": _reveals(task, paths, report),
-        **dict.fromkeys(stated(task), Untold(partial(_are_figures, task))),
+        **dict.fromkeys(stated(task), Undetermined(partial(_are_figures, task))),
         **of_any_report(task, [TABLE]),
     }
 

@@ -19,7 +19,7 @@ from jobs.owner.limited import Limited
 from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
-from jobs.sequences import asked
+from jobs.sequences import requirement
 from jobs.sequences.coders import coder
 from jobs.sequences.reading import load_tracks, settings
 from jobs.stopwatch import Stopwatch
@@ -40,25 +40,25 @@ class Sequences(Model):
     tells_seconds = True
 
     def check_first(self, job: Job) -> None:
-        asked.check_partition(job)
+        requirement.check_partition(job)
 
     def check(self, job: Job) -> None:
-        asked.check(job)
+        requirement.check(job)
 
     def check_opened(self, task: Task) -> None:
-        asked.check_opened(task)
+        requirement.check_opened(task)
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         return sensitive_columns(task, found)
 
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
-        return tuple(asked.rules(task, held))
+        return tuple(requirement.rules(task, held))
 
     def described(self, task: Task) -> Described:
         in_words = {"L", "K", "C"}
         others = settings(task.job).model_dump(mode="json", exclude=in_words, exclude_none=True)
-        columns = {name: asked.described_column(task, name) for name in task.job.columns}
-        return Described(asked.requirement_words(task.job), others, columns, asked.notes(task))
+        columns = {name: requirement.described_column(task, name) for name in task.job.columns}
+        return Described(requirement.requirement_words(task.job), others, columns, requirement.notes(task))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":
@@ -70,10 +70,10 @@ class Sequences(Model):
     def level(self, job: Job) -> str:
         return job.disclosure or ""
 
-    def run_alone(
+    def run_single(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        from jobs.sequences.alone import release_to_folder
+        from jobs.sequences.single import release_to_folder
 
         return release_to_folder(task, source, out, options, watch, shown)
 
@@ -104,7 +104,7 @@ class Sequences(Model):
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.sequences.report import shown_fields
-        from jobs.sequences.words import promises_of
+        from jobs.sequences.sentences import promises_of
 
         return replace(shown_fields(report), verified=promises_of(task))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from anonymize.joint.disclosure import ALLOWED, MIX
-from jobs.sequences import run, words
-from jobs.task import Mode, Withheld
+from jobs.sequences import run, sentences
+from jobs.task import HiddenCosts, Mode
 
 # How many rows each party has is told to the leader alone.
-_MIX = Withheld(frozenset({MIX}))
+_MIX = HiddenCosts(frozenset({MIX}))
 
 MODES: tuple[Mode, ...] = (
     Mode(
@@ -21,7 +21,7 @@ MODES: tuple[Mode, ...] = (
         check=run.check_schema,
         mixed=run.records_mixed,
         withheld=_MIX,
-        words=words.of_sealed_runs,
-        fields=words.joint_run_fields,
+        words=sentences.of_sealed_runs,
+        fields=sentences.joint_run_fields,
     ),
 )

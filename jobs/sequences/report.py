@@ -15,10 +15,10 @@ from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import Suppressed, Sweep
 from jobs.data.counted import counted
 from jobs.release.report import asked_fields
-from jobs.sequences.asked import least_frequent, notes
 from jobs.sequences.reading import settings
+from jobs.sequences.requirement import least_frequent, notes
+from jobs.sequences.sentences import item_words, limits_words, verified_words
 from jobs.sequences.verify import Verified, verified_fields
-from jobs.sequences.words import item_words, limits_words, verified_words
 from jobs.task import Shown, Task
 
 

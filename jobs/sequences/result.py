@@ -27,14 +27,14 @@ from jobs.json_text import read_json
 from jobs.owner.charge import reveal_earlier
 from jobs.release.csv import csv_bytes
 from jobs.release.encoded import MALFORMED
-from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.reveals import Revealing, reveal_fields, revealed
-from jobs.sequences.asked import requirement
+from jobs.release.shuffled_rows import ShuffledRows, unframed
 from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import exclusion_fields, loss_fields, records_words, sweeps_fields
-from jobs.sequences.words import item_words
+from jobs.sequences.requirement import requirement
+from jobs.sequences.sentences import item_words
 from jobs.task import Task
 
 
@@ -95,7 +95,7 @@ class SequencesResult(Revealing):
     @cached_property
     def encoded(self) -> bytes:
         said = json.dumps(sweeps_fields(self.sweeps), separators=(",", ":")).encode()
-        return MixedRows(self.rows.shape[1], rows=self.rows).framed(said)
+        return ShuffledRows(self.rows.shape[1], rows=self.rows).framed(said)
 
     @property
     def own(self) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from anonymize.trajectory.paths import Paths
 from anonymize.verification.sequences import Bound, Claim, Examined, bound_of, examine
 from jobs.errors import PartyError
 from jobs.file.values import values_of
-from jobs.sequences.asked import bounds
 from jobs.sequences.reading import settings
+from jobs.sequences.requirement import bounds
 from jobs.task import Task
 
 _DIGITS = 6

@@ -17,7 +17,7 @@ from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic import asked
+from jobs.synthetic import requirement
 from jobs.synthetic.coders import coder
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
@@ -35,22 +35,22 @@ class SyntheticTables(Charged):
     made = (SYNTHETIC_TABLE, MARGINALS)
 
     def check(self, job: Job) -> None:
-        asked.check(job)
+        requirement.check(job)
 
     def check_opened(self, task: Task) -> None:
-        asked.check_opened(task)
+        requirement.check_opened(task)
 
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
         return tuple(budget.rules(task))
 
     def described(self, task: Task) -> Described:
-        settings = asked.settings(task.job).model_dump(mode="json")
-        return Described(asked.requirement_words(task), settings, notes=budget.without_effect(task.job))
+        settings = requirement.settings(task.job).model_dump(mode="json")
+        return Described(requirement.requirement_words(task), settings, notes=budget.without_effect(task.job))
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":
-            from jobs.dp.words import of_single_holder
-            from jobs.synthetic.words import of_measuring
+            from jobs.dp.sentences import of_single_holder
+            from jobs.synthetic.sentences import of_measuring
 
             return (
                 Mode(
@@ -72,10 +72,10 @@ class SyntheticTables(Charged):
     def level(self, job: Job) -> str:
         return ""
 
-    def run_alone(
+    def run_single(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        from jobs.synthetic.alone import synthesize_to_folder
+        from jobs.synthetic.single import synthesize_to_folder
 
         return synthesize_to_folder(task, source, out, options, watch, shown)
 

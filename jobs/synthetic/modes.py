@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from anonymize.joint.disclosure import ALLOWED
-from jobs.dp import words as dp_words
+from jobs.dp import sentences as dp_words
 from jobs.modes import SECONDS
-from jobs.synthetic import report, run, words
-from jobs.task import Mode, Withheld
+from jobs.synthetic import report, run, sentences
+from jobs.task import HiddenCosts, Mode
 
 # Every message grows with the number of records, and so do the widths of circuits.
-_ALL_BUT_SETUP = Withheld(frozenset({"align", "measure", "choose"}), None, links=True)
+_ALL_BUT_SETUP = HiddenCosts(frozenset({"align", "measure", "choose"}), None, links=True)
 
 MODES: tuple[Mode, ...] = (
     Mode(
@@ -24,7 +24,7 @@ MODES: tuple[Mode, ...] = (
         withheld=SECONDS,
         words=dp_words.of_horizontal_runs,
         fields=report.joint_run_fields,
-        costs=words.of_horizontal_runs,
+        costs=sentences.of_horizontal_runs,
     ),
     Mode(
         "synthetic",
@@ -37,6 +37,6 @@ MODES: tuple[Mode, ...] = (
         withheld=_ALL_BUT_SETUP,
         words=dp_words.of_vertical_runs,
         fields=report.joint_run_fields,
-        costs=words.of_vertical_runs,
+        costs=sentences.of_vertical_runs,
     ),
 )

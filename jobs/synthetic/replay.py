@@ -18,9 +18,9 @@ from anonymize.synthetic.holder import Question
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
-from anonymize.tds import Observer, Turn, at_once, run_alone
-from jobs.dp.again import begun_reveals
-from jobs.synthetic.asked import request, requirement
+from anonymize.tds import Observer, Turn, at_once, run_single
+from jobs.dp.repetition import begun_reveals
+from jobs.synthetic.requirement import request, requirement
 from jobs.task import Task
 
 _SCALES = 128
@@ -47,7 +47,7 @@ def _most_rows(task: Task) -> int:
 
 
 def _followed(task: Task, script: _Script) -> SyntheticOutcome:
-    outcome = run_alone(Synthesis(task.schema, requirement(task), script, Observer()).run())
+    outcome = run_single(Synthesis(task.schema, requirement(task), script, Observer()).run())
     script.require_end()
     return outcome
 

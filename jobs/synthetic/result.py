@@ -14,7 +14,7 @@ from anonymize.dp.accounting import Accountant
 from anonymize.errors import PrivacyError
 from anonymize.joint.synthetic.run import JointSyntheticOutcome
 from anonymize.synthetic.loop import SyntheticOutcome
-from jobs.dp.again import Repeatable, told_reveals
+from jobs.dp.repetition import Repeatable, told_reveals
 from jobs.dp.report import account_fields
 from jobs.dp.result import delta_text
 from jobs.errors import PartyError

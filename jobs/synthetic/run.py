@@ -10,7 +10,7 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.dp.budget import counting
-from jobs.synthetic.asked import request
+from jobs.synthetic.requirement import request
 from jobs.synthetic.result import SyntheticResult, decode_result, joint_result
 from jobs.task import Task
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.data.counted import counted
-from jobs.dp.again import require_report
+from jobs.dp.repetition import require_report
 from jobs.errors import PartyError
 from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT
@@ -38,7 +38,7 @@ class Verified:
 
     result: SyntheticResult
     n_rows: int
-    untold: Sequence[str]
+    undetermined: Sequence[str]
 
 
 def verify_synthetic(task: Task, out: Path) -> Checked:
@@ -63,10 +63,10 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
     if found is not None:
         lines.append(
             f"{report}: agrees with job and marginals, and the account adds up to epsilon. Not compared, because "
-            f"job and marginals do not determine them: {', '.join(verified.untold)}"
+            f"job and marginals do not determine them: {', '.join(verified.undetermined)}"
         )
     fields = {"rows": verified.n_rows, "verified": True, "job_sha256": task.digest.hex()}
-    left = [f"report.{name}" for name in verified.untold]
+    left = [f"report.{name}" for name in verified.undetermined]
     result = hashlib.sha256(verified.result.encoded).hexdigest() if task.job.roster else None
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)
 
@@ -89,8 +89,8 @@ def require_verified(
     if report is None:
         return Verified(result, n_rows, ())
     require_this_job(task, report, "table")
-    untold = require_report(task, [report_fields(task, result)], report, [MARGINALS, SYNTHETIC_TABLE])
-    return Verified(result, n_rows, untold)
+    undetermined = require_report(task, [report_fields(task, result)], report, [MARGINALS, SYNTHETIC_TABLE])
+    return Verified(result, n_rows, undetermined)
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from anonymize.errors import AnonymizeError
-from jobs.as_it_is import told_by_source
 from jobs.description import description_fields, description_lines
 from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.owner.objections import check_policy
+from jobs.plain_columns import told_by_source
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say

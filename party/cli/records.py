@@ -281,7 +281,7 @@ def check_ledger(
         lines.append(f"  ledger       {problem.error_id}: {problem.message} [{problem.cause}]")
         return error
     try:
-        known = model.charges.outlook(ledger, policy, task, settings.name, table, SystemRng())
+        known = model.charges.forecast(ledger, policy, task, settings.name, table, SystemRng())
         check_answers(ledger, policy, task, settings.source)
     except (BudgetError, PolicyError, DataError) as error:
         problem = problem_of(error)

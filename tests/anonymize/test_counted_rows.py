@@ -18,8 +18,8 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import from_nested
 from anonymize.verification.tables import Bound, Claim, examine, verify_cells
-from jobs.as_it_is import about_formulas, measure
 from jobs.file.columns import Column
+from jobs.plain_columns import about_formulas, measure
 from jobs.release.csv import same_rows
 from tests.support.examples import examples
 

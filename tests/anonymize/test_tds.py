@@ -10,7 +10,7 @@ import pytest
 from anonymize.cut import Candidate
 from anonymize.table import Schema
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_single, specialize_top_down
 
 
 def candidate(number: int) -> Candidate:
@@ -53,7 +53,7 @@ class Noting(Observer):
 
 def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
     specializer, observer = Scripted(True, False, True), Noting()
-    steps = run_alone(specialize_top_down(specializer, observer))
+    steps = run_single(specialize_top_down(specializer, observer))
     assert specializer.asked == [
         ("verdict", 1),
         ("apply", 1),
@@ -72,7 +72,7 @@ def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
 
 def test_a_table_that_cannot_be_specialized() -> None:
     specializer, observer = Scripted(), Noting()
-    assert run_alone(specialize_top_down(specializer, observer)) == ()
+    assert run_single(specialize_top_down(specializer, observer)) == ()
     assert (specializer.asked, observer.seen) == ([("name", 1)], [])
 
 
@@ -84,7 +84,7 @@ def test_an_observer_is_told_of_a_turn_when_it_is_done() -> None:
         def turn(self, iteration: int, step: Step) -> None:
             assert specializer.asked[-1] == ("apply", step.candidate.column)
 
-    assert len(run_alone(specialize_top_down(specializer, Checking()))) == 1
+    assert len(run_single(specialize_top_down(specializer, Checking()))) == 1
 
 
 class Talking(Scripted):
@@ -129,7 +129,7 @@ def test_messages_pass_through_the_loop() -> None:
 
 def test_what_is_named_when_no_candidate_is_left_counts_as_turns() -> None:
     specializer, observer = Scripted(True, names=[[candidate(8), candidate(9)], [candidate(10)]]), Noting()
-    steps = run_alone(specialize_top_down(specializer, observer))
+    steps = run_single(specialize_top_down(specializer, observer))
     assert specializer.asked == [("verdict", 1), ("apply", 1), ("name", 2), ("name", 3), ("name", 4)]
     assert [(step.candidate.column, step.naming, step.score) for step in steps] == [
         (1, False, 10),
@@ -142,7 +142,7 @@ def test_what_is_named_when_no_candidate_is_left_counts_as_turns() -> None:
 
 def test_a_single_holder_waits_for_nobody() -> None:
     with pytest.raises(RuntimeError, match="nobody to wait for"):
-        run_alone(specialize_top_down(Talking(), Observer()))
+        run_single(specialize_top_down(Talking(), Observer()))
 
 
 def test_an_outcome_lists_what_was_applied() -> None:

@@ -43,7 +43,7 @@ from jobs.owner.answers import Answering
 from jobs.owner.ledger import PrivacyLedger
 from jobs.owner.objections import allowance
 from jobs.owner.policy import Policy
-from jobs.task import Besides, Mode, Result, Task
+from jobs.task import Mode, Result, RunInputs, Task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_tables
 from tests.support.joint import sample_rows
@@ -158,8 +158,8 @@ class Stage:
         )
         path = folder / f"{me}.csv"
         path.write_bytes(self.files[me])
-        rng, besides = SeededRng((coins, me)), Besides(Csv(path))
-        return protocol_of(self.task, me, self.tables[me], rng, Observer(), account, besides)
+        rng, run_inputs = SeededRng((coins, me)), RunInputs(Csv(path))
+        return protocol_of(self.task, me, self.tables[me], rng, Observer(), account, run_inputs)
 
 
 @cache

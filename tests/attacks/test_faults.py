@@ -23,7 +23,7 @@ from coordinator.run import conduct
 from coordinator.simulate import lay_out
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
-from jobs.lkc import mixed
+from jobs.lkc import shuffled
 from jobs.lkc.result import Made
 from jobs.lkc.rows import RowCoding
 from jobs.loading import open_task
@@ -57,14 +57,14 @@ def at(phase: str, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatc
 
 def before_the_mix(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let something happen once, when the first party has run its protocol, before it reads its rows again."""
-    honest, done = mixed.row_coding, []
+    honest, done = shuffled.row_coding, []
 
     def interrupted(task: Task, result: Made) -> RowCoding:
         if not done:
             done.append(happens())
         return honest(task, result)
 
-    monkeypatch.setattr(mixed, "row_coding", interrupted)
+    monkeypatch.setattr(shuffled, "row_coding", interrupted)
 
 
 def kept(net: Network) -> list[Path]:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from coordinator.alone import run_alone
 from coordinator.run import conduct, run_in_process, run_joint
 from coordinator.simulate import run_simulated
+from coordinator.single import run_single
 from jobs.data.sources import Csv, Source
 from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
@@ -75,7 +75,7 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
     lines = (f"{line},{who}" for who, part in zip(joint.job.roster, parts, strict=True) for line in part[1:])
     (folder / "all.csv").write_text("\n".join([f"{parts[0][0]},holder", *lines, ""]))
     bundle = load_task(folder / "single.yaml").bundle
-    return run_alone(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
+    return run_single(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
 
 
 @pytest.mark.some(1)

@@ -44,8 +44,8 @@ from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
-from jobs.lkc.alone import anonymized, rows_kept
-from jobs.lkc.kd import alone as kd_alone
+from jobs.lkc.kd import single as kd_single
+from jobs.lkc.single import anonymized, rows_kept
 from jobs.loading import open_task
 from jobs.reading import load_table
 from tests.support import jobs
@@ -342,7 +342,7 @@ def test_records_are_seen_in_their_boxes(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, sample_rows(200), **KD)
     loaded = rows.table()
     schema, table = loaded.table.schema, loaded.table
-    outcome = kd_alone.anonymized(rows.task, table, Observer())
+    outcome = kd_single.anonymized(rows.task, table, Observer())
     boxes = outcome.table.boxes
     assert nearest_boxes(schema, boxes, list(table.qid)).tolist() == outcome.group.tolist()
     features = boxed_features(rows, schema, boxes)

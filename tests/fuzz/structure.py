@@ -23,7 +23,7 @@ from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
 from jobs.loading import parse_job
 from jobs.release.csv import REPORT, TABLE, _quoted
-from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.shuffled_rows import ShuffledRows, unframed
 from jobs.release.sums import file_fields, sums_of
 from tests.fuzz.mutation import BETWEEN, corpus_of, mutated
 
@@ -151,7 +151,7 @@ def _open_rows(data: bytes) -> Any:
 
 def _close_rows(value: Any) -> bytes:
     rows = np.array(value["rows"], dtype=np.uint8)
-    return MixedRows(value["width"], rows=rows).framed(_json(value["said"]))
+    return ShuffledRows(value["width"], rows=rows).framed(_json(value["said"]))
 
 
 def _open_release(data: bytes) -> Any:

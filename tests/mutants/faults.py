@@ -21,7 +21,7 @@ _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/owner/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
-_MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
+_MIXED = ("tests/jobs/lkc/test_shuffled.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
 _COMPILED = ("tests/crypto/compiled/test_gates.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
@@ -38,7 +38,7 @@ _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _LISTS = "tests/jobs/lkc/test_requirements.py"
 _VERTICAL = "tests/anonymize/joint/lkc/test_confidence.py"
 _RULED = "tests/anonymize/criteria/test_ruled_out.py"
-_BLOCKS = "tests/jobs/lkc/test_blocks.py"
+_BLOCKS = "tests/jobs/lkc/test_linked_columns.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
@@ -57,7 +57,7 @@ _PATHS_CHECKED = (
     "tests/anonymize/verification/test_sequences.py::test_exactly_C_and_one_more",
 )
 _READINGS = "tests/jobs/sequences/test_reading.py"
-_RELEASES = "tests/jobs/sequences/test_alone.py"
+_RELEASES = "tests/jobs/sequences/test_single.py"
 _PATHS_EVERYWHERE = ("tests/anonymize/trajectory/test_everywhere.py::test_the_scores_of_the_thesis",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
@@ -360,7 +360,7 @@ MUTANTS = (
     ),
     Mutant(
         "dp-believes-the-guarantee-of-a-report",
-        "again.require_report",
+        "repetition.require_report",
         "if compared.other is not None:",
         "if False:",
         ("tests/jobs/dp/test_verify.py::test_reports_that_were_changed",),
@@ -918,7 +918,7 @@ MUTANTS = (
         "loss-not-compared",
         "readings",
         'metrics | {"generalization_loss": measure_loss(release, schema, cut)}',
-        'metrics | {"generalization_loss": Untold()}',
+        'metrics | {"generalization_loss": Undetermined()}',
         _REPORTS,
     ),
     Mutant(
@@ -1078,8 +1078,8 @@ MUTANTS = (
     Mutant(
         "costs-of-joined-records-told",
         "_ALL_BUT_SETUP",
-        'Withheld(frozenset({"align", "measure", "choose"}), None, links=True)',
-        'Withheld(frozenset({"align", "measure"}), None, links=True)',
+        'HiddenCosts(frozenset({"align", "measure", "choose"}), None, links=True)',
+        'HiddenCosts(frozenset({"align", "measure"}), None, links=True)',
         ("tests/party/test_costs.py",),
     ),
     Mutant(
@@ -1361,8 +1361,8 @@ MUTANTS = (
     Mutant(
         "withheld-rows-published-all-the-same",
         "_release",
-        "made_alone(task, loaded, shown)",
-        "made_alone(task, read, shown)",
+        "single_result(task, loaded, shown)",
+        "single_result(task, read, shown)",
         ("tests/jobs/lkc/test_withhold.py",),
     ),
     # people with several records

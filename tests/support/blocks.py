@@ -13,8 +13,8 @@ import pytest
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import blocks_of
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import read_csv
 from jobs.stopwatch import Stopwatch
@@ -73,7 +73,7 @@ def released(folder: Path, fields: Mapping[str, Any], rows: Sequence[Mapping[str
     """The task of a job, and the folder of its release."""
     task, source = jobs.task_of(fields), Csv(jobs.write_csv(folder / "table.csv", rows))
     watch = Stopwatch(lambda name: None)
-    task.model.run_alone(task, source, folder / "out", NO_OPTIONS, watch, Observer())
+    task.model.run_single(task, source, folder / "out", NO_OPTIONS, watch, Observer())
     return task, folder / "out"
 
 

@@ -15,7 +15,7 @@ from jobs.options import NO_OPTIONS
 from jobs.owner.account import Unaccounted
 from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
-from jobs.task import Besides, Collected, Task
+from jobs.task import Collected, RunInputs, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
@@ -48,7 +48,7 @@ class Run:
                     SeededRng(me),
                     shown.get(me, Observer()),
                     Unaccounted(),
-                    Besides(self.sources[me]),
+                    RunInputs(self.sources[me]),
                 )
                 for me in roster
             }

@@ -13,7 +13,7 @@ from anonymize.errors import PrivacyError
 from anonymize.release import release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.lkc.alone import anonymized
+from jobs.lkc.single import anonymized
 from jobs.reading import load_table
 from jobs.task import Task
 from tests.support import jobs, reference

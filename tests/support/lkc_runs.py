@@ -17,7 +17,7 @@ from jobs.lkc.parts import PARTS
 from jobs.lkc.result import Made
 from jobs.modes import protocol_of
 from jobs.owner.account import Unaccounted
-from jobs.task import Besides, Result, Task
+from jobs.task import Result, RunInputs, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
@@ -66,18 +66,18 @@ def run_lkc(
         tables[party] = task.load(sources[party], party)
     key = OpeningKey(SeededRng("coordinator")) if task.job.deliver == "coordinator" else None
     recipient = None if key is None else key.public
-    besides = {me: Besides(source, recipient) for me, source in sources.items()}
-    results, _ = run_local(generators(task, tables, besides), tamper=tamper)
+    run_inputs = {me: RunInputs(source, recipient) for me, source in sources.items()}
+    results, _ = run_local(generators(task, tables, run_inputs), tamper=tamper)
     return LkcRun(task, sources, tables, {me: _made(result) for me, result in results.items()}, key)
 
 
 def generators(
-    task: Task, tables: Mapping[str, Table], besides: Mapping[str, Besides]
+    task: Task, tables: Mapping[str, Table], run_inputs: Mapping[str, RunInputs]
 ) -> dict[str, Rounds[Result]]:
     """Return each party's run, by its table and what it has besides."""
     return {
-        me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted(), besides[me])
-        for me in besides
+        me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted(), run_inputs[me])
+        for me in run_inputs
     }
 
 

@@ -31,7 +31,7 @@ SIMULATED = frozenset(
     {
         "coordinator/test_cli.py",
         "coordinator/test_progress.py",
-        "coordinator/test_rows_told.py",
+        "coordinator/test_owner_figures.py",
         "coordinator/test_simulate.py",
         "coordinator/test_vertical.py",
         "end_to_end/test_results.py",

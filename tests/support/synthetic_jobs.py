@@ -12,8 +12,8 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic.alone import synthesize_to_folder
 from jobs.synthetic.result import SyntheticResult
+from jobs.synthetic.single import synthesize_to_folder
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.dp_jobs import Site, dp_joint, dp_tables

@@ -29,7 +29,7 @@ from anonymize.synthetic.holder import Holder, Question
 from anonymize.synthetic.marginals import Axis, Marginal, leaf_marginals, pairs_of
 from anonymize.synthetic.single import SingleHolder
 from anonymize.table import CodedTable, Schema
-from anonymize.tds import Observer, run_alone
+from anonymize.tds import Observer, run_single
 from crypto.circuit import Circuit, Held, evaluate
 from crypto.circuits.constants import NoisePlan
 from crypto.local import Transcript, run_local
@@ -260,4 +260,4 @@ class FixedHolder(SingleHolder):
 def alone(table: CodedTable, n_edges: int, *, again: bool = False) -> Openings:
     """The single holder with the same noise."""
     holder = FixedHolder(table, Plans(Fraction(1), 4))
-    return run_alone(one_run(table.schema, holder, n_edges, again=again))
+    return run_single(one_run(table.schema, holder, n_edges, again=again))

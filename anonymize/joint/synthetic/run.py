@@ -13,7 +13,7 @@ from anonymize.joint.synthetic.holder import JointHolder, Tables
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import Schema
-from anonymize.tds import Observer, run_alone
+from anonymize.tds import Observer, run_single
 from crypto.rounds import Rounds
 
 MOST_DISTANCE = Fraction(1, 2**44)
@@ -73,5 +73,5 @@ def cost_at_most(request: SyntheticRequest, spread: Spread) -> Cost:
     Where noise makes totals larger than the bound on records, words may be wider by a bit.
     """
     holder = Counted(spread, request.plans())
-    run_alone(Synthesis(request.schema, request.requirement, holder, Observer()).run())
+    run_single(Synthesis(request.schema, request.requirement, holder, Observer()).run())
     return holder.cost

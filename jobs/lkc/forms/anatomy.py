@@ -29,9 +29,9 @@ from jobs.data.tables import Loaded
 from jobs.errors import PartyError
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.lkc.blocks import blocks_of, counted_apart
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
 from jobs.lkc.forms.form import GROUPS, SENSITIVE, Form, Raw, Tables, by_quasi_identifiers
+from jobs.lkc.linked_columns import blocks_of, counted_apart
 from jobs.reading import check_columns, check_rows, classes_of, coding_of, row_by_row
 from jobs.task import Task
 

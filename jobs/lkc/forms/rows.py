@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from anonymize.lkc.blocks import groups_of, shuffled_apart
 from anonymize.release import Release, Rng
 from jobs.file.job import Job
-from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
+from jobs.lkc.linked_columns import blocks_of
 from jobs.release.csv import TABLE
 
 

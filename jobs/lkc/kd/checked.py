@@ -26,7 +26,7 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.kd.report import cut_fields, metrics_of
 from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import MEDIAN, PUBLIC
-from jobs.release.checking import Untold
+from jobs.release.checking import Undetermined
 from jobs.task import Task
 
 
@@ -72,19 +72,19 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
     """
     qid = qid_of(task.job, task.taxonomies)
     schema, names = Schema(qid, None, ("",)), [column.name for column in qid]
-    cuts: Untold | dict[str, Any] = Untold(partial(_are_cuts, names, None))
+    cuts: Undetermined | dict[str, Any] = Undetermined(partial(_are_cuts, names, None))
     metrics: dict[str, Any] = metrics_of(task, release)
     if form_of(task.job).quasi.generalized(task.job):
         table = _boxes(qid, release)
         if table is None:
-            share = Untold(lambda said: type(said) is float)
+            share = Undetermined(lambda said: type(said) is float)
             metrics |= {"generalization_loss": dict.fromkeys(names, share), "ncp": share}
         else:
             metrics |= asdict(measure_loss(schema, table))
             if task.job.lkc.split == PUBLIC:
                 cuts = _cuts(schema, table, _least(task, release))
             else:
-                cuts = Untold(partial(_are_cuts, names, table.n_groups - 1))
+                cuts = Undetermined(partial(_are_cuts, names, table.n_groups - 1))
     yield {"cuts": cuts, "metrics": metrics}
 
 

@@ -11,9 +11,9 @@ from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
 from jobs.file.job import Job
-from jobs.lkc.kd import asked
+from jobs.lkc.kd import requirement
 from jobs.lkc.kd.owner import bare_middles
-from jobs.lkc.method import MadeAlone, Method
+from jobs.lkc.method import Method, SingleResult
 from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
@@ -24,22 +24,22 @@ class Kd(Method):
     """Boxes, each cut by itself."""
 
     def check_goal(self, job: Job) -> None:
-        asked.check_goal(job)
+        requirement.check_goal(job)
 
     def check(self, job: Job) -> None:
-        asked.check(job)
+        requirement.check(job)
 
     def check_opened(self, task: Task) -> None:
-        asked.check_opened(task)
+        requirement.check_opened(task)
 
     def level(self, job: Job) -> str:
-        return asked.level(job)
+        return requirement.level(job)
 
     def for_owner(self, task: Task, table: Loaded) -> tuple[str, ...]:
         return bare_middles(task, table)
 
-    def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
-        from jobs.lkc.kd.alone import made
+    def single_result(self, task: Task, loaded: Loaded, shown: Observer) -> SingleResult:
+        from jobs.lkc.kd.single import made
 
         return made(task, loaded, shown)
 

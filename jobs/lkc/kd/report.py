@@ -11,8 +11,8 @@ from anonymize.kd.table import BoxedTable
 from anonymize.release import Release
 from anonymize.table import Ints, Schema
 from jobs.data.counted import noun
-from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import blocks_of
 from jobs.lkc.report import left_out, report_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart
 from jobs.task import Shown, Task

@@ -9,8 +9,8 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, Table
-from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd.result import KdResult, decode_result, result_of
+from jobs.lkc.linked_columns import counted_apart
 from jobs.lkc.own_links import links_of
 from jobs.lkc.requirement import requirement
 from jobs.task import Task

@@ -24,7 +24,7 @@ from anonymize.criteria.ruled_out import (
 from anonymize.errors import SchemaError
 from jobs.file.job import Job
 from jobs.file.values import Values, some_of
-from jobs.lkc.blocks import blocks_of, ruled_together
+from jobs.lkc.linked_columns import blocks_of, ruled_together
 from jobs.lkc.options.option import Facts, Inference, Option
 from jobs.lkc.settings import Requirement
 from jobs.task import Task

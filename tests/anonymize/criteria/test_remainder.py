@@ -336,7 +336,7 @@ def test_without_colluders_nothing_changes_on_the_wire() -> None:
     _, told = jointly(parts, plain)
     apart = replace(plain, schema=replace(plain.schema, parties=()))
     names = request.schema.parties
-    _, untold = run_local(
+    _, undetermined = run_local(
         {
             me: anonymize_sealed(
                 Roster(me, names, names[0], names[1]),
@@ -348,7 +348,7 @@ def test_without_colluders_nothing_changes_on_the_wire() -> None:
             for i, me in enumerate(names)
         }
     )
-    assert told.digest() == untold.digest()
+    assert told.digest() == undetermined.digest()
 
 
 def test_the_whole_table_is_held_to_it_too() -> None:

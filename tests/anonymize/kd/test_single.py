@@ -23,7 +23,7 @@ from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
 from anonymize.kd.table import boxed
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import CodedTable
-from anonymize.tds import Observer, run_alone
+from anonymize.tds import Observer, run_single
 from tests.support import kd_reference
 from tests.support.entries import lkc
 from tests.support.examples import examples
@@ -173,7 +173,7 @@ def test_every_decision_follows_from_the_release(case: Case, width: int | None) 
     seen: list[tuple[Front, Verdict]] = []
     (entry,) = requirement.entries(table.schema)
     holder = Recorded(table, entry.criteria, seen, width)
-    run_alone(cut_fronts(holder, Observer()))
+    run_single(cut_fronts(holder, Observer()))
     replayed = list(replay(table.schema, outcome.table, case.problem.K, lambda _: width))
     assert len(replayed) == len(seen)
     for again, (front, verdict) in zip(replayed, seen, strict=True):

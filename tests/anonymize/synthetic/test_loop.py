@@ -20,7 +20,7 @@ from anonymize.synthetic.marginals import Marginal
 from anonymize.synthetic.requirement import MAX_GRID_CELLS, Synthetic, check_synthetic
 from anonymize.synthetic.single import SingleHolder, synthesize_alone
 from anonymize.table import CodedTable, Ints, QidColumn
-from anonymize.tds import Observer, Turn, run_alone
+from anonymize.tds import Observer, Turn, run_single
 from tests.support.coins import ScriptedNoise
 from tests.support.dp_tables import categorical, numeric, schema_of, set_valued, table_of
 from tests.support.rng import SeededRng
@@ -46,7 +46,7 @@ class Overheard(SingleHolder):
 
 def overheard(table: CodedTable, asked: Synthetic, noise: Noise) -> list[tuple[Any, ...]]:
     holder = Overheard(table, noise)
-    run_alone(Synthesis(table.schema, asked, holder, Observer()).run())
+    run_single(Synthesis(table.schema, asked, holder, Observer()).run())
     return holder.asked
 
 

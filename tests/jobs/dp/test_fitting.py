@@ -12,8 +12,8 @@ import pytest
 from anonymize.errors import DataError
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.dp import asked
-from jobs.dp.alone import release_to_folder
+from jobs.dp import requirement
+from jobs.dp.single import release_to_folder
 from jobs.errors import ConfigError
 from jobs.loading import open_task, parse_job
 from jobs.options import NO_OPTIONS, Noted
@@ -157,8 +157,8 @@ def test_noises_of_two_parties_and_of_several_records_add_up() -> None:
 
 def test_no_run_leaves_less_than_half_of_epsilon_to_its_counts() -> None:
     task = jobs.task_of(dp_single())
-    requirement = asked.requirement(task)
+    asked = requirement.requirement(task)
     schema = task.schema
     numeric = sum(column.is_numeric for column in schema.qid)
-    most = requirement.step_epsilon(schema) * (numeric + 2 * requirement.specializations)
-    assert requirement.epsilon - most == requirement.epsilon / 2
+    most = asked.step_epsilon(schema) * (numeric + 2 * asked.specializations)
+    assert asked.epsilon - most == asked.epsilon / 2

@@ -14,10 +14,10 @@ from anonymize.errors import DataError
 from anonymize.tds import Observer
 from crypto.local import run_local
 from jobs.data.sources import Csv
-from jobs.dp import alone, run
-from jobs.dp.alone import release_to_folder
-from jobs.dp.asked import requirement
+from jobs.dp import run, single
 from jobs.dp.budget import check_bound, counting
+from jobs.dp.requirement import requirement
+from jobs.dp.single import release_to_folder
 from jobs.errors import json_object
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
@@ -83,13 +83,13 @@ def test_rows_of_one_id_are_one_persons_and_those_without_are_left_out(tmp_path:
 
 def test_one_holder_releases_so_many_records_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    release = alone.release_alone
+    release = single.release_alone
 
     def spy(table: Any, *given: Any) -> Any:
         seen.append(table.n_records)
         return release(table, *given)
 
-    monkeypatch.setattr(alone, "release_alone", spy)
+    monkeypatch.setattr(single, "release_alone", spy)
     source = Csv(jobs.write_csv(tmp_path / "t.csv", visits()))
     task, watch = jobs.task_of(dp_single({M: "2"})), Stopwatch(lambda name: None)
     release_to_folder(task, source, tmp_path / "out", NO_OPTIONS, watch, Observer())

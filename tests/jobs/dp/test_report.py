@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from anonymize.joint.dp.noise import DELTA
-from coordinator.alone import run_alone
 from coordinator.run import conduct
+from coordinator.single import run_single
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS
 from jobs.dp.report import report_fields
@@ -35,7 +35,7 @@ from tests.support.samples import COLUMNS, PARTIES, columns
 def alone(folder: Path, fields: dict[str, Any], n_rows: int = N_ROWS) -> dict[str, Any]:
     """The report of a single holder's release."""
     path = jobs.write_csv(folder / f"table-{n_rows}.csv", sample_rows(n_rows), COLUMNS)
-    run_alone(jobs.task_of(fields), Csv(path), folder / f"out-{n_rows}", Options())
+    run_single(jobs.task_of(fields), Csv(path), folder / f"out-{n_rows}", Options())
     return report_of(folder / f"out-{n_rows}")
 
 

@@ -17,8 +17,8 @@ from jobs.data import sources
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError, PolicyError
 from jobs.file.clusters import read_model
-from jobs.lkc.alone import anonymized
-from jobs.lkc.words import notes_on
+from jobs.lkc.sentences import notes_on
+from jobs.lkc.single import anonymized
 from jobs.loading import check_task, decode_task, load_task, parse_job
 from jobs.owner.objections import allowance, check_policy
 from jobs.owner.policy import Policy

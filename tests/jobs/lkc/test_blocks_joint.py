@@ -18,10 +18,10 @@ from anonymize.errors import SchemaError
 from anonymize.kd.table import BoxedTable
 from anonymize.partition import GeneralizedTable
 from jobs.errors import PartyError
-from jobs.lkc.blocks import blocks_of, linked_columns
 from jobs.lkc.checked import verify_table
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.kd.result import KdResult
+from jobs.lkc.linked_columns import blocks_of, linked_columns
 from jobs.lkc.requirement import requirement
 from jobs.loading import decode_task, parse_job
 from jobs.release.csv import REPORT, TABLE, read_csv

@@ -14,9 +14,9 @@ import pytest
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
-from jobs.lkc.alone import release_to_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.parts import COLUMNS, ROWS
+from jobs.lkc.single import release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import new_folder

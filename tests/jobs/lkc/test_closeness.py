@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from jobs.lkc.entries import covering, entries_of
+from jobs.lkc.sentences import notes_on
 from jobs.lkc.verify import verify_release
-from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
 from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs

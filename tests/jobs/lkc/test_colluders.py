@@ -20,13 +20,13 @@ from anonymize.release import release_of_counts
 from anonymize.tds import Observer
 from anonymize.verification.tables import verify_remainders
 from jobs.errors import PartyError
-from jobs.lkc import alone
-from jobs.lkc.alone import anonymized, release_to_folder
+from jobs.lkc import single
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
 from jobs.lkc.options.option import ByRow
+from jobs.lkc.sentences import verified_words
+from jobs.lkc.single import anonymized, release_to_folder
 from jobs.lkc.verify import claim_of, require_counted
-from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
@@ -274,7 +274,7 @@ def test_nothing_is_written_that_was_not_verified(tmp_path: Path, monkeypatch: p
         load_table(source_of(tmp_path, pooled_rows()), jobs.task_of(pooled())),
         Observer(),
     )
-    monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: made)
+    monkeypatch.setattr(single, "anonymized", lambda task, loaded, shown: made)
     with pytest.raises(PartyError, match="without the rows of colluding parties"):
         run_pooled(tmp_path, pooled(model=lkc(1, K=4), goal="general"), pooled_rows())
     assert not (tmp_path / "out").exists()

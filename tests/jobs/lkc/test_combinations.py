@@ -19,8 +19,8 @@ import pytest
 from anonymize.release import release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.lkc.alone import anonymized, rows_kept
 from jobs.lkc.parts import ROWS
+from jobs.lkc.single import anonymized, rows_kept
 from jobs.lkc.verify import require_verified
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table

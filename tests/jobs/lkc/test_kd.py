@@ -18,7 +18,7 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table
-from jobs.lkc.kd import alone
+from jobs.lkc.kd import single
 from jobs.loading import check_task
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release.csv import REPORT, TABLE, read_csv, write_csv
@@ -124,7 +124,7 @@ def source(tmp_path: Path) -> Csv:
 
 def release(source: Csv, out: Path, options: Options = NO_OPTIONS, **changes: Any) -> Noted:
     task = jobs.task_of(job(**changes))
-    return task.model.run_alone(task, source, out, options, Stopwatch(lambda name: None), Observer())
+    return task.model.run_single(task, source, out, options, Stopwatch(lambda name: None), Observer())
 
 
 def report_of(out: Path) -> Any:
@@ -247,13 +247,13 @@ def _leaves(label: str) -> set[str]:
 def test_a_table_that_changes_between_the_passes(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, n_rows: int
 ) -> None:
-    original: Callable[..., Any] = alone.boxed_rows
+    original: Callable[..., Any] = single.boxed_rows
 
     def changed(*arguments: Any) -> Any:
         jobs.write_csv(source.path, sample_rows(n_rows, seed), COLUMNS)
         return original(*arguments)
 
-    monkeypatch.setattr(alone, "boxed_rows", changed)
+    monkeypatch.setattr(single, "boxed_rows", changed)
     with pytest.raises(DataError, match="changed while it was read"):
         release(source, tmp_path / "out", columns=columns(patient=AS_IT_IS))
     assert not (tmp_path / "out").exists()

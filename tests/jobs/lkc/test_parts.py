@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lkc.parts import COLUMNS, PARTS, ROWS, columns_sent, rows_mixed, rows_sent
+from jobs.lkc.parts import COLUMNS, PARTS, ROWS, columns_sent, rows_sent, rows_shuffled
 from jobs.release.csv import csv_header
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
@@ -28,9 +28,9 @@ def test_boxes_are_sent_by_the_deputy_where_the_coordinator_alone_opens_them() -
 
 
 def test_rows_of_one_holder_or_of_columns_are_not_mixed() -> None:
-    assert not rows_mixed(jobs.task_of(single_job(columns=PLAIN)))
-    assert not rows_mixed(jobs.task_of(vertical_job(columns=columns(patient={"role": "id"}))))
-    assert rows_mixed(jobs.task_of(joint_job(columns=PLAIN)))
+    assert not rows_shuffled(jobs.task_of(single_job(columns=PLAIN)))
+    assert not rows_shuffled(jobs.task_of(vertical_job(columns=columns(patient={"role": "id"}))))
+    assert rows_shuffled(jobs.task_of(joint_job(columns=PLAIN)))
 
 
 def test_columns_are_sent_by_whom_contributes_others_than_quasi_identifiers() -> None:

@@ -17,7 +17,7 @@ from jobs.errors import PartyError, Problem
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.release import release_of_result
-from jobs.lkc.result import MixedRows
+from jobs.lkc.result import ShuffledRows
 from jobs.release.csv import TABLE
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
@@ -116,7 +116,7 @@ def boxes_of(run: LkcRun) -> Rows:
     return np.frombuffer(run.part(ROWS, B), dtype=np.uint8).reshape(60, -1)
 
 
-def replace_result(run: LkcRun, mixed: MixedRows | None) -> LkcRun:
+def replace_result(run: LkcRun, mixed: ShuffledRows | None) -> LkcRun:
     return replace(run, results={A: replace(run.result, mixed=mixed)})
 
 

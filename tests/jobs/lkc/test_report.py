@@ -17,8 +17,8 @@ from anonymize.joint.disclosure import ALLOWED
 from anonymize.lkc.metrics import Risk
 from anonymize.scores.names import OF_GOAL
 from jobs.errors import Exit
-from jobs.lkc import alone
 from jobs.lkc import run as lkc_run
+from jobs.lkc import single
 from jobs.lkc.forms.form import form_of
 from jobs.release.csv import REPORT, TABLE
 from jobs.version import __version__
@@ -200,7 +200,7 @@ def test_rows_are_shuffled(tmp_path: Path, how: str, plain: dict[str, Any]) -> N
 
 def lax(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every run forget K: its table is finer than its job allows."""
-    for module in (alone, lkc_run):
+    for module in (single, lkc_run):
         monkeypatch.setattr(module, "requirement", lambda task: lkc(1, 1))
 
 

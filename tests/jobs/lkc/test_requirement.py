@@ -18,7 +18,7 @@ from jobs.lkc import entries
 from jobs.lkc.options import option as options
 from jobs.lkc.options.option import Option
 from jobs.lkc.requirement import job_score, requirement, requirement_words
-from jobs.lkc.words import verified_words
+from jobs.lkc.sentences import verified_words
 from jobs.loading import parse_job
 from jobs.task import Task
 from tests.support import jobs

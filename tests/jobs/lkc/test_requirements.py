@@ -22,9 +22,9 @@ from anonymize.release import Release
 from jobs.errors import ConfigError, PartyError, PolicyError
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
 from jobs.lkc.requirement import requirement, requirement_words
+from jobs.lkc.sentences import notes_on, verified_words
 from jobs.lkc.settings import MAX_REQUIREMENTS
 from jobs.lkc.verify import require_verified, verified_fields, verify_release
-from jobs.lkc.words import notes_on, verified_words
 from jobs.loading import check_task, parse_job
 from jobs.owner.objections import allowance, check_policy
 from jobs.owner.policy import Policy

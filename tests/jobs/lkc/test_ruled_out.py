@@ -13,10 +13,10 @@ import pytest
 from anonymize.errors import SchemaError
 from anonymize.verification.tables import Finding
 from jobs.errors import PolicyError
-from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.entries import covering, entries_of
+from jobs.lkc.linked_columns import blocks_of, ruled_together
+from jobs.lkc.sentences import links_are_unread, notes_on, verified_words
 from jobs.lkc.verify import verify_release
-from jobs.lkc.words import links_are_unread, notes_on, verified_words
 from jobs.loading import check_task, load_task, parse_job
 from jobs.owner.objections import allowance, check_policy
 from jobs.owner.policy import Policy

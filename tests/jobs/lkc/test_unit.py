@@ -24,14 +24,14 @@ from anonymize.tds import Observer
 from anonymize.verification.tables import verify_persons
 from crypto.local import run_local
 from jobs.errors import PartyError, PolicyError, problem_of
-from jobs.lkc import alone
-from jobs.lkc.alone import anonymized, release_to_folder
+from jobs.lkc import single
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
 from jobs.lkc.options.option import ByRow
 from jobs.lkc.requirement import requirement
+from jobs.lkc.sentences import verified_words
+from jobs.lkc.single import anonymized, release_to_folder
 from jobs.lkc.verify import claim_of, require_counted
-from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
@@ -300,7 +300,7 @@ def test_nothing_is_written_that_was_not_verified(tmp_path: Path, monkeypatch: p
         load_table(source_of(tmp_path, visits()), jobs.task_of(by_records)),
         Observer(),
     )
-    monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: made)
+    monkeypatch.setattr(single, "anonymized", lambda task, loaded, shown: made)
     with pytest.raises(PartyError, match=r"counting people, a group on .* violates K"):
         run(tmp_path, alone_job(K=8), visits())
     assert not (tmp_path / "out").exists()

@@ -12,11 +12,11 @@ import pytest
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
-from jobs.lkc import alone
-from jobs.lkc.alone import release_to_folder
+from jobs.lkc import single
 from jobs.lkc.checked import verify_table
 from jobs.lkc.options.withhold import Withhold
 from jobs.lkc.report import shown_fields
+from jobs.lkc.single import release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
@@ -158,9 +158,9 @@ def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pyte
         taken.append(kept(option, task, loaded, shown))
         return loaded
 
-    run_of, kept = alone.anonymized, Withhold.kept
+    run_of, kept = single.anonymized, Withhold.kept
     monkeypatch.setattr(Withhold, "kept", keeps_all)
-    monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
+    monkeypatch.setattr(single, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
     with pytest.raises(PartyError, match="violates K"):
         run(tmp_path, fields, odd_rows())
     assert not (tmp_path / "out").exists()

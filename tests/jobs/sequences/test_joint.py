@@ -15,7 +15,7 @@ import pytest
 from anonymize.errors import DataError, PrivacyError
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.tds import Observer
-from coordinator.alone import run_alone
+from coordinator.single import run_single
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from jobs.data.sources import Csv
@@ -27,7 +27,7 @@ from jobs.owner.own_groups import OwnGroups
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.delivery import check_delivery
 from jobs.release.making import write_joint_release
-from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.shuffled_rows import ShuffledRows, unframed
 from jobs.release.sums import SUMS, sums_of
 from jobs.sequences import run as run_module
 from jobs.sequences.checked import verify_table
@@ -104,7 +104,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 )
 def test_the_file_is_that_of_one_holder_of_all_records(n: int, asked: dict[str, Any], tmp_path: Path) -> None:
     records = movements(60, seed=n)
-    run_alone(jobs.task_of(wards_job(asked)), whole(tmp_path, records), tmp_path / "alone")
+    run_single(jobs.task_of(wards_job(asked)), whole(tmp_path, records), tmp_path / "alone")
     files = Run(jobs.task_of(joint_wards_job(asked, **parties(n))), tmp_path, records).written(
         tmp_path / "out"
     )
@@ -122,7 +122,7 @@ def test_sets_of_three_holders(tmp_path: Path) -> None:
         for _ in range(40)
     ]
     columns = sets_job()["columns"]
-    run_alone(
+    run_single(
         jobs.task_of(sets_job({"C": "3/4"})),
         whole(tmp_path, rows, "codes,dx"),
         tmp_path / "alone",
@@ -252,7 +252,7 @@ def changed(encoded: bytes, sweeps: Any = None, rows: Any = None) -> bytes:
     assert mixed.rows is not None
     told = said if sweeps is None else json.dumps(sweeps(json.loads(said)), separators=(",", ":")).encode()
     own = mixed.rows if rows is None else rows(mixed.rows)
-    return MixedRows(own.shape[1], rows=own).framed(told)
+    return ShuffledRows(own.shape[1], rows=own).framed(told)
 
 
 def first(value: Any) -> Any:
@@ -278,7 +278,7 @@ def first(value: Any) -> Any:
         lambda e: changed(e, first({"tested": [1, 1]})),
         lambda e: changed(e, lambda told: told | {"more": 1}),
         lambda e: changed(e, lambda told: []),
-        lambda e: MixedRows(9, slips="0" * 64).framed(b"{}"),
+        lambda e: ShuffledRows(9, slips="0" * 64).framed(b"{}"),
     ],
 )
 def test_a_malformed_result_names_its_sender(harm: Any, run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.alone import run_alone
+from coordinator.single import run_single
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
 from jobs.sequences.checked import verify_table
@@ -27,7 +27,7 @@ FIRST = {"places": "first"}
 def made(folder: Path, job: dict[str, Any], lines: list[str], header: str = "tag,ward,at,dx") -> Task:
     folder.mkdir()
     task = jobs.task_of(job)
-    run_alone(task, table(folder, *lines, header=header), folder / "out")
+    run_single(task, table(folder, *lines, header=header), folder / "out")
     return task
 
 

@@ -16,8 +16,8 @@ import pytest
 from anonymize.dp.noise import exact_noise
 from anonymize.synthetic.single import synthesize_alone
 from anonymize.table import CodedTable
-from jobs.synthetic.asked import requirement
 from jobs.synthetic.marginals import marginals_csv, measured_tables, read_marginals
+from jobs.synthetic.requirement import requirement
 from jobs.synthetic.table import synthetic_csv
 from jobs.task import Task
 from tests.support import jobs

@@ -187,12 +187,12 @@ def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None
     site, result = made(partition)
     files = delivered(site, result)
 
-    def untold(report: Callable[[dict[str, Any]], object]) -> list[str]:
+    def undetermined(report: Callable[[dict[str, Any]], object]) -> list[str]:
         changed = again(files, report)
         told = json.loads(changed[REPORT])
-        return [*require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], told).untold]
+        return [*require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], told).undetermined]
 
-    assert untold(lambda r: r.update(repeated=True)) == ["repeated", "finished", "versions", "cost"]
+    assert undetermined(lambda r: r.update(repeated=True)) == ["repeated", "finished", "versions", "cost"]
     for harm in (
         lambda r: r["reveals"].pop(),
         lambda r: r["privacy"].update(delta="1E-9"),
@@ -202,7 +202,7 @@ def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None
         lambda r: r.update(exact_rows=300),
     ):
         with pytest.raises(PartyError):
-            untold(harm)
+            undetermined(harm)
 
 
 def test_another_table_or_other_marginals_are_refused() -> None:

@@ -17,17 +17,17 @@ import pytest
 from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.loop import Synthesis
 from anonymize.synthetic.marginals import Axis, pairs_of
-from anonymize.tds import Observer, Turn, at_once, run_alone
+from anonymize.tds import Observer, Turn, at_once, run_single
 from coordinator.verify import verify_folder
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT
 from jobs.release.making import files_of
 from jobs.release.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import table as table_file
-from jobs.synthetic.asked import requirement
 from jobs.synthetic.files import render
 from jobs.synthetic.marginals import marginals_csv, read_marginals
 from jobs.synthetic.replay import counts_of, edge_number, edges_of, replayed
+from jobs.synthetic.requirement import requirement
 from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import require_drawn, synthetic_csv
@@ -242,7 +242,7 @@ def test_reports_that_were_changed(out: Path, what: str) -> None:
 def alike(task: Task, n_rows: int) -> dict[str, bytes]:
     """The release of a run that opened so many rows in every table, spread evenly."""
     holder = Foreseen(n_rows)
-    outcome = run_alone(Synthesis(task.schema, requirement(task), holder, Observer()).run())
+    outcome = run_single(Synthesis(task.schema, requirement(task), holder, Observer()).run())
     return files_of(render(task, SyntheticResult(b"", outcome)), {"cost": {"parties": {}}})
 
 
@@ -337,7 +337,7 @@ class Forged:
 def test_forged_marginals_have_a_table_too(job: Any, edges: str, low: int, high: int) -> None:
     """Model and rows are functions of job and marginals alone: nothing of a data set is needed, or there."""
     task = jobs.task_of(job({"edges": edges}))
-    made = run_alone(Synthesis(task.schema, requirement(task), Forged(low, high), Observer()).run())
+    made = run_single(Synthesis(task.schema, requirement(task), Forged(low, high), Observer()).run())
     marginals = marginals_csv(made)
     table = synthetic_csv(task, made)
     verified = require_verified(task, marginals, table, None)

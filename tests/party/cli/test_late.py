@@ -42,7 +42,7 @@ READ = {
 RUN = {
     *("pandas", "pyarrow", "grpc", "rich", "sklearn", "crypto.paillier"),
     *("jobs.lkc.run", "jobs.lkc.kd.run"),
-    *("jobs.dp.alone", "jobs.dp.run", "jobs.sequences.run", "jobs.sequences.verify", "jobs.synthetic.run"),
+    *("jobs.dp.single", "jobs.dp.run", "jobs.sequences.run", "jobs.sequences.verify", "jobs.synthetic.run"),
     *("anonymize.joint.lkc.sealed", "anonymize.joint.kd.sealed", "anonymize.joint.trajectory.sealed"),
 }
 """Modules that read tables, run, verify or connect."""

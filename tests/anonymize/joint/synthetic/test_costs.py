@@ -11,7 +11,7 @@ import pytest
 from anonymize.joint.dp.noise import Plans
 from anonymize.joint.synthetic.costs import Cost, Counted, Joined, Rows, Spread
 from anonymize.table import CodedTable, Schema
-from anonymize.tds import Turn, run_alone
+from anonymize.tds import Turn, run_single
 from tests.support.computations import watched
 from tests.support.dp_runs import split_columns, thirds
 from tests.support.dp_tables import categorical, numeric, people, schema_of, table_of
@@ -40,13 +40,13 @@ class Told(Counted):
 def counted(run: Joint, schema: Schema, spread: Spread, n_edges: int, *, again: bool = False) -> Cost:
     holder = Told(spread, Plans(Fraction(1), 4))
     holder.chosen = run.opened[1]
-    run_alone(one_run(schema, holder, n_edges, again=again))
+    run_single(one_run(schema, holder, n_edges, again=again))
     return holder.cost
 
 
 def at_most(schema: Schema, spread: Spread, n_edges: int) -> Cost:
     holder = Counted(spread, Plans(Fraction(1), 4))
-    run_alone(one_run(schema, holder, n_edges))
+    run_single(one_run(schema, holder, n_edges))
     return holder.cost
 
 

@@ -19,7 +19,7 @@ from anonymize.joint.synthetic.run import MOST_DISTANCE, SyntheticRequest, cost_
 from anonymize.joint.synthetic.vertical import synthesize_vertically
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.table import CodedTable, Schema
-from anonymize.tds import Observer, run_alone
+from anonymize.tds import Observer, run_single
 from crypto.circuits.constants import delta_of
 from crypto.errors import LocalProtocolError
 from crypto.local import run_local
@@ -33,7 +33,7 @@ from tests.support.synthetic_runs import Results, request_for, run_columns, run_
 
 def alone(table: CodedTable, request: SyntheticRequest) -> SyntheticOutcome:
     holder = FixedHolder(table, request.plans())
-    return run_alone(Synthesis(table.schema, request.requirement, holder, Observer()).run())
+    return run_single(Synthesis(table.schema, request.requirement, holder, Observer()).run())
 
 
 def openings(outcome: SyntheticOutcome) -> list[Any]:

@@ -12,13 +12,13 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
-from jobs import as_it_is
+from jobs import plain_columns
 from jobs.data.counted import counted
 from jobs.file.job import Job
 from jobs.file.schema import qid_of
-from jobs.lkc.blocks import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.options.option import Option, in_order
 from jobs.lkc.settings import LkcModel
 from jobs.promises import inferred, promise
@@ -35,7 +35,7 @@ def notes_on(task: Task) -> list[str]:
     if task.job.lkc.link is not None or task.job.roster:
         further += _about_blocks(task.job, entries)
     further += _about_the_form(task.job)
-    notes.append(as_it_is.note(task.job.columns))
+    notes.append(plain_columns.note(task.job.columns))
     return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
 
 

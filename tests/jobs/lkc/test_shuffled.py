@@ -17,14 +17,14 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Tamper, run_local
 from crypto.mixing import OpeningKey
 from jobs.errors import PartyError
-from jobs.lkc import mixed
+from jobs.lkc import shuffled
 from jobs.lkc.parts import ROWS
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import TABLE, read_csv
-from jobs.release.mixed_rows import MixedRows
+from jobs.release.shuffled_rows import ShuffledRows
 from jobs.stopwatch import Stopwatch
-from jobs.task import Besides, Task
+from jobs.task import RunInputs, Task
 from tests.support import jobs
 from tests.support.joint import run_joint_sample, sample_rows
 from tests.support.lkc_runs import LkcRun, generators, run_lkc
@@ -60,7 +60,7 @@ def alone(folder: Path, **fields: Any) -> Counter[tuple[str, ...]]:
     task = jobs.task_of(single_job(**{"columns": PLAIN, "goal": "general", **fields}))
     path = jobs.write_csv(folder / "table.csv", [{n: row[n] for n in task.held_by(None)} for row in noted()])
     source = type(run_plain(folder / "sources").sources[A])(path)
-    task.model.run_alone(task, source, folder / "out", NO_OPTIONS, Stopwatch(lambda _: None), Observer())
+    task.model.run_single(task, source, folder / "out", NO_OPTIONS, Stopwatch(lambda _: None), Observer())
     return jobs.multiset(read_csv(folder / "out" / TABLE, task.job.published))
 
 
@@ -116,7 +116,7 @@ def test_a_result_with_rows_comes_back(tmp_path: Path) -> None:
         assert read.mixed is not None
         assert run.result.mixed is not None
         assert (read.mixed.width, read.mixed.slips) == (run.result.mixed.width, run.result.mixed.slips)
-        known = MixedRows(read.mixed.width, slips=read.mixed.slips)
+        known = ShuffledRows(read.mixed.width, slips=read.mixed.slips)
         assert repr(run.result.mixed) == repr(known)
 
 
@@ -209,29 +209,29 @@ def test_nothing_is_mixed_without_plain_columns(tmp_path: Path) -> None:
 # ---- what is refused
 
 
-def started(folder: Path, besides: Callable[[str, Any], Besides], **fields: Any) -> None:
+def started(folder: Path, run_inputs: Callable[[str, Any], RunInputs], **fields: Any) -> None:
     """Run with what each party has besides made by name and source."""
     run = run_plain(folder, **fields)
-    run_local(generators(run.task, run.tables, {me: besides(me, run.sources[me]) for me in PARTIES}))
+    run_local(generators(run.task, run.tables, {me: run_inputs(me, run.sources[me]) for me in PARTIES}))
 
 
 def test_a_table_that_changed_since_it_was_counted_is_not_sent(tmp_path: Path) -> None:
-    def changed(me: str, source: Any) -> Besides:
+    def changed(me: str, source: Any) -> RunInputs:
         if me == C:
             text = source.path.read_text()
             source.path.write_text(text.replace("Janitor", "Lawyer", 1))
             assert source.path.read_text() != text
-        return Besides(source)
+        return RunInputs(source)
 
     with pytest.raises(DataError, match="the table changed during the job"):
         started(tmp_path, changed)
 
 
 def test_a_row_less_than_was_counted_is_noticed(tmp_path: Path) -> None:
-    def shorter(me: str, source: Any) -> Besides:
+    def shorter(me: str, source: Any) -> RunInputs:
         if me == B:
             source.path.write_text(source.path.read_text().rpartition("\n")[0].rpartition("\n")[0])
-        return Besides(source)
+        return RunInputs(source)
 
     with pytest.raises((DataError, LocalProtocolError)):
         started(tmp_path, shorter)
@@ -239,16 +239,16 @@ def test_a_row_less_than_was_counted_is_noticed(tmp_path: Path) -> None:
 
 def test_without_source_or_key_nothing_is_sent(tmp_path: Path) -> None:
     with pytest.raises(LocalProtocolError, match="there is nothing to read"):
-        started(tmp_path, lambda me, source: Besides())
+        started(tmp_path, lambda me, source: RunInputs())
     with pytest.raises(LocalProtocolError, match="has no key"):
-        started(tmp_path, lambda me, source: Besides(source), deliver="coordinator")
+        started(tmp_path, lambda me, source: RunInputs(source), deliver="coordinator")
 
 
 def test_a_coordinator_that_gives_each_party_another_key_is_found_out(tmp_path: Path) -> None:
     with pytest.raises(RemoteProtocolError, match="another key"):
         started(
             tmp_path,
-            lambda me, source: Besides(source, OpeningKey(SeededRng(me)).public),
+            lambda me, source: RunInputs(source, OpeningKey(SeededRng(me)).public),
             deliver="coordinator",
         )
 
@@ -269,7 +269,7 @@ def test_a_row_that_is_too_long_is_refused_at_its_owner(tmp_path: Path) -> None:
 def test_more_rows_than_the_pair_may_hold_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mixed, "MAX_BYTES", 60 * 100)
+    monkeypatch.setattr(shuffled, "MAX_BYTES", 60 * 100)
     with pytest.raises(DataError, match="each with 32 bytes for plain columns, are more than"):
         run_plain(tmp_path)
 
@@ -287,7 +287,7 @@ def test_rows_that_do_not_add_up_to_the_counts_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A party that sends other rows than it counted, and looks for them: no other party can know whose they are."""
-    encoded = mixed.RowCoding.encoded
+    encoded = shuffled.RowCoding.encoded
 
     def lying(self: Any, release: Any, width: int) -> Any:
         rows = encoded(self, release, width)
@@ -297,7 +297,7 @@ def test_rows_that_do_not_add_up_to_the_counts_are_refused(
         return np.concatenate([list(kinds.values())[-1:], rows[1:]])
 
     lies = [True, False, False]
-    monkeypatch.setattr(mixed.RowCoding, "encoded", lying)
+    monkeypatch.setattr(shuffled.RowCoding, "encoded", lying)
     with pytest.raises(PartyError, match="do not add up to the computed counts"):
         run_plain(tmp_path)
 

@@ -23,7 +23,7 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
     )
 
 
-def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | None) -> str:
+def forecast(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | None) -> str:
     """Say if the result of the job is kept.
 
     Raises BudgetError if the job exceeds the rest of the budget, DataError if the table exceeds its owner's bound.

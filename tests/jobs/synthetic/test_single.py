@@ -11,13 +11,13 @@ import pytest
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.dp.alone import release_to_folder
+from jobs.dp.single import release_to_folder
 from jobs.errors import BudgetError
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release.csv import REPORT, read_csv
 from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic import alone
+from jobs.synthetic import single
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
@@ -83,7 +83,7 @@ def test_a_run_that_ends_before_anything_is_opened_costs_nothing(
     def fails(*given: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(alone, "synthesize_alone", fails)
+    monkeypatch.setattr(single, "synthesize_alone", fails)
     with pytest.raises(MemoryError):
         synthesize(jobs.task_of(synthetic_single()), source, tmp_path / "out")
     assert spent(source) == (["returned"], 0)

@@ -10,13 +10,13 @@ from anonymize.synthetic.single import synthesize_alone
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from jobs.data.sources import Source
-from jobs.dp.alone import Made, made_in_folder
+from jobs.dp.single import Made, made_in_folder
 from jobs.options import Noted, Options
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic.asked import requirement
 from jobs.synthetic.files import render
+from jobs.synthetic.requirement import requirement
 from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.verify import require_verified
@@ -26,7 +26,7 @@ from jobs.task import Rendered, Task
 def synthesize_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
-    """Make a single holder's synthetic table in a new folder, as :func:`jobs.dp.alone.made_in_folder`."""
+    """Make a single holder's synthetic table in a new folder, as :func:`jobs.dp.single.made_in_folder`."""
     return made_in_folder(task, source, out, options, watch, shown, _SYNTHETIC)
 
 

@@ -24,7 +24,6 @@ from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.release.csv import TABLE
 from jobs.release.making import write_report
-from jobs.sequences.asked import least_frequent, requirement
 from jobs.sequences.files import write_table
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
@@ -35,6 +34,7 @@ from jobs.sequences.report import (
     suppressed_fields,
     told_by_table,
 )
+from jobs.sequences.requirement import least_frequent, requirement
 from jobs.sequences.settings import FREQUENT, GLOBAL, REFUSE, REPAIR, SequencesModel
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from anonymize.joint.disclosure import RevealLedger
 from jobs.errors import PartyError, printable
-from jobs.release.checking import Untold, compare_readings, of_any_report
+from jobs.release.checking import Undetermined, compare_readings, of_any_report
 from jobs.release.csv import REPORT
 from jobs.release.reveals import repeated_in
 from jobs.task import Task
@@ -56,7 +56,7 @@ def require_report(
 
     Returns the report's keys without an expectation, which were not compared.
     """
-    is_again = {REPEATED: Untold(lambda said: isinstance(said, bool))} if task.job.roster else {}
+    is_again = {REPEATED: Undetermined(lambda said: isinstance(said, bool))} if task.job.roster else {}
     others = of_any_report(task, tables)
     compared = compare_readings(({**following, **is_again, **others} for following in readings), report)
     if compared.other is not None:
@@ -64,7 +64,7 @@ def require_report(
             "verification-failed",
             f"{REPORT}: `{printable(compared.other)}` does not follow from job and {tables[0]}",
         )
-    return compared.untold
+    return compared.undetermined
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Rows of all parties in a result. The rows do not follow from the counts (:mod:`jobs.lkc.mixed`)."""
+"""Rows of all parties in a result. The rows do not follow from the counts (:mod:`jobs.lkc.shuffled`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class MixedRows:
+class ShuffledRows:
     """Rows of all parties, without the party of each row.
 
     width:  bytes of a row.
@@ -43,7 +43,7 @@ def _behind_length(content: bytes) -> tuple[bytes, bytes]:
     return len(content).to_bytes(_LENGTH_BYTES, "little"), content
 
 
-def unframed(encoded: bytes) -> tuple[bytes, MixedRows]:
+def unframed(encoded: bytes) -> tuple[bytes, ShuffledRows]:
     """Return the bytes of the counts, and the shuffled rows. Raises ValueError, LookupError or TypeError."""
     counts, rest = _taken(encoded)
     header, body = _taken(rest)
@@ -54,7 +54,7 @@ def unframed(encoded: bytes) -> tuple[bytes, MixedRows]:
     if slips and not _DIGEST.fullmatch(slips):
         raise ValueError("malformed digest")
     rows = None if slips else np.frombuffer(body, dtype=np.uint8).reshape(-1, width)
-    mixed = MixedRows(width, rows=rows, slips=slips)
+    mixed = ShuffledRows(width, rows=rows, slips=slips)
     if mixed.framed(counts) != encoded:
         raise ValueError("not in canonical form")
     return counts, mixed

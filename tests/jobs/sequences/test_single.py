@@ -19,16 +19,16 @@ from anonymize.trajectory.everywhere import suppress_everywhere
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.requirement import bounds_of
 from anonymize.trajectory.sweep import local_alone
-from coordinator.alone import run_alone
+from coordinator.single import run_single
 from coordinator.verify import verify_folder
 from jobs.data.sources import Source
 from jobs.errors import PartyError, problem_of
 from jobs.options import Options
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, sums_of
-from jobs.sequences.asked import requirement
 from jobs.sequences.reading import load_tracks
 from jobs.sequences.report import shown_fields
+from jobs.sequences.requirement import requirement
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.wards import sets_job, table, wards_columns, wards_job
@@ -58,7 +58,7 @@ def thesis_job(sequences: dict[str, Any] | None = None, **changes: Any) -> dict[
 
 
 def released(job: dict[str, Any], source: Source, out: Path) -> tuple[list[dict[str, str]], dict[str, Any]]:
-    run_alone(jobs.task_of(job), source, out)
+    run_single(jobs.task_of(job), source, out)
     with (out / TABLE).open(newline="") as file:
         return list(csv.DictReader(file)), json.loads((out / REPORT).read_text())
 
@@ -104,7 +104,7 @@ def test_a_run_is_the_engine_on_what_was_read(tmp_path: Path, suppress: str, kno
     bounds = bounds_of(requirement(task.job), tracks.schema)
     engine = suppress_everywhere if suppress == "global" else local_alone
     left = engine(tracks.paths, bounds, 1000).paths
-    run_alone(task, source, tmp_path / "out")
+    run_single(task, source, tmp_path / "out")
     again = load_tracks(_as_input(tmp_path / "out" / TABLE), task)
     assert by_engine(again.paths, again.paths) == by_engine(tracks.paths, left)
 
@@ -132,7 +132,7 @@ def test_a_record_with_an_empty_path_keeps_one_line(tmp_path: Path) -> None:
 
 def test_wide_tables_give_wide_tables(tmp_path: Path) -> None:
     source = table(tmp_path, "b;a,flu", "b;c,flu", "c,flu", header="codes,dx")
-    run_alone(jobs.task_of(sets_job({"L": "1"})), source, tmp_path / "out")
+    run_single(jobs.task_of(sets_job({"L": "1"})), source, tmp_path / "out")
     assert (tmp_path / "out" / TABLE).read_text() == "codes,dx\nb,flu\nb;c,flu\nc,flu\n"
     assert "1 sets" not in verify_folder(jobs.task_of(sets_job({"L": "1"})), tmp_path / "out").text
 
@@ -167,7 +167,7 @@ def exclusion_job(exclusion: str) -> dict[str, Any]:
 def test_exclusion_is_refused_reported_or_repaired(tmp_path: Path) -> None:
     source = table(tmp_path, *EXCLUDED)
     with pytest.raises(AnonymizeError) as caught:
-        run_alone(jobs.task_of(exclusion_job("refuse")), source, tmp_path / "refused")
+        run_single(jobs.task_of(exclusion_job("refuse")), source, tmp_path / "refused")
     assert caught.value.error_id == "exclusion-unmet"
     assert "1 record is exposed" in caught.value.private
     assert "1 record is left" in caught.value.private
@@ -189,7 +189,7 @@ def test_exclusion_that_cannot_be_tested(tmp_path: Path, monkeypatch: pytest.Mon
     source = table(tmp_path, *EXCLUDED)
     for asked in ("refuse", "repair"):
         with pytest.raises(AnonymizeError) as caught:
-            run_alone(jobs.task_of(exclusion_job(asked)), source, tmp_path / asked)
+            run_single(jobs.task_of(exclusion_job(asked)), source, tmp_path / asked)
         assert caught.value.error_id == "exclusion-untested"
         assert not (tmp_path / asked).exists()
     _, report = released(exclusion_job("report"), source, tmp_path / "reported")
@@ -201,7 +201,7 @@ def test_exclusion_that_cannot_be_tested(tmp_path: Path, monkeypatch: pytest.Mon
 def test_nothing_is_written_if_all_records_together_fail(tmp_path: Path) -> None:
     source = table(tmp_path, "1,ER,1,HIV", "2,ER,1,HIV", "3,ER,1,flu")
     with pytest.raises(AnonymizeError) as caught:
-        run_alone(jobs.task_of(wards_job()), source, tmp_path / "out")
+        run_single(jobs.task_of(wards_job()), source, tmp_path / "out")
     assert (caught.value.error_id, caught.value.column) == ("requirement-unmet", "dx")
     assert not (tmp_path / "out").exists()
 
@@ -209,7 +209,7 @@ def test_nothing_is_written_if_all_records_together_fail(tmp_path: Path) -> None
 def test_too_many_sequences_are_refused_before_they_are_counted(tmp_path: Path) -> None:
     source = table(tmp_path, *LINES)
     with pytest.raises(AnonymizeError) as caught:
-        run_alone(jobs.task_of(thesis_job({"max_candidates": "5"})), source, tmp_path / "out")
+        run_single(jobs.task_of(thesis_job({"max_candidates": "5"})), source, tmp_path / "out")
     assert caught.value.error_id == "too-many-sequences"
     assert not (tmp_path / "out").exists()
 
@@ -217,7 +217,7 @@ def test_too_many_sequences_are_refused_before_they_are_counted(tmp_path: Path) 
 def test_a_release_is_listed_in_a_ledger_that_is_there(tmp_path: Path) -> None:
     options = Options(ledger=tmp_path / "ledger.sqlite")
     source = table(tmp_path, *LINES)
-    run_alone(jobs.task_of(thesis_job()), source, tmp_path / "out", options)
+    run_single(jobs.task_of(thesis_job()), source, tmp_path / "out", options)
     (entry,) = options.own_ledger(source).entries()
     assert (entry.kind, entry.job) == ("sequences", "wards")
 
@@ -397,7 +397,7 @@ def test_exclusion_that_cannot_be_tested_is_not_met(tmp_path: Path, exclusion: s
     """A record at two places in one hour: said by `report`, refused by the others, and gone with `places: first`."""
     source = table(tmp_path, "1,a,1,flu", "1,b,1,flu", "2,a,1,flu", "2,b,1,flu")
     with pytest.raises(AnonymizeError) as caught:
-        run_alone(jobs.task_of(exclusion_job(exclusion)), source, tmp_path / "refused")
+        run_single(jobs.task_of(exclusion_job(exclusion)), source, tmp_path / "refused")
     assert (caught.value.error_id, caught.value.private) == ("exclusion-unmet", "")
     assert "two places at the same time" in str(caught.value)
     assert "places: first" in str(caught.value.remedy)

@@ -17,7 +17,7 @@ from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, parse_job
 from jobs.owner.policy import Policy
 from jobs.owner.rules import allowance, objections
-from jobs.synthetic import asked
+from jobs.synthetic import requirement
 from tests.support import jobs
 from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import dp_single
@@ -136,9 +136,9 @@ def test_numbers_of_too_many_digits_are_refused_before_data_is_read_or_charged(
 
 def test_pairs_of_more_cells_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 2 * (4 * 11 + 4 * 4 + 11 * 4)  # job, age and surgery with their missing values, by class
-    monkeypatch.setattr(asked, "MOST_PAIR_CELLS", most)
+    monkeypatch.setattr(requirement, "MOST_PAIR_CELLS", most)
     check_task(jobs.task_of(synthetic_single()))
-    monkeypatch.setattr(asked, "MOST_PAIR_CELLS", most - 1)
+    monkeypatch.setattr(requirement, "MOST_PAIR_CELLS", most - 1)
     assert f"the pairs of 3 columns may have {most} cells by class" in not_opened(synthetic_single())
     check_task(jobs.task_of(synthetic_single({"edges": "0"})))
 
@@ -162,11 +162,11 @@ def test_a_job_of_diffgen_has_the_form_that_it_had_before_there_was_a_choice() -
 
 
 def test_the_requirement_is_what_the_job_says() -> None:
-    found = asked.requirement(
+    found = requirement.requirement(
         jobs.task_of(synthetic_single({"edges": "auto", "max_records_per_person": "3"}))
     )
     assert (found.epsilon, found.edges, found.max_rows, found.per_person) == (Fraction(5), None, 1000, 3)
-    assert asked.requirement(jobs.task_of(synthetic_single({"edges": "2"}))).edges == 2
+    assert requirement.requirement(jobs.task_of(synthetic_single({"edges": "2"}))).edges == 2
 
 
 def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured() -> None:

@@ -15,7 +15,7 @@ from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.dp.circuits import noisy_width
 from anonymize.joint.dp.noise import DELTA
 from anonymize.score import f_score
-from coordinator.alone import run_alone
+from coordinator.single import run_single
 from jobs.data.sources import Csv
 from jobs.dp.settings import GREATEST_EPSILON, LEAST_EPSILON, MAX_EPSILON
 from jobs.errors import ConfigError, Exit, problem_of
@@ -134,7 +134,7 @@ def test_a_single_holders_run_at_the_bounds_of_epsilon(
         "accept_large_epsilon": "true",
     }
     table = jobs.write_csv(tmp_path / "table.csv", sample_rows(60), COLUMNS)
-    run_alone(jobs.task_of(dp_single(model)), Csv(table), tmp_path / "out", Options())
+    run_single(jobs.task_of(dp_single(model)), Csv(table), tmp_path / "out", Options())
     assert (tmp_path / "out" / "counts.csv").exists()
 
 

@@ -10,9 +10,9 @@ from jobs.data.counted import counted
 from jobs.file.job import Job
 from jobs.promises import found, inferred, promise
 from jobs.release.report import joint_fields
-from jobs.sequences.asked import bounds
 from jobs.sequences.domains import is_wide, time_column, vocabulary_in
 from jobs.sequences.reading import settings
+from jobs.sequences.requirement import bounds
 from jobs.sequences.settings import GLOBAL, REPORT
 from jobs.task import Sentences, Task
 

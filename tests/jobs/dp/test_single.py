@@ -10,9 +10,9 @@ import pytest
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.dp import alone as dp_alone
-from jobs.dp.alone import release_to_folder
+from jobs.dp import single as dp_single_holder
 from jobs.dp.counts import COUNTS, read_counts
+from jobs.dp.single import release_to_folder
 from jobs.errors import BudgetError, ConfigError
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release.csv import REPORT, TABLE
@@ -101,7 +101,7 @@ def failing(*_: Any, **__: Any) -> Any:
 def test_a_run_that_fails_before_noise_is_drawn_costs_nothing(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dp_alone, "release_alone", failing)
+    monkeypatch.setattr(dp_single_holder, "release_alone", failing)
     with pytest.raises(RuntimeError):
         release(source, tmp_path / "out")
     assert (states(source), spent(source)) == (["returned"], 0)
@@ -111,7 +111,7 @@ def test_a_run_that_fails_before_noise_is_drawn_costs_nothing(
 def test_a_run_that_fails_after_that_stays_charged(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dp_alone, "files_of", failing)
+    monkeypatch.setattr(dp_single_holder, "files_of", failing)
     with pytest.raises(RuntimeError):
         release(source, tmp_path / "out")
     assert (states(source), spent(source)) == (["opened"], 1)
@@ -123,7 +123,7 @@ def test_a_release_that_could_not_be_written_is_given_when_asked_again(
 ) -> None:
     """It is kept before anything is written: what was paid for is not lost."""
     with monkeypatch.context() as patched:
-        patched.setattr(dp_alone, "write_release", failing)
+        patched.setattr(dp_single_holder, "write_release", failing)
         with pytest.raises(RuntimeError):
             release(source, tmp_path / "out", ONE)
     assert (states(source), spent(source)) == (["finished"], 1)

@@ -12,7 +12,7 @@ from anonymize.tds import Observer
 from jobs import publishing
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError
-from jobs.lkc.alone import release_to_folder
+from jobs.lkc.single import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner import listing as listing_of_jobs
 from jobs.owner.ledger import ChargedJob

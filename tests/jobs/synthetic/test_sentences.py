@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from anonymize.joint.synthetic.costs import Cost
-from jobs.synthetic import words
-from jobs.synthetic.words import expected, of_horizontal_runs, of_vertical_runs
+from jobs.synthetic import sentences
+from jobs.synthetic.sentences import expected, of_horizontal_runs, of_vertical_runs
 from tests.support import jobs
 from tests.support.dp_jobs import PARTITIONS
 from tests.support.synthetic_jobs import N_ROWS, synthetic_joint, synthetic_site
@@ -39,6 +39,6 @@ def test_the_sentence_has_the_figures(partition: str) -> None:
 
 def test_a_hundred_rounds_of_20_ms_there_and_back_are_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round is one message after another, which takes half of a round trip."""
-    monkeypatch.setattr(words, "cost_at_most", lambda *_: Cost(rounds=100))
+    monkeypatch.setattr(sentences, "cost_at_most", lambda *_: Cost(rounds=100))
     said = expected(jobs.task_of(synthetic_joint("horizontal")), 0)
     assert said.line_s - said.here_s == pytest.approx(1)

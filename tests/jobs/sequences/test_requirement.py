@@ -14,7 +14,7 @@ from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, load_task, parse_job
 from jobs.owner.policy import Policy
 from jobs.owner.rules import allowance, objections
-from jobs.sequences.asked import notes, rules
+from jobs.sequences.requirement import notes, rules
 from jobs.sequences.settings import SequencesModel
 from tests.support import jobs
 from tests.support.wards import WARDS, joint_wards_job, sets_job, wards_columns, wards_job

@@ -16,7 +16,6 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
-from jobs.as_it_is import require_meant
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
@@ -28,6 +27,7 @@ from jobs.lkc.requirement import beside, job_score, requirement
 from jobs.lkc.tables import Written, table_alone, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
+from jobs.plain_columns import require_meant
 from jobs.release.making import write_report
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
@@ -98,7 +98,7 @@ def _release(
         with watch.phase(option.phase):
             loaded = option.kept(task, loaded, shown)
     with watch.phase("anonymize"):
-        made = method_of(task.job).made_alone(task, loaded, shown)
+        made = method_of(task.job).single_result(task, loaded, shown)
     with watch.phase("release"):
         counted = made.counted()
         rows = table_alone(task, counted, partial(made.again, source))
@@ -110,8 +110,8 @@ def _release(
         report = made.report(written) | {"data": loaded.rows.fields()}
         for option in options_of:
             report |= option.fields(task, read.table.n_records - loaded.table.n_records, written.release)
-    untold = {option.phase for option in options_of}
-    seconds = {phase: took for phase, took in watch.seconds.items() if phase not in untold}
+    undetermined = {option.phase for option in options_of}
+    seconds = {phase: took for phase, took in watch.seconds.items() if phase not in undetermined}
     return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
 
 

@@ -17,13 +17,13 @@ from anonymize.errors import PrivacyError
 from anonymize.lkc.blocks import shuffled_apart
 from anonymize.release import Release
 from jobs.errors import PartyError
-from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.checked import verify_table
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import blocks_of, ruled_together
 from jobs.lkc.report import risk_fields
 from jobs.lkc.requirement import requirement
+from jobs.lkc.sentences import notes_on
 from jobs.lkc.verify import require_linked, verify_release
-from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
 from jobs.release.csv import REPORT, TABLE, read_csv
 from tests.support import jobs
@@ -231,7 +231,7 @@ def test_what_links_break_is_found_before_it_is_written(
     """Groups that were made for less: the blocks meet what is asked, and linked rows do not."""
     with block_by_block():
         for_less = requirement(jobs.task_of(job_of(DIVERSE, columns=TWO, link="none")))
-    monkeypatch.setattr("jobs.lkc.kd.alone.requirement", lambda _: for_less)
+    monkeypatch.setattr("jobs.lkc.kd.single.requirement", lambda _: for_less)
     rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
     with pytest.raises(PartyError, match="violates diversity"):
         released(tmp_path, job_of(DIVERSE, columns=TWO, link="none", release=release), rows)

@@ -34,7 +34,7 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
     )
 
 
-def outlook(
+def forecast(
     ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, asked: Asked, rng: Rng
 ) -> str:
     """Forecast in lines a run of the job beside earlier releases. Raises PolicyError if no run is allowed.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+from coordinator.owner_figures import tell_charged, tell_refused, tell_rows
 from coordinator.progress import Turns, progress_of
-from coordinator.rows_told import tell_charged, tell_refused, tell_rows
 from jobs.data.sources import Source
 from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
 from jobs.stopwatch import Stopwatch
@@ -14,12 +14,12 @@ from jobs.task import Task
 from party.cli.console import note
 
 
-def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
+def run_single(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
     """Anonymize a single holder's table into a new folder."""
     job = task.job
     with progress_of(job.name, 1) as progress:
         shown = Turns(progress, job.generalized)
-        noted = task.model.run_alone(task, source, out, options, Stopwatch(progress.phase), shown)
+        noted = task.model.run_single(task, source, out, options, Stopwatch(progress.phase), shown)
     tell_noted(noted, options.budget)
     return out
 

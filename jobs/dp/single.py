@@ -13,11 +13,11 @@ from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
-from jobs.dp.asked import requirement
 from jobs.dp.budget import counting, load, outside_words, require_fitting
 from jobs.dp.charge import Charging, Epsilon
 from jobs.dp.counts import COUNTS, rows_csv
 from jobs.dp.files import render
+from jobs.dp.requirement import requirement
 from jobs.dp.result import result_alone
 from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options

@@ -11,10 +11,10 @@ from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.loop import Synthesis
 from anonymize.synthetic.opened import rows_above_noise
 from anonymize.table import Schema
-from anonymize.tds import Observer, run_alone
+from anonymize.tds import Observer, run_single
 from jobs.data.counted import counted
-from jobs.synthetic.asked import request, requirement, settings
 from jobs.synthetic.report import half_width
+from jobs.synthetic.requirement import request, requirement, settings
 from jobs.task import Task
 
 
@@ -22,7 +22,7 @@ def of_measuring(task: Task) -> list[str]:
     """Return the largest numbers of tables, counts and noise of every step; and the fewest rows for a pair."""
     asked = requirement(task)
     foreseen = Foreseen(asked.max_rows * max(1, len(task.job.roster)))
-    run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
+    run_single(Synthesis(task.schema, asked, foreseen, Observer()).run())
     clear = _rows_above_noise(foreseen)
     return [*_steps(foreseen, task.schema), *_without_pairs(task, clear), _mostly_noise(foreseen, clear)]
 

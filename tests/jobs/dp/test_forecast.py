@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.dp.outlook import outlook, spent
+from jobs.dp.forecast import forecast, spent
 from jobs.errors import BudgetError
 from jobs.owner.ledger import ChargedJob, PrivacyLedger
 from jobs.owner.policy import Policy
@@ -37,16 +37,16 @@ def test_what_is_spent_and_left(ledger: PrivacyLedger) -> None:
 
 
 def test_a_job_beyond_the_budget_is_refused(ledger: PrivacyLedger) -> None:
-    assert outlook(ledger, policy("1"), TASK, None) == ""
+    assert forecast(ledger, policy("1"), TASK, None) == ""
     assert not ledger.exists  # looking begins none
     ledger.reserve(JOB, None)
     with pytest.raises(BudgetError):
-        outlook(ledger, policy("1"), TASK, None)
-    assert outlook(ledger, policy(None), TASK, None) == ""  # the policy refuses it, and says why
+        forecast(ledger, policy("1"), TASK, None)
+    assert forecast(ledger, policy(None), TASK, None) == ""  # the policy refuses it, and says why
 
 
 def test_a_kept_result_costs_nothing(ledger: PrivacyLedger) -> None:
     number = ledger.reserve(JOB, None)
     ledger.open(number)
     ledger.finish(number, b"the counts")
-    assert "the result is kept" in outlook(ledger, policy("1"), TASK, None)
+    assert "the result is kept" in forecast(ledger, policy("1"), TASK, None)

@@ -25,22 +25,22 @@ from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.errors import PartyError
-from jobs.lkc.parts import rows_mixed
+from jobs.lkc.parts import rows_shuffled
 from jobs.lkc.release import table_of_rows
 from jobs.lkc.result import Made
 from jobs.lkc.rows import TEXT_WIDTHS, RowCoding, row_coding
 from jobs.release.csv import labelled_release, same_rows
 from jobs.release.encoded import MALFORMED
-from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.reveals import reveal_fields
-from jobs.task import Besides, Task
+from jobs.release.shuffled_rows import ShuffledRows, unframed
+from jobs.task import RunInputs, Task
 
 MAX_BYTES = 1 << 30
 """Most bytes of all rows together in their slots. Every party sends as many bytes to the deputy."""
 
 
 def mix(
-    task: Task, me: str, table: Table, result: Made, besides: Besides, rng: Rng, observer: Observer
+    task: Task, me: str, table: Table, result: Made, run_inputs: RunInputs, rng: Rng, observer: Observer
 ) -> Rounds[Made]:
     """Add the rows of all parties to a result, if the job has plain columns.
 
@@ -57,10 +57,10 @@ def mix(
     Raises DataError if the source changed since pass 1, or a row is too long; PartyError if all rows together are
     too long, or do not add up to the counts; and the errors of the functions above.
     """
-    if not rows_mixed(task):
+    if not rows_shuffled(task):
         return result
     observer.phase(MIX)
-    coding, own = row_coding(task, result), _own_rows(task, table, result, besides.source)
+    coding, own = row_coding(task, result), _own_rows(task, table, result, run_inputs.source)
     roster = task.roster(me)
     who = (me, roster.parties, ComputePair(roster.leader, roster.deputy))
     needed = coding.text_bytes(own)
@@ -78,22 +78,22 @@ def mix(
     if task.job.deliver == "all":
         table_of_all = yield from mix_rows(*who, rows, total, rng)
         ledger.reveal("rows", table_of_all, "all")
-        mixed = MixedRows(rows.shape[1], rows=table_of_all)
+        mixed = ShuffledRows(rows.shape[1], rows=table_of_all)
         table_of_rows(task, result, table_of_all)
     else:
-        if besides.recipient is None:
+        if run_inputs.recipient is None:
             raise LocalProtocolError("the coordinator alone receives the rows, and has no key")
-        sealed = yield from mix_for_recipient(*who, rows, total, besides.recipient, rng)
+        sealed = yield from mix_for_recipient(*who, rows, total, run_inputs.recipient, rng)
         ledger.reveal("rows", None, "coordinator", (total, rows.shape[1]))
         slips = hashlib.sha256(sealed.slips.tobytes()).hexdigest()
-        mixed = MixedRows(rows.shape[1], slips=slips, boxes=sealed.boxes)
+        mixed = ShuffledRows(rows.shape[1], slips=slips, boxes=sealed.boxes)
     told = tuple(reveal_fields(ledger))
     return replace(result, mixed=mixed, reveals=result.reveals + told, own_reveals=result.own_reveals + told)
 
 
 def reveals_of_rows(task: Task) -> tuple[Allowed, ...]:
     """Return the reveals of rows beside the lists of mode and method."""
-    return mixed_reveals(task.job.deliver) if rows_mixed(task) else ()
+    return mixed_reveals(task.job.deliver) if rows_shuffled(task) else ()
 
 
 def decode(task: Task, encoded: bytes, sender: str, counts: Callable[[Task, bytes, str], Made]) -> Made:
@@ -101,7 +101,7 @@ def decode(task: Task, encoded: bytes, sender: str, counts: Callable[[Task, byte
 
     Raises PartyError (peer-protocol) for a malformed result.
     """
-    if not rows_mixed(task):
+    if not rows_shuffled(task):
         return counts(task, encoded, sender)
     try:
         inner, mixed = unframed(encoded)

@@ -10,9 +10,9 @@ from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
 from jobs.owner.charge import table_digest
+from jobs.owner.forecast import spent
 from jobs.owner.ledger import ChargedJob, ChargedRun, PrivacyLedger
 from jobs.owner.listing import charged_job
-from jobs.owner.outlook import spent
 from jobs.owner.policy import Policy
 from tests.support import jobs
 from tests.support.joint import sample_rows
@@ -49,12 +49,12 @@ def test_what_is_charged_and_left(ledger: PrivacyLedger) -> None:
 
 def test_one_release_too_many_is_refused(ledger: PrivacyLedger, table: Table) -> None:
     once = Policy(max_lkc_releases=1)
-    assert TASK.model.charges.outlook(ledger, once, TASK, ME, table, COINS) == ""
+    assert TASK.model.charges.forecast(ledger, once, TASK, ME, table, COINS) == ""
     assert not ledger.exists  # looking begins none
     charge(ledger, charged_job(TASK), 1)
     for seen in (table, None):
         with pytest.raises(PolicyError):
-            TASK.model.charges.outlook(ledger, once, TASK, ME, seen, COINS)
+            TASK.model.charges.forecast(ledger, once, TASK, ME, seen, COINS)
 
 
 def test_a_kept_result_is_given_again(ledger: PrivacyLedger, table: Table) -> None:
@@ -64,6 +64,6 @@ def test_a_kept_result_is_given_again(ledger: PrivacyLedger, table: Table) -> No
     ledger.open(number)
     once = Policy(max_lkc_releases=1)
     with pytest.raises(PolicyError):  # it came to no result
-        TASK.model.charges.outlook(ledger, once, TASK, ME, table, COINS)
+        TASK.model.charges.forecast(ledger, once, TASK, ME, table, COINS)
     ledger.finish(number, b"result")
-    assert "is kept" in TASK.model.charges.outlook(ledger, once, TASK, ME, table, COINS)
+    assert "is kept" in TASK.model.charges.forecast(ledger, once, TASK, ME, table, COINS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs import as_it_is
+from jobs import plain_columns
 from jobs.errors import ConfigError, Exit
 from tests.support import jobs
 from tests.support.commands import invoke
@@ -39,7 +39,7 @@ WAGE = {"role": "plain"}
     ],
 )
 def test_names_that_tell_of_a_person(name: str) -> None:
-    assert as_it_is.names_a_person(name) is not None
+    assert plain_columns.names_a_person(name) is not None
     fields = {name: {"role": "plain"}}
     with pytest.raises(ConfigError, match="suggests values of a single person"):
         jobs.task_of(single_job(columns=columns(patient=None, **fields)))
@@ -63,7 +63,7 @@ def test_names_that_tell_of_a_person(name: str) -> None:
     ],
 )
 def test_other_names(name: str) -> None:
-    assert as_it_is.names_a_person(name) is None
+    assert plain_columns.names_a_person(name) is None
 
 
 def test_false_is_as_if_it_were_not_said() -> None:
@@ -80,7 +80,7 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
         ("Any", "13", "b", "N"),
     ]
     release = release_of(["job", "wage", "ward", "transfused"], rows)
-    found = as_it_is.measure(job, release)
+    found = plain_columns.measure(job, release)
     assert found["columns"] == {
         "wage": {"role": "plain", "values": 3, "alone": 2, "formulas": 0},
         "ward": {"role": "plain", "values": 2, "alone": 1, "formulas": 0},
@@ -97,8 +97,8 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
 def test_a_class_is_told_where_a_row_is_alone_with_it() -> None:
     job = jobs.task_of(single_job()).job.columns
     rare = release_of(["job", "transfused"], [("Any", "Y")] * 5 + [("Any", "N")])
-    assert "transfused is published unchanged" in as_it_is.measure(job, rare)["meaning"]
-    assert as_it_is.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 5))["meaning"] == ""
+    assert "transfused is published unchanged" in plain_columns.measure(job, rare)["meaning"]
+    assert plain_columns.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 5))["meaning"] == ""
 
 
 def table(folder: Path, wages: list[int], **column: Any) -> Path:

@@ -9,7 +9,7 @@ import pytest
 
 from anonymize.scores.names import OF_GOAL
 from jobs.lkc.entries import entries_of
-from jobs.lkc.words import notes_on, promises_of, verified_words
+from jobs.lkc.sentences import notes_on, promises_of, verified_words
 from tests.support import jobs
 from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job, vertical_job
 
