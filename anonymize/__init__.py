@@ -1,1 +1,1 @@
-"""Algorithms on one table, pure: taxonomies, cuts, scores, privacy models, single-holder loops."""
+"""Pure algorithms on one table: taxonomies, cuts, scores, privacy models, single-holder loops."""

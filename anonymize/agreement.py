@@ -1,4 +1,4 @@
-"""Agreement of two clusterings of the same records ([CLU] 4.4): exact, from their contingency table alone."""
+"""Agreement of two clusterings of the same records ([CLU] 4.4): exact, from the contingency table alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two clusterings compared.
+    """Comparison of two clusterings.
 
-    f_measure:    Σ_i |C_i|/n · max_j F(C_i, K_j), F(C_i, K_j) = 2 n_ij / (|C_i| + |K_j|): how well each cluster of
-                  the first is found again in one of the second. 1: each is.
-    match_point:  the share of ordered pairs of records, a record with itself included, that are together in both or
-                  in neither; it rises with the number of clusters by itself.
-    adjusted:     the adjusted Rand index: the same over unordered pairs of different records, less what chance alone
-                  gives; 0 by chance, 1 for equal clusterings.
+    f_measure:    Σ_i |C_i|/n · max_j F(C_i, K_j), F(C_i, K_j) = 2 n_ij / (|C_i| + |K_j|): how well the
+                  second clustering contains each cluster of the first. 1: completely.
+    match_point:  share of the ordered pairs of records, pairs of a record with itself included, that
+                  are together in both clusterings or in neither; rises with the number of clusters.
+    adjusted:     adjusted Rand index: the same over unordered pairs of different records, less the
+                  chance value; 0 by chance, 1 for equal clusterings.
     """
 
     f_measure: Fraction
@@ -28,7 +28,7 @@ class Agreement:
 
 
 def contingency(first: Ints, second: Ints, shape: tuple[int, int]) -> Ints:
-    """Count the records in each pair of clusters: int64, of that shape. first, second: int64, shape (n,)."""
+    """Count the records in each pair of clusters: int64, of ``shape``. first, second: int64, shape (n,)."""
     counts = np.bincount(np.ravel_multi_index((first, second), shape), minlength=shape[0] * shape[1])
     return counts.astype(np.int64).reshape(shape)
 
@@ -59,7 +59,7 @@ def _f_measure(table: list[list[int]], rows: list[int], columns: list[int]) -> F
 
 
 def _adjusted(n: int, together: int, in_first: int, in_second: int) -> Fraction:
-    """From sums of squares, each of which is twice the pairs of different records, and the records."""
+    """Compute the index from sums of squares. A sum less the n records is twice the number of pairs together."""
     both, first, second, pairs = together - n, in_first - n, in_second - n, n * (n - 1)
     if first + second in (0, 2 * pairs):  # all apart in both, or all together
         return Fraction(1)

@@ -1,9 +1,10 @@
-"""Blocks of columns in joint tables: what is counted block by block, and told of no record beyond its block.
+"""Blocks of columns in joint tables. The parties count each block separately and open no link between blocks.
 
-A release that does not link all sensitive columns (semantics §10.15) tells of every group the counts of each block;
-the class is a block of its own, which stays with the quasi-identifiers. Which values of different blocks are one
-record's nobody is told. A table with such counts is written down linked in one fixed way, which follows from them:
-block by block the records of a group in the order of their values, the first of all blocks together, and so on.
+If a release does not link all sensitive columns (semantics §10.15), every group opens the counts of each
+block. The class is a separate block and stays with the quasi-identifiers. Nobody learns which values of
+different blocks belong to the same record. The written table links the counts in a fixed way that follows
+from them. In each block, the records of a group stand in the order of their values. The first records of all
+blocks form the first row, and so on.
 """
 
 from __future__ import annotations
@@ -18,24 +19,26 @@ from anonymize.errors import SchemaError
 from anonymize.table import CodedTable, Combinations, Ints, Schema, tally
 
 Blocks = tuple[tuple[str, ...], ...]
-"""Sensitive columns by block: those whose values of a record stand together. None: nothing is told apart."""
+"""Sensitive columns by block. The values of a record stay together within a block. Empty: all columns are
+linked.
+"""
 Entries = tuple[Ints, Ints, Ints]
 """Group, cell and count of the non-empty cells, in the order of group and cell: int64, shape (n_entries,) each."""
 
 
 @dataclass(frozen=True)
 class CountedBlock:
-    """The class, or some sensitive columns, or all of both.
+    """Counted block: the class, or some sensitive columns, or the class and all sensitive columns.
 
-    schema:  with these alone.
-    axes:    which they are of the axes of the whole schema's cells: 0 is the class.
+    schema:  schema of the block's columns alone.
+    axes:    axes of the block in the cells of the whole schema: 0 is the class.
     """
 
     schema: Schema
     axes: tuple[int, ...]
 
     def own(self, table: CodedTable) -> CodedTable:
-        """The rows of a table as the block sees them."""
+        """Return the rows of a table with the columns of the block."""
         return replace(table, schema=self.schema, cells=self._numbered([table.axis(i) for i in self.axes]))
 
     def root(self, table: CodedTable) -> Ints:
@@ -56,16 +59,14 @@ class CountedBlock:
         return isinstance(measure, Tally) and {i + 1 for i in measure.columns} <= set(self.axes)
 
     def renumbered(self, counted: Tally) -> Tally:
-        """The same tally of its own schema."""
+        """Return the same tally with the column numbers of the block's schema."""
         place = {axis - 1: i for i, axis in enumerate(axis for axis in self.axes if axis)}
         holding = tuple((place[column], value) for column, value in counted.holding)
         return Tally(holding, tuple((place[column], value) for column, value in counted.lacking))
 
 
 def counted_blocks(schema: Schema, linked: Blocks) -> tuple[CountedBlock, ...]:
-    """Return the blocks that are counted: everything, or each block by itself, and the class, where there is
-    one, first.
-    """
+    """Return the counted blocks: the whole table, or the class (if present) first and then each block."""
     if not linked:
         everything = range(len(schema.cell_shape))
         return (CountedBlock(schema, tuple(everything)),)
@@ -86,16 +87,16 @@ def _block(schema: Schema, axes: Sequence[int]) -> CountedBlock:
 
 
 def check_apart(blocks: Sequence[CountedBlock], criteria: Sequence[Criterion]) -> None:
-    """Refuse criteria that look at columns of several blocks. Raises SchemaError."""
+    """Refuse a criterion on columns of several blocks. Raises SchemaError."""
     if not all(any(block.tells(each) for block in blocks) for each in tallies_of(criteria)):
         message = "a criterion looks at several blocks of a table that is counted block by block"
         raise SchemaError("job-invalid", message)
 
 
 def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequence[Entries]) -> Entries:
-    """Link what is counted of blocks in the one way that follows from it.
+    """Link the counts of all blocks in the fixed order of values.
 
-    counted:  of every block, with equally many records in every group.
+    counted:  entries of every block, with the same number of records in every group of every block.
     """
     ends = [np.cumsum(count) for _, _, count in counted]
     breaks = np.unique(np.concatenate(ends))
@@ -113,9 +114,10 @@ def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequen
 
 
 def linked_root(schema: Schema, blocks: Sequence[CountedBlock], roots: Sequence[Ints]) -> tuple[Schema, Ints]:
-    """The whole table linked in that way: the schema of the cells that then occur, and their counts, (n_cells,).
+    """Link the whole table the same way. Return the schema of the occurring cells and their counts,
+    (n_cells,).
 
-    roots:  of every block the records by own cell, equally many in all.
+    roots:  records by own cell of every block; all sums are equal.
     """
     cells = [np.flatnonzero(counts) for counts in roots]
     counted = [(np.zeros_like(c), c, own[c]) for c, own in zip(cells, roots, strict=True)]
@@ -124,7 +126,7 @@ def linked_root(schema: Schema, blocks: Sequence[CountedBlock], roots: Sequence[
 
 
 def relinked(schema: Schema, blocks: Sequence[CountedBlock], entries: Entries) -> Entries:
-    """Return the counted entries of a table as they are written down where only its blocks are told.
+    """Return the counted entries as written for a table that shows only blocks.
 
     entries:  in any order.
     """

@@ -1,9 +1,10 @@
-"""The candidates of a run: how nodes can be specialized, and in which order they come (semantics §3.5, §10.10).
+"""Candidates of a run: the ways to specialize nodes, and the order of the candidates (semantics §3.5,
+§10.10).
 
-A node of the cut has *prospects*: ways to specialize it that may become candidates. The children of a prospect are
-fixed, or they are one of several options, of which the counts decide. All that a prospect's score depends on is its
-*profile*: class counts per child that is fixed, or per part that options are made of. A single holder reads profiles
-off its table; joint runs add them up.
+A node of the cut has *prospects*: ways to specialize the node that may become candidates. A prospect has
+fixed children, or the counts decide between several options. The score of a prospect depends only on the
+*profile*: class counts per fixed child, or per part of the options. A single holder reads profiles off its
+table; joint runs add profiles up.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ N = TypeVar("N", bound=np.generic)
 
 
 class Prospect(Protocol):
-    """One way to specialize a node of a column, by its number in the schema."""
+    """Way to specialize a node of a column. ``column`` is the column's number in the schema."""
 
     @property
     def column(self) -> int: ...
@@ -38,17 +39,17 @@ class Prospect(Protocol):
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """Return the parts that counts are given for: children that are fixed, or the parts that options are
-        made of.
-        """
+        """Fixed children or, with options, the parts that form the options. The profile has counts per part."""
         ...
 
     def profile(self, leaf_counts: Ints) -> Ints:
-        """The class counts that decide, from those of the column's leaves: int64, shape (n_parts, n_classes)."""
+        """Return the deciding class counts, from the counts of the column's leaves: int64, shape (n_parts,
+        n_classes).
+        """
         ...
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
-        """Return the counts of the first child of every option, from those of every part: shape (n_options,
+        """Return the counts of every option's first child, from the counts of the parts: shape (n_options,
         ...).
         """
         ...
@@ -58,13 +59,13 @@ class Prospect(Protocol):
         ...
 
     def admits(self, candidate: Candidate) -> bool:
-        """Return True if the prospect may become this specialization of the cut."""
+        """Return True if the prospect may become the given specialization of the cut."""
         ...
 
 
 @dataclass(frozen=True)
 class _OfChildren:
-    """A node of a taxonomy whose counts are those of its children."""
+    """Node of a taxonomy with the counts of its children."""
 
     column: int
     node: Node
@@ -80,7 +81,7 @@ class _OfChildren:
 
 @dataclass(frozen=True)
 class Fixed(_OfChildren):
-    """A node of a taxonomy that is replaced by all its children, or by one of them and the rest."""
+    """Node of a taxonomy that is replaced by all its children, or by a child and the rest."""
 
     n_options: int = field(default=0, init=False)
 
@@ -96,7 +97,7 @@ class Fixed(_OfChildren):
 
 @dataclass(frozen=True)
 class Split:
-    """An interval that is split at a grid point; its parts are the cells, option i leaves i of them."""
+    """Interval that is split at a grid point. The cells are the parts; option i leaves i cells on the left."""
 
     column: int
     node: Node
@@ -124,9 +125,9 @@ class Split:
 
 @dataclass(frozen=True)
 class AnyChild(_OfChildren):
-    """A node of a taxonomy that one of its children leaves; its parts are the children, option i takes out the ith.
+    """Node of a taxonomy that loses a child. The children are the parts; option i takes out child i.
 
-    rests:  what each of them would leave.
+    rests:  rest of the node after each child.
     """
 
     rests: tuple[Node, ...]
@@ -146,10 +147,10 @@ class AnyChild(_OfChildren):
 
 
 def prospects(number: int, column: QidColumn, node: Node, *, each_child: bool) -> tuple[Prospect, ...]:
-    """The ways to specialize a node of column ``number``; none for a leaf and for one cell.
+    """Return the ways to specialize a node of column ``number``: empty for a leaf and for a single cell.
 
-    each_child:  where children leave a node one by one, whether each of them is a way of its own; else one of them
-                 is chosen by its counts.
+    each_child:  if children leave the node separately, make a prospect of each child; otherwise the
+                 counts choose the child.
     """
     if profile_length(column, node) < 2:
         return ()
@@ -170,18 +171,20 @@ def profile_length(column: QidColumn, node: Node) -> int:
 
 
 def n_children(column: QidColumn, node: Node) -> int:
-    """Return the number of children that any specialization of a node makes; the node can be specialized."""
+    """Return the number of children in any specialization of a node. The node can be specialized."""
     return 2 if column.is_numeric or column.leaves_one_by_one(node) else len(column.children(node))
 
 
 def specialization(number: int, column: QidColumn, node: Node, n_left: int) -> Candidate:
-    """A node of column ``number`` with all its children; an interval is split after its first ``n_left`` cells."""
+    """Return the candidate with all children of a node of column ``number``. An interval is split after
+    ``n_left`` cells.
+    """
     children = interval_children(node, n_left) if column.is_numeric else column.children(node)
     return Candidate(number, node, children)
 
 
 def marked(number: int, column: QidColumn, node: Node, mark: int) -> Candidate | None:
-    """The specialization of a node of column ``number`` that has a :attr:`Candidate.mark`; None if there is none."""
+    """Return the specialization of a node of column ``number`` with this :attr:`Candidate.mark`, or None."""
     if column.is_numeric:
         inside = node.first < mark < node.last
         return specialization(number, column, node, mark - node.first) if inside else None
@@ -190,9 +193,9 @@ def marked(number: int, column: QidColumn, node: Node, mark: int) -> Candidate |
 
 
 class Prospects:
-    """The prospects of a run, but for those that were discarded.
+    """Prospects of a run without the discarded prospects.
 
-    A child that could not leave a node cannot leave its rest either, nor be separated from one last other child
+    If a child could not leave a node, the child cannot leave the rest or be separated from a last sibling
     (semantics §10.10).
     """
 
@@ -202,12 +205,12 @@ class Prospects:
         self._staying: set[tuple[int, Node]] = set()
 
     def of(self, number: int, node: Node) -> list[Prospect]:
-        """The ways to specialize a node of column ``number`` that may still be valid."""
+        """Return the ways to specialize a node of column ``number`` that may still be valid."""
         found = prospects(number, self._columns[number], node, each_child=self._each_child)
         return [prospect for prospect in found if not self._is_discarded(prospect)]
 
     def discard(self, candidate: Candidate) -> None:
-        """Take note that a candidate is not valid."""
+        """Record that a candidate is not valid."""
         if candidate.taken_out is not None:
             self._staying.add((candidate.column, candidate.taken_out))
 
@@ -221,10 +224,10 @@ class Prospects:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate with its InfoGain, gain / size in units of 2**-20 bits; size is |T[v]|.
+    """Candidate with InfoGain gain / size in units of 2**-20 bits; size is |T[v]|.
 
-    counts:  class counts of its children: int64, shape (n_children, n_classes).
-    option:  of its prospect.
+    counts:  class counts of the children: int64, shape (n_children, n_classes).
+    option:  number of the prospect's option.
     """
 
     candidate: Candidate
@@ -235,9 +238,10 @@ class Proposal:
 
 
 def propose(prospect: Prospect, counts: Ints, merit: Merit) -> Proposal | None:
-    """Return the candidate that a prospect comes to, None if it is none.
+    """Return the candidate of a prospect, or None.
 
-    counts: its profile. merit: of options. None for an empty node, and where no option has records in both children.
+    counts: the profile. merit: merit of an option. None: the node is empty, or no option has records in
+            both children.
     """
     total = counts.sum(axis=0)
     size = int(total.sum())

@@ -1,8 +1,8 @@
-"""Clusters of raw records by a public model: which centroid is nearest, exactly and alike at every holder ([CLU] 4).
+"""Clusters of raw records by a public model. Every holder finds the same nearest centroid, exactly ([CLU] 4).
 
-A record is a point of integers, 2^16 times its features. A number has one feature, the middle of its grid cell as
-a share of the domain, from 0 to 1; any other column one for each leaf, 0 or 1/√2, so that any two leaves are at
-distance 1. All distances are squared, in int64.
+A record is a point of integers, 2^16 times its features. A number has a single feature: the middle of its
+grid cell as a share of the domain, from 0 to 1. Any other column has a feature 0 or 1/√2 for each leaf, so
+two different leaves are at distance 1. All distances are squared, in int64.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_CLUSTERS = 256
 MAX_COORDINATES = 1 << 20
 """Of all centroids together."""
 _BLOCK = 1 << 20
-"""Distances that are held at once: 8 MiB."""
+"""Number of distances in memory at once: 8 MiB."""
 Distance: TypeAlias = Callable[[Codes], Ints]
 
 
@@ -35,7 +35,9 @@ def n_features(column: QidColumn) -> int:
 
 
 def middles(grid: Grid) -> Ints:
-    """The middle of every cell, 2^16 times its share of the domain, halves rounded up: int64, shape (n_cells,)."""
+    """Return the middle of every cell, 2^16 times its share of the domain, halves rounded up: int64, shape
+    (n_cells,).
+    """
     edges = [Fraction(edge) for edge in grid.edges]
     low, width = edges[0], edges[-1] - edges[0]
     shares = ((a + b) / 2 - low for a, b in pairwise(edges))
@@ -73,7 +75,7 @@ class Clusters:
         return nearest
 
     def _distances(self, schema: Sequence[QidColumn]) -> dict[int, Distance]:
-        """By number of a column the distances in it."""
+        """Return the distances in each column, by the column's number."""
         found, start = {}, 0
         for number in self.columns:
             stop = start + n_features(schema[number])

@@ -1,8 +1,9 @@
-"""Contexts: where the published table already tells something about the class (semantics §10.6).
+"""Contexts: parts of the published table that already inform about the class (semantics §10.6).
 
-A context of a node is a set of records that T_g tells apart before the node is specialized: a large cell (leaf
-partition × sensitive values), what is left of a leaf partition, or what is left of the node. All follow from T_g,
-which is public in joint runs. What a specialization adds is counted context by context.
+A context of a node is a set of records that T_g separates before the node is specialized. A context is a
+large cell (leaf partition × sensitive values), the remainder of a leaf partition, or the remainder of the
+node. All contexts follow from T_g, which is public in joint runs. The gain of a specialization is counted
+context by context.
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ from anonymize.scores.names import By
 from anonymize.table import Ints, Schema, tally
 
 PARAMETER = 1_512_775
-"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice what chance alone gains (AIC), in units of F."""
+"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice the expected gain by chance (AIC), in
+units of F.
+"""
 
 LEAST_PER_CLASS = 64
-"""Records that a context has at least, for each class value but one: where a cell's own noise no longer decides."""
+"""Least number of records in a context for each class value but one. Above it, noise within a cell does not
+decide.
+"""
 
 MOST_CONTEXTS = 512
 
 
 def least_size(n_records: int, n_classes: int, per_class: int = LEAST_PER_CLASS) -> int:
-    """T, the records that a context of a cell or of a leaf partition has at least."""
+    """Return T, the least number of records in a context of a cell or of a leaf partition."""
     return max(per_class * (n_classes - 1), -(-n_records // MOST_CONTEXTS))
 
 
@@ -42,20 +47,20 @@ def added_by(counts: Ints) -> Ints:
 
 
 def beyond_one(present: Bools) -> Ints:
-    """Count the 1 bits of each row, less one where there are any: int64, shape (n_rows,)."""
+    """Count the 1 bits of each row, less one in rows with 1 bits: int64, shape (n_rows,)."""
     count: Ints = np.maximum(present.sum(axis=1) - 1, 0)
     return count
 
 
 @dataclass(frozen=True)
 class Large:
-    """The contexts of some leaf partitions, but for what is left of a node.
+    """Contexts of some leaf partitions, without the remainder of a node.
 
-    entries:    of T_g, in these contexts, ascending: int64, shape (n_entries,).
-    context:    of each: int64, shape (n_entries,).
-    classes:    of each: int64, shape (n_entries,).
+    entries:    entries of T_g in these contexts, ascending: int64, shape (n_entries,).
+    context:    context of each entry: int64, shape (n_entries,).
+    classes:    class of each entry: int64, shape (n_entries,).
     partition:  leaf partition of each context: int64, shape (n_contexts,).
-    totals:     class counts of each: int64, shape (n_contexts, n_classes).
+    totals:     class counts of each context: int64, shape (n_contexts, n_classes).
     """
 
     entries: Ints = field(repr=False)
@@ -85,7 +90,7 @@ class Large:
         return by_class.swapaxes(1, 2)
 
     def with_last(self, sums: Ints) -> Ints:
-        """Return :meth:`sums` with the last child, which follows from the totals."""
+        """Return :meth:`sums` with the last child, computed from the totals."""
         last = self.totals[:, None, :] - sums.sum(axis=1, keepdims=True)
         return np.concatenate([sums, last], axis=1)
 
@@ -94,10 +99,11 @@ class Large:
 
 
 class Contexts:
-    """The contexts of T_g as it stands, and which of them the last specialization made.
+    """Contexts of the current T_g, with a mark on the contexts of the last specialization.
 
-    broken:  leaf partitions with contexts that it refined; their numbers are now those of a part.
-    turn:    how many specializations there were.
+    broken:  leaf partitions with contexts that the last specialization refined. Each number now belongs
+             to a part.
+    turn:    number of specializations so far.
     """
 
     def __init__(self, schema: Schema, table: GeneralizedTable, by: By, per_class: int) -> None:
@@ -110,7 +116,7 @@ class Contexts:
         self._set(table, np.ones(table.n_partitions, dtype=bool))
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
-        """Account for a specialization; return what it added, in units of F."""
+        """Account for a specialization. Return its gain in units of F."""
         old, after = np.unique(before.partition[refinement.entries]), refinement.table
         added = self._added(before, refinement, old)
         self.turn += 1
@@ -126,11 +132,11 @@ class Contexts:
         self._large = self._large_of(table)
 
     def of(self, candidate: Candidate) -> Large:
-        """The contexts of a candidate's node, but for what is left of it."""
+        """Return the contexts of a candidate's node, without the remainder of the node."""
         return self._large.among(self._inside(candidate))
 
     def new_of(self, candidate: Candidate) -> Large | None:
-        """Return the contexts that the last specialization made; None where it broke none of the node's."""
+        """Return the node's contexts from the last specialization; None if it broke no context of the node."""
         inside = self._inside(candidate)
         return self._large.among(inside & self._fresh) if inside[self.broken].any() else None
 
@@ -143,7 +149,9 @@ class Contexts:
         return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
 
     def _large_of(self, table: GeneralizedTable) -> Large:
-        """Large cells; of the smaller ones of a leaf partition all together, if they have as many records."""
+        """Find the large cells. Join the smaller cells of a leaf partition if together they have enough
+        records.
+        """
         n_rest = self._n_sensitive
         large = table.sizes() >= self._least
         entries = np.flatnonzero(large[table.partition])
@@ -166,7 +174,7 @@ class Contexts:
         return Large(entries[kept], context, classes[kept], of_context, totals.reshape(-1, n_classes))
 
     def _added(self, before: GeneralizedTable, refinement: Refinement, old: Ints) -> int:
-        """A(v) of the specialization that was made, from its public counts."""
+        """Return A(v) of the applied specialization, from its public counts."""
         chosen = np.zeros(before.n_partitions, dtype=bool)
         chosen[old] = True
         large = self._large.among(chosen)
@@ -180,7 +188,9 @@ class Contexts:
 
 
 def total_added(large: Ints, of_node: Ints) -> Ints:
-    """A(v): of its contexts, shape (n_contexts, n_children, n_classes), and what they leave of the node."""
+    """Return A(v) from the node's contexts, shape (n_contexts, n_children, n_classes), and the remainder of
+    the node.
+    """
     left = of_node - large.sum(axis=0)
     total: Ints = added_by(np.concatenate([large, left[None]])).sum()
     return total

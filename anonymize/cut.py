@@ -1,4 +1,4 @@
-"""The current generalization: one cut per quasi-identifier column, and the candidates to refine it."""
+"""Current generalization: a cut per quasi-identifier column, and the candidates for its refinement."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Order: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A specialization ``node`` → ``children`` of one column (its number in the schema).
+    """Specialization ``node`` → ``children`` of a column (by its number in the schema).
 
-    The children cover the leaves of the node, from left to right; or they are one child of it and the rest.
+    The children cover the leaves of the node, from left to right; or they are a child of the node and the
+    rest.
     """
 
     column: int
@@ -29,16 +30,18 @@ class Candidate:
 
     @property
     def taken_out(self) -> Node | None:
-        """The child that leaves the rest behind; None where the whole node is replaced by its children."""
+        """Child that leaves the rest behind; None if all children replace the whole node."""
         return self.children[0] if self.children and self.children[-1].without else None
 
     @property
     def mark(self) -> int:
-        """A leaf that tells the candidates of a node apart: the first of the child taken out, else of the second."""
+        """Leaf that identifies a candidate of a node: the first leaf of the child taken out, otherwise of the
+        second child.
+        """
         return self.children[1].first if self.taken_out is None else self.taken_out.first
 
     def is_beside(self, other: Candidate) -> bool:
-        """Return True if both are specializations of one node."""
+        """Return True if both candidates specialize the same node."""
         return (self.column, self.node) == (other.column, other.node)
 
     @property
@@ -50,12 +53,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Per column the nodes that cover its leaves, by their first ones."""
+    """Nodes of each column that cover its leaves, in the order of the nodes' first leaves."""
 
     nodes: tuple[tuple[Node, ...], ...]
 
     def specialized(self, candidate: Candidate) -> Cut:
-        """Return the cut with the candidate's node replaced by its children."""
+        """Return the cut with the candidate's children in place of the node."""
         column = self.nodes[candidate.column]
         i = column.index(candidate.node)
         refined = tuple(sorted((*column[:i], *candidate.children, *column[i + 1 :])))
@@ -78,14 +81,14 @@ def top(schema: Schema) -> Cut:
 
 
 def leaves_of(nodes: Sequence[Node]) -> Ints:
-    """The leaves of one node after the other: int64, shape (n_leaves_in_all,)."""
+    """Return the leaves of all nodes, node after node: int64, shape (n_leaves_in_all,)."""
     if _is_run(nodes):
         return np.arange(nodes[0].first, nodes[-1].last)
     return np.concatenate([node.leaves for node in nodes])
 
 
 def _is_run(nodes: Sequence[Node]) -> bool:
-    """Return True if the leaves of the nodes, one node after the other, are a range of numbers."""
+    """Return True if the leaves of the nodes, node after node, form a range of numbers."""
     follow = all(one.last == other.first for one, other in pairwise(nodes))
     return follow and not any(node.without for node in nodes)
 
@@ -104,7 +107,7 @@ def child_counts(children: Sequence[Node], leaf_counts: Ints, axis: int = 0) -> 
 
 
 def child_of_leaf(candidate: Candidate) -> Ints:
-    """The child that each leaf in [first, last) of the node goes to, -1 for leaves that are not its own: int64."""
+    """Return the child of each leaf in [first, last) of the node, -1 for leaves outside the node: int64."""
     node = candidate.node
     child = np.full(node.last - node.first, -1, dtype=np.int64)
     sizes = [child.n_leaves for child in candidate.children]

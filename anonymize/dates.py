@@ -1,7 +1,7 @@
 """Columns of dates: a public domain of days cut into cells of days, months or years.
 
-A date counts as the number of its day, or of its second where the time of day is kept. So a column of dates is a grid
-(:mod:`anonymize.grid`) whose edges print as dates.
+A date is the number of its day, or of its second if the time of day is kept. So a column of dates is a grid
+(:mod:`anonymize.grid`) with edges that print as dates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anonymize.grid import Grid
 ISO = "YYYY-MM-DD"
 _DAY = 86_400
 _FIRST_OF_MONTH = 28
-"""The last day that every month has."""
+"""Last day in every month."""
 _MOST_CELLS = 1 << 20
 _STEP = re.compile(r"([1-9][0-9]{0,4})(d|mo|y)")
 _FORM = re.compile(r"(YYYY[-./]?MM[-./]?DD|DD[-./]?MM[-./]?YYYY|MM[-./]?DD[-./]?YYYY)")
@@ -28,17 +28,17 @@ _NAMES = {"YYYY": "year", "MM": "month", "DD": "day"}
 
 
 def is_step(text: str) -> bool:
-    """Return whether a text is a number of days, months or years such as 7d, 1mo or 1y."""
+    """Return True if a text is a number of days, months or years, for example 7d, 1mo or 1y."""
     return _STEP.fullmatch(text) is not None
 
 
 def is_form(text: str) -> bool:
-    """Return whether a text says how dates are written, such as DD.MM.YYYY."""
+    """Return True if a text is a form of dates, for example DD.MM.YYYY."""
     return _FORM.fullmatch(text) is not None
 
 
 def _pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of dates of a form; where it has separators, days and months may have one digit."""
+    """Return the pattern of dates of a form. With separators, days and months may have one digit."""
     text = re.escape(form)
     for letters, name in _NAMES.items():
         digits = "{4}" if letters == "YYYY" else "{2}" if form.isalpha() else "{1,2}"
@@ -53,8 +53,8 @@ _ISO = _pattern(ISO)
 class DateGrid(Grid):
     """Cells of dates.
 
-    form:   how dates are written and printed; read are also those written as YYYY-MM-DD.
-    timed:  whether a date has its time of day; else that is cut off.
+    form:   form of the dates, read and printed; YYYY-MM-DD is also read.
+    timed:  True if a date has its time of day; otherwise the time is cut off.
     """
 
     form: str = ISO
@@ -62,7 +62,7 @@ class DateGrid(Grid):
 
     @property
     def per_day(self) -> int:
-        """The numbers that a day has."""
+        """Numbers in a day."""
         return _DAY if self.timed else 1
 
     def edge_label(self, i: int) -> str:
@@ -74,7 +74,7 @@ class DateGrid(Grid):
         return 0
 
     def text(self, units: int) -> str:
-        """Print a number as a date, with its time of day where that is kept."""
+        """Print a number as a date, with the time of day if kept."""
         day, second = divmod(units, self.per_day)
         printed = self._printed(date.fromordinal(day))
         if not self.timed:
@@ -90,7 +90,7 @@ class DateGrid(Grid):
         return tuple(dict.fromkeys((_pattern(self.form), _ISO)))
 
     def number(self, text: str) -> float:
-        """Read a date, with or without a time of day; NaN for a text that is no date."""
+        """Read a date, with or without a time of day. Return NaN for any other text."""
         for pattern in self._patterns:
             found = pattern.match(text)
             if found is not None:
@@ -144,7 +144,7 @@ def from_dates(first: date, below: date, step: str, form: str, *, timed: bool, c
 
 
 def _after(first: date, n: int, unit: str) -> date | None:
-    """Return the day so many days, months or years later; None beyond the calendar."""
+    """Return the day ``n`` days, months or years later; None beyond the calendar."""
     try:
         if unit == "d":
             return first + timedelta(days=n)

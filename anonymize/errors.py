@@ -1,8 +1,8 @@
 """Errors about tables, schemas and privacy requirements.
 
 ``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count
-that comes from data. What only the data's owner may read stands in ``private``; ``cause`` is what the operating
-system said, with paths: no data, but the owner's all the same.
+from data. ``private`` holds text for the data's owner alone. ``cause`` is the operating system's message,
+with paths; it has no data but belongs to the owner, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SchemaError(AnonymizeError):
 
 
 class DataError(AnonymizeError):
-    """A table does not fit its schema."""
+    """Error for a table that does not fit its schema."""
 
 
 class PrivacyError(AnonymizeError):

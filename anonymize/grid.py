@@ -1,8 +1,8 @@
 """Numeric columns: a public domain cut into a public grid of cells (semantics §3.2).
 
-The leaves of a numeric column are the cells of its grid; a node is an interval of cells, split in two at a
-grid point. Values are IEEE doubles; a value belongs to the cell whose lower edge is the greatest one that
-does not exceed it.
+The leaves of a numeric column are the cells of its grid. A node is an interval of cells, split in two at a
+grid point. Values are IEEE doubles. A value belongs to the cell with the greatest lower edge that does not
+exceed the value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Grid:
 
     @cached_property
     def decimals(self) -> int:
-        """The most digits that an edge has behind the point, without zeros that say nothing."""
+        """Largest number of decimal digits of an edge, without trailing zeros."""
         return max(len(self.edge_label(i).partition(".")[2]) for i in range(len(self.edges)))
 
     @cached_property
@@ -64,13 +64,13 @@ class Grid:
         return {self.edge_label(i): i for i in range(len(self.edges))}
 
     def interval(self, label: str) -> Node | None:
-        """The interval that prints as ``label``, None if no interval does."""
+        """Return the interval with the label ``label``, or None."""
         low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
         node = Node(self._places.get(low, -1), self._places.get(high, -1))
         return node if 0 <= node.first < node.last and self.label(node) == label else None
 
     def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the cell of each value, -1 where it is outside the domain or NaN; shape (n,)."""
+        """Return the cell of each value, -1 for NaN and for values outside the domain; shape (n,)."""
         edges = np.array([float(edge) for edge in self.edges])
         cells = np.searchsorted(edges, values, side="right") - 1
         inside = (values >= edges[0]) & (values < edges[-1])
@@ -129,7 +129,7 @@ def _check_domain(minimum: Decimal, maximum: Decimal, column: str) -> None:
 
 
 def plain(number: Decimal) -> str:
-    """Print a finite number without exponent, plus sign, and zeros that say nothing."""
+    """Print a finite number without exponent, plus sign or trailing zeros."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in {"-0", ""} else text

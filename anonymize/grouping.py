@@ -1,4 +1,4 @@
-"""Groups of records as readers of a release tell them apart, by the leaf numbers of quasi-identifiers."""
+"""Groups of records that readers of a release distinguish by the leaf numbers of quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from anonymize.cut import Cut
 from anonymize.table import Codes, Ints
 
 NOWHERE = -1
-"""The label of a row that lies in no cell, or no box."""
+"""Label of a row outside all cells or boxes."""
 
 
 @dataclass(frozen=True)
 class CellsOfColumns:
-    """Groups of one cut of every column: rows that lie in the same cell of each column that a reader knows.
+    """Groups of a cut of every column. Rows of a group share the cell of each column that a reader knows.
 
-    cells:  by column, the cell of every leaf: int64, shape (n_leaves,).
+    cells:  cell of every leaf, by column: int64, shape (n_leaves,).
     """
 
     cells: tuple[Ints, ...] = field(repr=False)
@@ -27,9 +27,9 @@ class CellsOfColumns:
 
 @dataclass(frozen=True)
 class BoxesOfRows:
-    """Groups that are boxes over all columns, as the method kd makes them.
+    """Groups that are boxes over all columns, made by the method kd.
 
-    first, last:  a run of leaves [first, last) for every column: int64, shape (n_columns, n_boxes) each.
+    first, last:  run of leaves [first, last) of every column: int64, shape (n_columns, n_boxes) each.
     """
 
     first: Ints = field(repr=False)
@@ -49,9 +49,9 @@ def grouping_of_cut(cut: Cut, sizes: Sequence[int]) -> CellsOfColumns:
 
 
 def boxes_of(boxes: BoxesOfRows, qid: Sequence[Codes]) -> Ints:
-    """Return the box that every row lies in, or NOWHERE: int64, shape (n_rows,).
+    """Return the box of every row, or NOWHERE: int64, shape (n_rows,).
 
-    Boxes must be what cuts through whole groups left of one box. Raises ValueError for others.
+    The boxes must result from cuts of a single box through whole groups. Raises ValueError for other boxes.
     """
     codes = [np.asarray(column, dtype=np.int64) for column in qid]
     found = np.full(len(codes[0]) if codes else 0, NOWHERE, dtype=np.int64)
@@ -75,7 +75,7 @@ def boxes_of(boxes: BoxesOfRows, qid: Sequence[Codes]) -> Ints:
 
 
 def _plane(first: Ints, last: Ints) -> tuple[int, int]:
-    """Return a column, and a leaf of it before which boxes end or from which they begin; nearest to the middle."""
+    """Return a column and a leaf of a plane that no box crosses, nearest to the middle of the boxes."""
     middle = first.shape[1] / 2
     best: tuple[float, int, int] | None = None
     for column in range(len(first)):

@@ -1,8 +1,8 @@
-"""Names of nodes of which all records lie in one child (semantics §10.10).
+"""Names of nodes with all records in a single child (semantics §10.10).
 
-Where children leave a node one by one, a child leaves only if the rest has records, too. So the last value is never
-told apart, though all others may be values that do not occur. When no candidate is left, such a node is replaced by
-that child and a rest without records. This changes no group, so nothing has to be tested.
+If children leave a node separately, a child leaves only if the rest has records, too. So the last value stays
+hidden, although no record may have any of the other values. When no candidate is left, the node is replaced
+by the child and a rest without records. The replacement changes no group and needs no test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anonymize.taxonomy import Node
 
 @dataclass(frozen=True)
 class Named:
-    """A node with records, and the one of the candidate's children that has all of them, by its place."""
+    """Node with records, and the place of the child that has all of them."""
 
     candidate: Candidate
     place: int
@@ -29,7 +29,9 @@ class Named:
         return self.candidate.children[self.place]
 
     def counts(self, totals: Ints) -> Ints:
-        """Records per (refined entry, child), of those of the entries: int64, shape (n_entries, n_children)."""
+        """Return the records per (refined entry, child), from the entries' totals: int64, shape (n_entries,
+        n_children).
+        """
         counts = np.zeros((len(totals), len(self.candidate.children)), dtype=np.int64)
         counts[:, self.place] = totals
         return counts
@@ -37,9 +39,9 @@ class Named:
 
 @dataclass(frozen=True)
 class Unnamed:
-    """A node of the cut with records, and its children, of which one may have all of them.
+    """Node of the cut with records. A single child may have all of them.
 
-    ways:  for each of the children what follows if it has.
+    ways:  result for each child if the child has all records.
     """
 
     column: int
@@ -54,9 +56,7 @@ class Unnamed:
 
 
 class Naming:
-    """Nodes that are still to be asked about: the records of a node stay the same as long as it is in the
-    cut.
-    """
+    """Nodes that were not examined yet. The records of a node do not change while the node is in the cut."""
 
     def __init__(self, schema: Schema) -> None:
         self._columns = schema.qid
@@ -89,11 +89,11 @@ def _unnamed(number: int, column: QidColumn, node: Node) -> Unnamed:
 
 
 def all_in_one(sizes: Ints) -> int | None:
-    """The place of the child that has all records of its node; None: two or more have some."""
+    """Return the place of the child with all records of its node; None if several children have records."""
     occupied = np.flatnonzero(sizes)
     return int(occupied[0]) if len(occupied) == 1 else None
 
 
 def named_by(unnamed: Sequence[Unnamed], places: Sequence[int | None]) -> list[Named]:
-    """Return the names that follow; places: of each node the child that has all its records, if one has."""
+    """Return the resulting names. places: the place of the child with all records of each node, or None."""
     return [each.ways[place] for each, place in zip(unnamed, places, strict=True) if place is not None]

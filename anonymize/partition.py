@@ -1,8 +1,8 @@
-"""The current generalized table T_g: leaf partitions with their counts.
+"""Current generalized table T_g: leaf partitions with their counts.
 
-T_g is kept as its non-empty entries (leaf partition × cell → count), which is the released table itself in
-counted form. In a joint run it is public; in a single-holder run it is the holder's own. Refining it takes
-the counts of its entries' children and nothing else about the data.
+T_g consists of its non-empty entries (leaf partition × cell → count): the released table in counted form. T_g
+is public in a joint run and private to the holder in a single-holder run. A refinement takes only the counts
+of the entries' children from the data.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ class GeneralizedTable:
         return tally(self.partition, self.count, self.n_partitions)
 
     def entries_of(self, candidate: Candidate) -> Ints:
-        """Numbers of the entries that the candidate refines, ascending."""
+        """Return the numbers of the entries that the candidate refines, ascending."""
         holds = self.nodes[candidate.column] == candidate.node.first
         return np.flatnonzero(holds[self.partition])
 
     def class_counts(self, column: int, first: int, schema: Schema) -> Ints:
-        """Records per class value of the node that begins at leaf ``first``: int64, shape (n_classes,)."""
+        """Return the records per class value of the node with first leaf ``first``: int64, shape
+        (n_classes,).
+        """
         entries = np.flatnonzero((self.nodes[column] == first)[self.partition])
         classes = schema.classes_of(self.cell[entries])
         return tally(classes, self.count[entries], schema.n_classes)
@@ -74,7 +76,7 @@ class Refinement:
 
 
 def fully_generalized(n_columns: int, cell_counts: Ints) -> GeneralizedTable:
-    """One partition with everything in it; cell_counts has shape (n_cells,)."""
+    """Return a single partition with all records; cell_counts has shape (n_cells,)."""
     cells = np.flatnonzero(cell_counts)
     return GeneralizedTable(
         np.zeros((n_columns, 1), dtype=np.int64),
@@ -87,9 +89,11 @@ def fully_generalized(n_columns: int, cell_counts: Ints) -> GeneralizedTable:
 def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refinement:
     """Apply a specialization to T_g.
 
-    counts: records of every refined entry per child, shape (n refined entries, n_children), in the order of
-    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. A partition's first non-empty child
-    keeps its number, the others are appended in (partition, child) order; entries likewise.
+    counts: records of every refined entry per child, shape (n refined entries, n_children), in the
+            order of
+    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. The first non-empty child of a
+    partition keeps the partition's number. Further children are appended in (partition, child) order. Entries
+    follow the same rule.
     """
     entries = table.entries_of(candidate)
     owners = table.partition[entries]
@@ -124,7 +128,7 @@ def _numbered(present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], old: Int
 
 
 def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
-    """Extend ``values`` (last axis) so that every target inherits the value of the old item it came from."""
+    """Extend ``values`` (last axis): every target inherits the value of the old item from which it came."""
     at, child = np.nonzero(targets >= 0)
     numbers = targets[at, child]
     n_old = values.shape[-1]
@@ -136,14 +140,14 @@ def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
 
 
 class LocalRecords:
-    """One holder's records with the entry of T_g each belongs to.
+    """Records of a holder with their entries of T_g.
 
-    In a joint run every holder follows the same public T_g; an entry that holds one of our records is
-    non-empty there, so each record always has one.
+    In a joint run every holder follows the same public T_g. An entry with a record of the holder is non-empty
+    in T_g, so each record always has an entry.
     """
 
     def __init__(self, table: CodedTable, cells: Ints, generalized: GeneralizedTable) -> None:
-        """``cells``: the cell of every row as T_g counts them, shape (n_rows,)."""
+        """Store the cells. ``cells``: the cell of every row in the numbers of T_g, shape (n_rows,)."""
         self._table = table
         entry_of_cell = np.full(int(generalized.cell.max(initial=-1)) + 1, -1, dtype=np.int64)
         entry_of_cell[generalized.cell] = np.arange(generalized.n_entries)
@@ -152,11 +156,11 @@ class LocalRecords:
 
     @property
     def entry(self) -> Ints:
-        """The entry of T_g that every row belongs to: int64, shape (n_rows,)."""
+        """Entry of T_g of every row: int64, shape (n_rows,)."""
         return self._entry
 
     def members(self, candidate: Candidate) -> tuple[Ints, Codes]:
-        """Rows that hold the candidate's node, ascending, and the child each goes to."""
+        """Return the rows with the candidate's node, ascending, and each row's child."""
         codes = self._table.qid[candidate.column]
         node = candidate.node
         rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
@@ -167,7 +171,8 @@ class LocalRecords:
         return rows[own], child[own]
 
     def placed(self, candidate: Candidate, entries: Ints) -> tuple[Ints, Codes, Ints]:
-        """Our rows that hold the candidate's node: of each the place of its refined entry, its child, its weight.
+        """Return the place of the refined entry, the child and the weight of each own row with the
+        candidate's node.
 
         Shape (n,) each.
         """
@@ -177,9 +182,9 @@ class LocalRecords:
         return place[self._entry[rows]], child, self._table.weights[rows]
 
     def counts(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Our records per (entry, child): int64, shape (len(entries), n_children).
+        """Count the own records per (entry, child): int64, shape (len(entries), n_children).
 
-        entries:  all or some of those that the candidate refines, ascending.
+        entries:  all or some of the entries that the candidate refines, ascending.
         """
         rows, child = self.members(candidate)
         n_children, owner = len(candidate.children), self._entry[rows]

@@ -1,7 +1,8 @@
-"""Qid groups: the records that share generalized values on a subset of the columns that somebody may know.
+"""Qid groups: records with the same generalized values on a subset of the columns that somebody may know.
 
-A scope says which columns, and how many of them. The groups that a specialization changes are made of the leaf
-partitions that hold its node; those made of the same ones are numbered once, whichever columns and scopes have them.
+A scope says how many columns somebody may know, and of which. A specialization changes the groups with leaf
+partitions that hold its node. Groups of the same leaf partitions have a single number, in all columns and
+scopes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ N = TypeVar("N", bound=np.generic)
 
 @dataclass(frozen=True)
 class Scope:
-    """Knowledge that somebody may have of a person: at most ``max_known`` of these columns.
+    """Possible knowledge about a person: at most ``max_known`` of the columns.
 
     columns:  numbers in the schema, ascending.
     """
@@ -34,20 +35,22 @@ class Scope:
 
     @property
     def size(self) -> int:
-        """Return the number of columns that the finest groups agree on."""
+        """Number of columns that the finest groups agree on."""
         return min(self.max_known, len(self.columns))
 
     def among(self, n_columns: int) -> int:
-        """Return the number of columns that groups agree on where no more than ``n_columns`` are looked at."""
+        """Return the number of columns that groups agree on if at most ``n_columns`` are examined."""
         return min(n_columns, self.size)
 
 
 _LOOKED_UP = 16
-"""Numbers per given number up to which ranks by look-up are faster than by sorting."""
+"""Size of the number range per given number up to which ranking by look-up is faster than sorting."""
 
 
 def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
-    """The different numbers, ascending, and the rank of each; without sorting, as they are small and not negative."""
+    """Return the distinct numbers, ascending, and the rank of each item. Look-up suffices: numbers are small
+    and not negative.
+    """
     held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
     held[numbers] = True
     return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
@@ -65,7 +68,7 @@ def _dense(codes: Ints, n_codes: int) -> tuple[Ints, int]:
 
 
 class QidGroups:
-    """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
+    """Codings of the refined partitions of a candidate by qid groups, subset by subset."""
 
     def __init__(
         self,
@@ -75,9 +78,10 @@ class QidGroups:
         columns: Sequence[int],
         within: int | None = None,
     ) -> None:
-        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope.
+        """Prepare the columns. ``partition``: partition of every item, shape (n_items,). ``columns``: columns
+        of the scope.
 
-        within:  another column that every subset contains.
+        within:  further column that every subset contains.
         """
         present, self._rank = _ranked(partition)
         self._n_partitions = len(present)
@@ -95,19 +99,21 @@ class QidGroups:
     def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
         """Yield (group of each item, number of groups) for every subset of ``n_others`` more columns.
 
-        Subsets with the finest columns come first. Columns with one value among these partitions tell
-        nothing apart and are left out; a subset that already tells all partitions apart stands for all
-        that contain it.
+        Subsets with the finest columns come first. A column with a single value among these partitions
+        separates nothing and is left out. A subset that already separates all partitions stands for all its
+        supersets.
         """
         for codes, n_codes in self.of_partitions(n_others):
             yield codes[self._rank], n_codes
 
     def of_partitions(self, n_others: int) -> Iterator[tuple[Ints, int]]:
-        """The same as (group of each partition, number of groups); :meth:`places` says in which an item is."""
+        """Yield the same as (group of each partition, number of groups). :meth:`places` returns the partition
+        of an item.
+        """
         yield from self._subsets(0, min(n_others, len(self._columns)), *self._first)
 
     def places(self, items: Ints) -> Ints:
-        """Of some of the items, by number, the place of their partition among those of :meth:`of_partitions`."""
+        """Return the place in :meth:`of_partitions` of each item's partition. items: numbers of items."""
         return self._rank[items]
 
     def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
@@ -125,19 +131,22 @@ class QidGroups:
 
 @dataclass(frozen=True)
 class Coding:
-    """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
+    """Coding of a subset of columns: the plan's group of each refined entry, or -1 if another coding has the
+    group.
+    """
 
     group: Ints = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The distinct groups of some scopes.
+    """Distinct groups of some scopes.
 
-    codings:  one for each subset of columns that has groups of its own.
-    n_groups: of all codings together.
-    asked:    whether a scope has a group: shape (n_scopes, n_groups).
-    names:    by which its records are told apart (:mod:`anonymize.record_sets`): uint64, shape (n_groups,).
+    codings:  a coding for each subset of columns that has new groups.
+    n_groups: number of groups of all codings together.
+    asked:    True if a scope has a group: shape (n_scopes, n_groups).
+    names:    names of the groups' record sets (:mod:`anonymize.record_sets`): uint64, shape
+              (n_groups,).
     """
 
     codings: tuple[Coding, ...]
@@ -147,7 +156,7 @@ class Groups:
 
     @property
     def names_by_scope(self) -> Names:
-        """By which the records of each group, and the scopes that have it, are told apart: shape (n_groups,)."""
+        """Names of the groups that depend on the records and on the scopes with the group: shape (n_groups,)."""
         weights = marks_of(len(self.asked))
         names: Names = self.names + (self.asked * weights[:, None]).sum(axis=0, dtype=np.uint64)
         return names
@@ -180,11 +189,12 @@ def distinct_groups(
     names: Names | None = None,
     within: int | None = None,
 ) -> Groups:
-    """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
+    """Number the groups of all subsets of the entries' columns. Each set of leaf partitions gets a single
+    number.
 
-    partition:  of every item to be coded, shape (n_items,).
-    names:      of every leaf partition; None: those of its number.
-    within:     another column: only the subsets that contain it.
+    partition:  partition of every item, shape (n_items,).
+    names:      names of every leaf partition; None: names from the partition numbers.
+    within:     further column; only subsets with this column count.
     """
     present, first = np.unique(partition, return_index=True)
     prints = names_of(present) if names is None else names[present]
@@ -213,7 +223,7 @@ def distinct_groups(
 def _codings(
     table: GeneralizedTable, candidate: Candidate, partition: Ints, scope: Scope, within: int | None
 ) -> Iterator[tuple[Ints, int]]:
-    """Yield the codings of one scope; none if it has no subset that contains both columns."""
+    """Yield the codings of a scope; nothing if no subset of the scope contains both columns."""
     if within is None:
         return QidGroups(table, candidate, partition, scope.columns).codings(scope.size - 1)
     if within not in scope.columns or scope.size < 2:

@@ -1,7 +1,7 @@
-"""Numbers by which sets of records are told apart: 64 bits for every leaf partition, added up over a set of them.
+"""Names of record sets: 64 bits for every leaf partition, added up over a set of partitions.
 
-Two different sets share a sum with probability about 2**-64. The numbers are public: who makes rows up, and so has a
-say in which partitions there are, could look for sets that collide (docs/security.md, N24).
+Two different sets have the same sum with probability about 2**-64. The numbers are public. A party that
+invents rows influences the partitions and could search for colliding sets (docs/security.md, N24).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _ENTRIES = 1 << 62
 
 
 def marks_of(n_entries: int) -> Names:
-    """Of every entry of a requirement what is added to the names of groups that it asks for: uint64."""
+    """Return the mark of every entry of a requirement, which is added to the names of the entry's groups:
+    uint64.
+    """
     return names_of(_ENTRIES + np.arange(n_entries))
 
 
@@ -36,18 +38,20 @@ def names_of(partitions: Ints) -> Names:
 
 
 class RecordSets:
-    """Names that last: those of the partitions which one is refined into add up to its own.
+    """Lasting names: the names of a refined partition's parts add up to the partition's name.
 
-    So a group has the same name before and after a refinement that leaves its records as they are.
+    So a group keeps its name in a refinement that leaves its records unchanged.
 
-    names:  of every leaf partition of T_g: uint64, shape (n_partitions,).
+    names:  name of every leaf partition of T_g: uint64, shape (n_partitions,).
     """
 
     def __init__(self, table: GeneralizedTable) -> None:
         self.names = names_of(np.arange(table.n_partitions))
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
-        """Account for a specialization: appended partitions get new names, those they come from keep the rest."""
+        """Account for a specialization: appended partitions get new names, and their parents keep the
+        remainder.
+        """
         after, n_before = refinement.table, before.n_partitions
         at, child = np.nonzero(refinement.targets >= 0)
         parent = np.empty(after.n_partitions, dtype=np.int64)

@@ -1,7 +1,6 @@
-"""The released table: generalized quasi-identifiers, class and sensitive columns, rows in random order.
+"""Released table: generalized quasi-identifiers, class and sensitive columns, rows in random order.
 
-Columns are kept as codes into a short list of labels, so that a million rows stay a few megabytes until
-they are written.
+Columns are codes into a short list of labels. So a million rows take a few megabytes until they are written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Rng(Protocol):
 
 @dataclass(frozen=True)
 class LabelledColumn:
-    """A column as codes into its labels; codes have shape (n_rows,). Both are data."""
+    """Column as codes into its labels, shape (n_rows,). Labels and codes are data."""
 
     labels: tuple[str, ...] = field(repr=False)
     codes: Codes = field(repr=False)
@@ -33,9 +32,9 @@ class LabelledColumn:
 
 @dataclass(frozen=True)
 class Release:
-    """A table ready to be verified and written: named columns of equal length, in publication order.
+    """Table for verification and writing: named columns of equal length, in publication order.
 
-    counts:  how many records each row stands for, where rows are made of counts: int64, shape (n_rows,); None: one.
+    counts:  records per row, if the rows are made of counts: int64, shape (n_rows,); None: 1 each.
     """
 
     columns: Mapping[str, LabelledColumn] = field(repr=False)
@@ -47,20 +46,20 @@ class Release:
 
     @property
     def n_records(self) -> int:
-        """Return the number of records that the rows stand for."""
+        """Number of records of the rows."""
         return self.n_rows if self.counts is None else int(self.counts.sum())
 
     def ordered(self, names: Sequence[str]) -> Release:
-        """The same table with its columns in the order of ``names``; names it lacks are passed over."""
+        """Return the table with its columns in the order of ``names``. Missing names are ignored."""
         return replace(self, columns={name: self.columns[name] for name in names if name in self.columns})
 
     def some(self, rows: Ints) -> Release:
-        """Some of the rows, by number, in that order."""
+        """Return the rows with the given numbers, in the given order."""
         columns = {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()}
         return Release(columns, None if self.counts is None else self.counts[rows])
 
     def sorted(self) -> Release:
-        """The same rows in the order of what they print."""
+        """Return the rows in the order of their printed values."""
         return self.some(np.lexsort([ranks(column) for column in self.columns.values()][::-1]))
 
     def repeated(self, counts: Ints) -> Release:
@@ -74,7 +73,7 @@ class Release:
 
 
 def random_order(n_rows: int, rng: Rng) -> Ints:
-    """A random order of rows, by one uniform 64-bit key each: int64, shape (n_rows,)."""
+    """Return a random order of rows, by a uniform 64-bit key for each row: int64, shape (n_rows,)."""
     keys = np.frombuffer(rng.bytes(8 * n_rows), dtype="<u8")
     return np.argsort(keys, kind="stable")
 
@@ -85,7 +84,7 @@ def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:
 
 
 def release_of_rows(table: CodedTable, cut: Cut) -> Release:
-    """Generalize coded rows: one released row per record."""
+    """Generalize coded rows. Every record gives a released row."""
     positions = [cut.positions(i)[codes] for i, codes in enumerate(table.qid)]
     return _release(table.schema, cut, positions, table.cells).repeated(table.weights)
 
@@ -105,7 +104,9 @@ def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -
 
 
 def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -> Release:
-    """Generalized columns with the class and sensitive values of their rows; cells: of every row, shape (n_rows,)."""
+    """Return generalized columns with the class and sensitive values of the rows; cells: per row, shape
+    (n_rows,).
+    """
     columns, axes = dict(qid), schema.axes(cells)
     if schema.class_name is not None:
         columns[schema.class_name] = narrowed(schema.classes, axes[0])
@@ -115,14 +116,15 @@ def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -
 
 
 def narrowed(labels: tuple[str, ...], codes: Codes) -> LabelledColumn:
-    """A column with codes no wider than its labels need."""
+    """Return a column with the narrowest codes for its labels."""
     return LabelledColumn(labels, codes.astype(narrowest(len(labels)), copy=False))
 
 
 def ranks(column: LabelledColumn) -> Ints:
-    """Codes in the order of the labels that a column lists, equal labels alike: int64, shape (n_rows,).
+    """Return codes in the order of the sorted labels, with the same code for equal labels: int64, shape
+    (n_rows,).
 
-    Whatever is made of them comes out the same however rows are coded.
+    Results from these codes do not depend on the original coding.
     """
     place = {label: i for i, label in enumerate(sorted(set(column.labels)))}
     by_code = np.array([place[label] for label in column.labels], dtype=np.int64)

@@ -18,7 +18,7 @@ from anonymize.cut import Candidate, child_counts
 from anonymize.table import Ints
 
 Merit: TypeAlias = Callable[[Ints, Ints], Ints]
-"""Merit of ways to part records in two, from the class counts of their sides: (n, n_classes) each, to (n,)."""
+"""Function from the class counts of both sides, (n, n_classes) each, to the merits of the splits, (n,)."""
 
 FRACTION_BITS = 20
 _SEGMENT_BITS = 9
@@ -49,10 +49,11 @@ def impurity(class_counts: NDArray[np.integer]) -> Ints:
 
 
 def best_option(left: Ints, total: Ints, merit: Merit) -> int | None:
-    """Return the number of the best way to part a node's records in two, or None.
+    """Return the number of the best way to split a node's records in two, or None.
 
-    left: class counts of the one side of each, shape (n_options, n_classes); total: of the node, (n_classes,). Only
-    options with records on both sides count; the one with the greatest merit is taken, of equal ones the first.
+    left: class counts of the first side of each option, shape (n_options, n_classes); total: of the
+          node, (n_classes,). Only options with records on both sides count. The greatest merit wins;
+          among equal merits, the first option.
     """
     right = total - left
     two_sided = np.flatnonzero((left.sum(axis=1) > 0) & (right.sum(axis=1) > 0))
@@ -71,5 +72,5 @@ def information_gain(candidate: Candidate, class_counts: Ints) -> tuple[int, int
 
 
 def bits_per_record(gain: int, size: int) -> float:
-    """InfoGain from what :func:`information_gain` gives."""
+    """Return InfoGain from the result of :func:`information_gain`."""
     return gain / (size << FRACTION_BITS) if size else 0.0

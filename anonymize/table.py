@@ -1,7 +1,7 @@
-"""Schemas and coded tables: what every algorithm here works on.
+"""Schemas and coded tables: the input of every algorithm here.
 
-A schema is public. A coded table is one holder's data after pass 1 (semantics §2): leaf numbers instead of
-values, one weighted row per distinct combination.
+A schema is public. A coded table is a holder's data after pass 1 (semantics §2): leaf numbers instead of
+values, with a weighted row per distinct combination.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OTHER = "other {}"
 
 MAX_RECORDS = (1 << 31) - 1
 MAX_CELLS = 1 << 20
-"""Cells that are counted one by one."""
+"""Largest number of cells that are counted separately."""
 MOST_TAKEN_OUT = 64
-"""A node with more children is replaced by all of them at once, also where they could leave it one by one."""
+"""Most children that leave a node separately. A node with more children is always replaced by all of them."""
 _KEY_SPACE = 1 << 62
 
 
@@ -36,8 +36,9 @@ _KEY_SPACE = 1 << 62
 class SetRule:
     """Form of a cell that holds several values of a taxonomy.
 
-    separator:  what stands between them.
-    max_items:  public bound: of a cell with more different values only the first so many count; None: no bound.
+    separator:  text between the values.
+    max_items:  public bound: only the first ``max_items`` different values of a cell count; None: no
+                bound.
     """
 
     separator: str
@@ -46,10 +47,10 @@ class SetRule:
 
 @dataclass(frozen=True)
 class LeafSets:
-    """The distinct cells of a set-valued column, each a non-empty set of leaves.
+    """Distinct cells of a set-valued column: non-empty sets of leaves.
 
-    leaves:  the sets one after the other, without repetitions: int64, shape (n_leaves_in_all,).
-    starts:  where each begins, and the end of the last: int64, shape (n_sets + 1,).
+    leaves:  the sets one after another, without repetitions: int64, shape (n_leaves_in_all,).
+    starts:  beginning of each set, and the end of the last set: int64, shape (n_sets + 1,).
     """
 
     leaves: Ints = field(repr=False)
@@ -62,13 +63,14 @@ class LeafSets:
 
 @dataclass(frozen=True)
 class QidColumn:
-    """A quasi-identifier column with its taxonomy, or its grid.
+    """Quasi-identifier column with its taxonomy or grid.
 
-    sets:      of a set-valued one.
-    by_child:  whether children leave a node of the taxonomy one by one (semantics §10.10).
-    rest:      how what they leave of it prints, ``{}`` being the label of the node.
-    missing_cell:  of a numeric one: after the cells of its grid comes a leaf for what is no number. Nodes do not
-               cover it: only models that generalize nothing have it.
+    sets:      form of the cells of a set-valued column.
+    by_child:  True if children leave a node of the taxonomy separately (semantics §10.10).
+    rest:      printed form of the rest of a node; ``{}`` is the label of the node.
+    missing_cell:  True if a numeric column has a further leaf, after the grid's cells, for values that
+                   are not numbers. Nodes do not cover this leaf: only models without generalization
+                   have it.
     """
 
     name: str
@@ -88,7 +90,9 @@ class QidColumn:
 
     @property
     def root(self) -> Node:
-        """The node of the first cut: the root of a grid, of a taxonomy the node that only children lead to."""
+        """Node of the first cut: the root of a grid; in a taxonomy, the node below the root's chain of only
+        children.
+        """
         return self.values.root if isinstance(self.values, Grid) else self.values.narrowed(self.values.root)
 
     def label(self, node: Node) -> str:
@@ -96,23 +100,25 @@ class QidColumn:
         return self.rest.format(label) if node.without else label
 
     def children(self, node: Node) -> tuple[Node, ...]:
-        """Return the nodes that the taxonomy separates a node into, through only children, but for those taken out.
+        """Return the nodes into which the taxonomy separates a node, through only children, without children
+        taken out.
 
-        Empty for a leaf and for any interval. Never a single one: a node of a cut has no only child.
+        The result is empty for a leaf and for any interval. It never has length 1: a node of a cut has no
+        only child.
         """
         return () if isinstance(self.values, Grid) else self.values.parts(node)
 
     def parts_by_child(self, node: Node) -> bool:
-        """Return True if children leave the node one by one, until the last two are separated at once."""
+        """Return True if children leave the node separately, until the last two are separated together."""
         return self.by_child and 2 <= len(self.children(node)) <= MOST_TAKEN_OUT
 
     def leaves_one_by_one(self, node: Node) -> bool:
-        """Return True if one child leaves the node, and not all of them; two are always separated at once."""
+        """Return True if a single child leaves the node. Two children are always separated together."""
         return self.parts_by_child(node) and len(self.children(node)) > 2
 
     @property
     def rest_labels(self) -> frozenset[str]:
-        """As what rests of any node print."""
+        """Labels of the rests of all nodes."""
         if isinstance(self.values, Grid):
             return frozenset()
         parting = (node for node in self.values.nodes if self.leaves_one_by_one(node))
@@ -126,9 +132,9 @@ class QidColumn:
 
 @dataclass(frozen=True)
 class Categories:
-    """Test values that several published values may share.
+    """Categories that several published values may share.
 
-    values:  their names. of: the place among these of every published value.
+    values:  names of the categories. of: place of every published value's category in ``values``.
     """
 
     values: tuple[str, ...]
@@ -137,11 +143,11 @@ class Categories:
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """A sensitive column: what is published of it, and the test values that requirements speak of.
+    """Sensitive column: the published values, and the categories in the requirements.
 
-    domain:      its published values, in canonical order.
+    domain:      published values, in canonical order.
     protected:   indices into :attr:`tested` of the values S whose confidence may be bounded.
-    categories:  the test values where they are not the published ones.
+    categories:  categories, if they differ from the published values.
     """
 
     name: str
@@ -155,7 +161,7 @@ class SensitiveColumn:
         return self.domain if self.categories is None else self.categories.values
 
     def tests(self, codes: Codes) -> Ints:
-        """The test value of every published one given, by code: int64, shape as ``codes``."""
+        """Return the category of every given published value, by code: int64, shape as ``codes``."""
         if self.categories is None:
             return codes.astype(np.int64)
         found: Ints = np.array(self.categories.of, dtype=np.int64)[codes]
@@ -163,9 +169,9 @@ class SensitiveColumn:
 
 
 class Combinations:
-    """Combinations of class and sensitive values that occur in one holder's table.
+    """Combinations of class and sensitive values in a holder's table.
 
-    Two are equal only if they are one object: what occurs is not compared, and does not print.
+    Combinations are equal only if they are the same object. The values are neither compared nor printed.
     """
 
     def __init__(self, axes: Sequence[Ints]) -> None:
@@ -178,12 +184,12 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Schema:
-    """The public description of a table. ``classes`` is ("",) where there is no class column.
+    """Public description of a table. ``classes`` is ("",) if there is no class column.
 
-    class_name:  None where there is no class, or it is not published.
-    parties:  whose records it is made of, where they are told apart.
-    occurring:  the combinations that cells are numbers of, in the table of one holder of everything; None: all there
-                can be.
+    class_name:  None if there is no class, or the class is not published.
+    parties:  parties of the records, if records are separated by party.
+    occurring:  combinations numbered by the cells, in the table of a single holder; None: all possible
+                combinations.
     """
 
     qid: tuple[QidColumn, ...]
@@ -207,7 +213,9 @@ class Schema:
         return math.prod(self.cell_shape) if self.occurring is None else len(self.occurring)
 
     def axes(self, cells: Ints) -> tuple[Ints, ...]:
-        """Class and sensitive values of every cell given, by code: int64, an array of its shape for each axis."""
+        """Return the class and sensitive codes of every given cell: int64, an array of the shape of ``cells``
+        for each axis.
+        """
         if self.occurring is not None:
             return tuple(axis[cells] for axis in self.occurring.axes)
         return tuple(axis.astype(np.int64, copy=False) for axis in np.unravel_index(cells, self.cell_shape))
@@ -220,7 +228,9 @@ class Schema:
         return found
 
     def beside_class(self) -> tuple[Ints, int]:
-        """By cell a number for its sensitive values, equal where these are: int64, shape (n_cells,); how many."""
+        """Return a number for the sensitive values of each cell, equal for equal values: int64, shape
+        (n_cells,); and the count.
+        """
         if self.occurring is None:
             n = self.n_cells // self.n_classes
             return np.tile(np.arange(n), self.n_classes), n
@@ -231,8 +241,8 @@ class Schema:
         return number, len(found)
 
     def require_few_cells(self, most: int = MAX_CELLS) -> None:
-        """Raise SchemaError for more cells than can be counted one by one, as joint runs do; of each block of columns
-        where these are counted apart.
+        """Raise SchemaError for more cells than joint runs can count separately. Separately counted blocks of
+        columns are checked block by block.
         """
         if self.n_cells > most:
             raise SchemaError(
@@ -249,14 +259,14 @@ class Schema:
 
 @dataclass(frozen=True)
 class CodedTable:
-    """One holder's records as integer codes with weights.
+    """Records of a holder as integer codes with weights.
 
-    qid:        one integer array per quasi-identifier column: leaf numbers, shape (n,). Of a set-valued
-                column, numbers of its sets.
-    cells:      numbers of the combined class and sensitive codes (:meth:`Schema.axes`), in their order: int64,
-                shape (n,).
-    weights:    how many records each row stands for: int64, shape (n,), positive.
-    sets:       the sets of every set-valued column, by its number.
+    qid:        integer array per quasi-identifier column: leaf numbers, shape (n,). A set-valued column
+                has numbers of its sets.
+    cells:      numbers of the combined class and sensitive codes (:meth:`Schema.axes`), in their order:
+                int64, shape (n,).
+    weights:    records per row: int64, shape (n,), positive.
+    sets:       sets of every set-valued column, by the column's number.
     """
 
     schema: Schema = field(repr=False)
@@ -270,7 +280,7 @@ class CodedTable:
         return int(self.weights.sum())
 
     def axis(self, i: int) -> Ints:
-        """Codes along one axis of ``cell_shape``: 0 is the class, 1 the first sensitive column, ..."""
+        """Return the codes along an axis of ``cell_shape``: 0 is the class, 1 the first sensitive column, ..."""
         if self.schema.occurring is not None:
             return self.schema.occurring.axes[i][self.cells]
         shape = self.schema.cell_shape
@@ -278,7 +288,9 @@ class CodedTable:
         return codes % shape[i] if i else codes
 
     def sparse(self) -> CodedTable:
-        """The same rows, their cells numbered by what occurs in them: so nothing is as long as there are cells."""
+        """Return the rows with cells numbered by the occurring combinations. So no array has the length of
+        all cells.
+        """
         present, cells = np.unique(self.cells, return_inverse=True)
         schema = replace(self.schema, occurring=Combinations(self.schema.axes(present)))
         return replace(self, schema=schema, cells=cells.astype(np.int64))
@@ -295,7 +307,7 @@ class CodedTable:
         return CodedTable(self.schema, qid, self.cells[rows], self.weights[rows], self.sets)
 
     def recoded(self, schema: Schema) -> CodedTable:
-        """The same rows for a schema whose class and sensitive domains lack values that no row has."""
+        """Return the rows for a schema whose class and sensitive domains lack only unused values."""
         domains = [(self.schema.classes, schema.classes)]
         domains += [
             (a.domain, b.domain) for a, b in zip(self.schema.sensitive, schema.sensitive, strict=True)
@@ -313,9 +325,9 @@ class CodedTable:
         return self.collapsed_by(np.zeros(len(self.cells), dtype=np.int64))[0]
 
     def collapsed_by(self, whose: Ints) -> tuple[CodedTable, Ints]:
-        """Join equal rows that are the same one's; return the table, and whose each of its rows is.
+        """Join equal rows of the same owner. Return the table and the owner of each row.
 
-        whose:  by row a number from 0: int64, shape (n,).
+        whose:  owner's number per row, from 0: int64, shape (n,).
         """
         radices = [
             self.sets[i].n_sets if i in self.sets else column.n_leaves
@@ -335,7 +347,7 @@ class CodedTable:
 
 
 def narrowest(size: int) -> np.dtype[np.unsignedinteger]:
-    """The least type that holds the numbers from 0 to below ``size``."""
+    """Return the smallest type for the numbers from 0 to below ``size``."""
     found: np.dtype[np.unsignedinteger] = np.min_scalar_type(max(size - 1, 1))
     return found
 
@@ -351,9 +363,9 @@ def coded_table(
 ) -> CodedTable:
     """Combine per-column codes into a table of unit weights. All arrays have shape (n,).
 
-    occurring:  cells are numbers of the combinations that occur: for one holder of everything.
+    occurring:  number only the occurring combinations as cells: for a single holder of all columns.
 
-    Raises SchemaError for more cells than there are numbers, where all combinations have one.
+    Raises SchemaError for more cells than numbers, if all combinations are numbered.
     """
     schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
@@ -362,7 +374,7 @@ def coded_table(
 
 
 def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tuple[Schema, Ints]:
-    """The cells of combinations of codes, with the schema that says which they are."""
+    """Return the schema with numbered cells, and the cells of combinations of codes."""
     if not occurring:
         schema.require_numbers()
         return schema, np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
@@ -381,7 +393,7 @@ def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tupl
 
 
 def joined(tables: list[CodedTable]) -> CodedTable:
-    """The union of tables of one schema without set-valued columns, equal rows joined."""
+    """Return the union of tables of the same schema without set-valued columns, with equal rows joined."""
     table = CodedTable(
         tables[0].schema,
         tuple(np.concatenate(columns) for columns in zip(*(t.qid for t in tables), strict=True)),
@@ -392,17 +404,18 @@ def joined(tables: list[CodedTable]) -> CodedTable:
 
 
 def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) -> Ints:
-    """Sum weights, or 1 each without them, by key: int64, shape (size,).
+    """Sum weights, or 1 each without weights, by key: int64, shape (size,).
 
-    Exact below 2**53 in total, which MAX_RECORDS ensures.
+    Exact below 2**53 in total; MAX_RECORDS ensures this bound.
     """
     return np.bincount(keys, weights, minlength=size).astype(np.int64)
 
 
 def pack(columns: Sequence[Codes], radices: Sequence[int]) -> Ints:
-    """Combine columns into one key per row: equal keys where all columns are equal; int64, shape (n,).
+    """Combine columns into a key per row. Keys are equal if all columns are equal; int64, shape (n,).
 
-    Mixed radix while the product fits 62 bits; beyond that, what was packed so far is ranked densely.
+    The key is mixed radix while the product fits 62 bits. Beyond 62 bits, the packed part is first ranked
+    densely.
     """
     keys: Ints = np.zeros(len(columns[0]), dtype=np.int64)
     space = 1

@@ -1,8 +1,8 @@
 """Value hierarchies of categorical columns (semantics §3.1).
 
-A node is its path from the root. Leaves are numbered depth first in file order, so that every node covers
-a contiguous range of them; a :class:`Node` is that range and the node's place in path order. What is left of a node
-when children were taken out of it one by one (semantics §10.10) is a node, too: its *rest*.
+A node is its path from the root. Leaves are numbered depth first in file order, so every node covers a
+contiguous range. A :class:`Node` is this range and the node's place in path order. If children were taken out
+of a node separately (semantics §10.10), the remainder is a node, too: the *rest*.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Node:
-    """The leaves [first, last) of one column, but for those of ``without``, as one value of a cut.
+    """Leaves [first, last) of a column, without the leaves of ``without``, as a value of a cut.
 
-    first, last:  of its own leaves; the first one identifies it within a cut.
+    first, last:  range of the node's leaves; ``first`` identifies the node within a cut.
     place:        position in path order; 0 for intervals.
-    without:      children taken out, in path order; of the others there are two or more.
+    without:      children taken out, in path order; two or more children remain.
     """
 
     first: int
@@ -63,7 +63,7 @@ class Node:
 
 
 class _Path(NamedTuple):
-    """The labels from the root down to one value. line: line of the file, None in an inline tree."""
+    """Labels from the root down to a value. line: line of the file, None in an inline tree."""
 
     labels: Sequence[str]
     line: int | None = None
@@ -71,7 +71,9 @@ class _Path(NamedTuple):
 
 @dataclass(slots=True)
 class _Branch:
-    """A node of the tree as its lines give it. below: by label, in order of first appearance; None at a value."""
+    """Node of the tree as read from the lines. below: children by label, in order of first appearance; None
+    at a value.
+    """
 
     label: str
     below: dict[str, _Branch] | None = None
@@ -87,12 +89,13 @@ class _Tree:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A value hierarchy: nodes in path order with their printed labels and children.
+    """Value hierarchy: nodes in path order with their printed labels and children.
 
     leaves:    the values, in leaf order.
-    printed:   label of each node as published; an inner node whose label another node bears ends in ``*``.
-    nodes:     every node; ``nodes[0]`` is the root.
-    children:  per node the places of its children.
+    printed:   published label of each node; an inner node ends in ``*`` if another node has the same
+               label.
+    nodes:     all nodes; ``nodes[0]`` is the root.
+    children:  places of each node's children.
     """
 
     leaves: tuple[str, ...]
@@ -108,19 +111,20 @@ class Taxonomy:
         return self.printed[node.place]
 
     def child_nodes(self, node: Node) -> tuple[Node, ...]:
-        """Return the children of a node as the hierarchy has them, in path order; empty for a leaf."""
+        """Return the children of a node in the hierarchy, in path order; empty for a leaf."""
         return tuple(self.nodes[place] for place in self.children[node.place])
 
     def narrowed(self, node: Node) -> Node:
-        """Follow only children: return the first node from this one down that has no child, or several.
+        """Follow only children: return the first node from here down that has no child or several children.
 
-        All of these nodes have the same leaves, so the lowest of them tells a reader most and costs nobody anything.
+        All nodes on the way have the same leaves. The lowest node has the most informative label and costs
+        nothing.
         """
         return self._narrowed[node.place]
 
     @cached_property
     def _narrowed(self) -> tuple[Node, ...]:
-        """By place; a node stands before its children."""
+        """Narrowed nodes by place; a node stands before its children."""
         found = list(self.nodes)
         for place in reversed(range(len(found))):
             if len(children := self.children[place]) == 1:
@@ -128,12 +132,12 @@ class Taxonomy:
         return tuple(found)
 
     def parts(self, node: Node) -> tuple[Node, ...]:
-        """Return the nodes that a node of a cut is separated into, narrowed; empty for a leaf."""
+        """Return the narrowed nodes into which a node of a cut is separated; empty for a leaf."""
         narrowed = (self.narrowed(self.nodes[place]) for place in self.children[node.place])
         return tuple(child for child in narrowed if child not in node.without)
 
     def rest(self, node: Node, child: Node) -> Node:
-        """Return the rest of a node without one more of its parts; two others or more remain."""
+        """Return the rest of a node after the removal of a further part; at least two parts remain."""
         others = [other for other in self.parts(node) if other != child]
         return Node(others[0].first, others[-1].last, node.place, tuple(sorted((*node.without, child))))
 
@@ -143,14 +147,14 @@ class Taxonomy:
 
 
 def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
-    """Read ARX's hierarchy format: one line ``leaf;parent;...;root`` per value.
+    """Read ARX's hierarchy format: a line ``leaf;parent;...;root`` per value.
 
     Blanks around labels, lines without labels and separators behind the root do not count.
 
-    missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has one.
+    missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has it.
 
-    Raises SchemaError with the line if the file is empty or no CSV, has another separator, an empty level or lines
-    with different roots, a value stands on two lines, or a value is also a group of others, and for more than
+    Raises SchemaError with the line if the file is empty or not CSV, has another separator, an empty level or
+    lines with different roots, if a value stands on two lines or is also a group, and for more than
     ``MAX_DEPTH`` levels or ``MAX_NODES`` nodes.
     """
     lines = text.splitlines()
@@ -159,7 +163,7 @@ def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
 
 
 def _refuse_other_separator(lines: Sequence[str], column: str) -> None:
-    """Refuse a file of several lines whose first line has another separator instead of ours."""
+    """Refuse a file of several lines if its first line has a separator other than ``SEPARATOR``."""
     used = list(islice(((n, line) for n, line in enumerate(lines, 1) if line.strip()), 2))
     if len(used) < 2 or SEPARATOR in used[0][1]:
         return
@@ -192,7 +196,7 @@ def _paths_of_lines(lines: Sequence[str], column: str) -> Iterator[_Path]:
 
 
 def _check_line(labels: Sequence[str], line: int, last: int, column: str) -> None:
-    """Refuse an empty level, and a label over several lines. last: line on which the row ends."""
+    """Refuse an empty level, and a label over several lines. last: the row's last line."""
     if last > line:
         raise _malformed(
             column,
@@ -216,9 +220,9 @@ def _check_line(labels: Sequence[str], line: int, last: int, column: str) -> Non
 
 
 def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
-    """Read nested mappings whose last level is a list of values: ``{Any: {White-collar: [Lawyer]}}``.
+    """Read nested mappings with a list of values at the last level: ``{Any: {White-collar: [Lawyer]}}``.
 
-    Raises SchemaError as :func:`from_arx_csv`, and if there is not exactly one root.
+    Raises SchemaError as :func:`from_arx_csv`, and for no root or several roots.
     """
     if not isinstance(tree, Mapping) or len(tree) != 1:
         raise _malformed(
@@ -250,7 +254,7 @@ def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterator[_Path]
 
 
 def _named(label: str, column: str) -> str:
-    """Return a label without the blanks around it. Raises SchemaError if nothing is left."""
+    """Return a label without the blanks around it. Raises SchemaError for an empty label."""
     if not (found := label.strip()):
         raise _malformed(column, "has an empty label", f"write a label, {MISSING} for missing cells")
     return found
@@ -285,9 +289,10 @@ def _from_paths(paths: Iterator[_Path], column: str, missing_leaf: bool) -> Taxo
 
 
 def _grown(paths: Iterator[_Path], column: str) -> tuple[_Branch, Mapping[str, int | None]]:
-    """The tree of all paths, each prefix once, and the values, each with its line.
+    """Return the tree of all paths, each prefix once, and the values with their lines.
 
-    One root, every value once, no value that is also a group, a bounded depth and a bounded number of nodes.
+    Raises SchemaError for several roots, a repeated value, a value that is also a group, too many levels or
+    too many nodes.
     """
     root, values, n_nodes = None, dict[str, int | None](), 0
     first = _Path(())
@@ -324,9 +329,10 @@ def _grown(paths: Iterator[_Path], column: str) -> tuple[_Branch, Mapping[str, i
 def _several_roots(
     first: _Path, other: _Path, later: Iterator[_Path], n_before: int, column: str
 ) -> SchemaError:
-    """Return the error of a line with another root than the ``n_before`` lines before it, the first of them given.
+    """Return the error of a line with another root than the ``n_before`` lines before it; ``first`` is the
+    first of them.
 
-    Where all lines from the second on agree, the first line is wrong: it may be a header.
+    If all lines from the second on agree, the first line is wrong, perhaps a header.
     """
     wrong, right, rest = other, first, "the first line" if n_before > 1 else f"line {first.line}"
     if n_before == 1 and {p.labels[0] for p in islice(later, _MOST_LOOKED_AT)} == {other.labels[0]}:
@@ -359,7 +365,7 @@ def _value_and_group(label: str, column: str, line: int | None) -> SchemaError:
 
 
 def _collapsed(branch: _Branch) -> _Tree:
-    """Join every inner node with its only child where that bears the same label; nothing else."""
+    """Join every inner node with its only child if both have the same label. Join no other nodes."""
     children = tuple(_collapsed(below) for below in (branch.below or {}).values())
     if len(children) == 1 and children[0].label == branch.label:
         return children[0]

@@ -1,11 +1,11 @@
-"""Top-down specialization: the one loop, and the holder that answers it alone.
+"""Top-down specialization: the loop, and the turns of a single holder.
 
-The loop is [T] Algorithm 3.1 in the form of semantics §3.6: candidates are kept in order, the best one is taken
-and checked once, then applied or discarded for good (validity is anti-monotone). When none is left, nodes of which
-all records lie in one child are replaced by it (§10.10), which may bring new candidates. Who answers "which
-candidate next?", "is it valid?" and "apply it" differs between single-holder, horizontal and vertical runs,
-LKC and differential privacy: that is a :class:`Specializer`, whose methods are generators so that a joint
-one can exchange messages in the middle.
+The loop is [T] Algorithm 3.1 in the form of semantics §3.6. Candidates are kept in order. The best candidate
+is checked once, then applied or discarded for good (validity is anti-monotone). When no candidate is left, a
+node with all records in a single child is replaced by the child (§10.10), which may bring new candidates.
+Single-holder, horizontal and vertical runs, LKC and differential privacy differ in the answers to "which
+candidate next?", "is it valid?" and "apply it". A :class:`Specializer` gives these answers. Its methods are
+generators, so a joint specializer can exchange messages in the middle.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from anonymize.table import Ints, Schema
 
 R = TypeVar("R")
 Turn: TypeAlias = Generator[Any, Any, R]
-"""A step that may exchange messages on its way; what is yielded is the business of the driver."""
+"""Step that may exchange messages on its way; only the driver uses the yielded values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn of the loop: a candidate that was applied, or discarded.
+    """Turn of the loop: a candidate that was applied or discarded.
 
-    score:      of one that was applied, the integer that candidates were compared by, where it follows from the
-                public counts of that turn; InfoGain: 0, it is computed later from what is published.
-    naming:     whether it was applied not for its score but because all records of its node lie in one child
-                (semantics §10.10); its score is 0.
-    violation:  why it was discarded, where that is known (a single holder).
+    score:      for an applied candidate, the compared integer, if it follows from the public counts of
+                the turn. InfoGain: 0; the score is computed later from published counts.
+    naming:     True if the candidate was applied because all records of its node lie in a single child
+                (semantics §10.10); score 0.
+    violation:  reason for the discard, if known (a single holder).
     """
 
     candidate: Candidate
@@ -43,11 +43,13 @@ class Step:
 
 
 ROOT = "root"
-"""The phase in which it is tested whether the whole table meets the requirement."""
+"""Phase of the test that the whole table meets the requirement."""
 
 
 class Observer:
-    """Is told how a run goes; algorithms do not depend on what an observer does. This observer ignores everything."""
+    """Receiver of a run's progress. Algorithms do not depend on an observer's actions. This observer ignores
+    everything.
+    """
 
     def phase(self, name: str) -> None:
         """Begin a phase of the account of costs."""
@@ -59,37 +61,39 @@ class Observer:
         """A turn of the loop is done; iterations count from 1."""
 
     def trial(self, number: int, most: int) -> None:
-        """Rows are withheld: of at most ``most`` runs to find which, this one is done; they count from 1."""
+        """Note a finished run of at most ``most`` runs that choose the rows to suppress; runs count from 1."""
 
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         """kd: of so many open groups so many were cut side by side; fronts count from 1."""
 
     def sweep(self, number: int) -> None:
-        """Sequences: a pass over all that may still occur begins; they count from 1."""
+        """Sequences: note the begin of a pass over all possible sequences; passes count from 1."""
 
     def announced(self, own: int, others: Mapping[str, int]) -> None:
-        """Vertical: we enter so many ids, and each of the others so many. If it raises, nothing made from ours is
-        sent, and the run ends.
+        """Vertical: the party enters ``own`` ids and each peer the given number. If the method raises,
+        nothing made from own ids is sent, and the run ends.
         """
 
     def aligned(self, n_common: int) -> None:
         """Vertical: so many of our records all parties have."""
 
     def opening(self) -> None:
-        """Differential privacy: from here on values made from data may be opened. The charge must be
-        durable when this method returns; if it raises, nothing is opened. May be called more than once.
+        """Differential privacy: values made from data may be opened from here on. The charge must be durable
+        when the method returns. If the method raises, nothing is opened. The method may be called more than
+        once.
         """
 
     def grouping(self, groups: Grouping) -> None:
-        """Horizontal LKC: groups are about to be opened that readers tell apart in this way. It is told just before
-        :meth:`opening_groups`. If it raises, our part of the groups' counts is not opened, and the run ends.
+        """Horizontal LKC: groups that readers distinguish by ``groups`` will be opened. The call comes just
+        before :meth:`opening_groups`. If the method raises, the own part of the groups' counts is not opened,
+        and the run ends.
         """
 
     def opening_groups(self, own: Ints) -> None:
-        """Horizontal LKC: groups are about to be opened that have so many of our own records; 0: none of ours.
+        """Horizontal LKC: groups with ``own`` records of the party will be opened; 0: no own record.
 
-        own:  int64, shape (n_groups,); where the requirement counts people, so many of ours. If it raises, our part
-              of the groups' counts is not opened, and the run ends.
+        own:  int64, shape (n_groups,); number of own people if the requirement counts people. If the method
+              raises, the own part of the groups' counts is not opened, and the run ends.
         """
 
 
@@ -97,7 +101,7 @@ class Specializer(Protocol):
     """Answers the loop."""
 
     def choose(self) -> Turn[Candidate | None]:
-        """Return the best remaining candidate, or None when there is none."""
+        """Return the best remaining candidate, or None."""
         ...
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
@@ -105,13 +109,14 @@ class Specializer(Protocol):
         ...
 
     def apply(self, candidate: Candidate) -> Turn[int]:
-        """Refine the table; return the score, 0 where it is computed from what is published."""
+        """Refine the table. Return the score; 0 if it is computed from the publication."""
         ...
 
     def name(self) -> Turn[Sequence[Candidate]]:
-        """No candidate is left: replace nodes of which all records lie in one child, and return how.
+        """Replace nodes with all records in a single child, when no candidate is left. Return the candidates
+        applied.
 
-        That may bring new candidates. Where nothing was replaced, the run ends.
+        New candidates may follow. If nothing was replaced, the run ends.
         """
         ...
 
@@ -127,7 +132,7 @@ def specialize_top_down(specializer: Specializer, observer: Observer) -> Turn[tu
 
 
 def _turns(specializer: Specializer) -> Turn[Sequence[Step]]:
-    """The next turn; several where no candidate was left, none at the end."""
+    """Run the next turn. Return several steps if no candidate was left, an empty list at the end."""
     candidate = yield from specializer.choose()
     if candidate is None:
         return [Step(named, True, naming=True) for named in (yield from specializer.name())]
@@ -138,7 +143,7 @@ def _turns(specializer: Specializer) -> Turn[Sequence[Step]]:
 
 
 def at_once(value: R) -> Turn[R]:
-    """A turn that needs no message: how a single holder answers."""
+    """Return a value as a turn without messages, the answer of a single holder."""
     return value
     yield
 
@@ -155,7 +160,7 @@ def run_single(turn: Turn[R]) -> R:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Decisions of a run: the final cut and every turn that led to it."""
+    """Decisions of a run: the final cut and all turns."""
 
     schema: Schema
     cut: Cut
