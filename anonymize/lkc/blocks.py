@@ -1,9 +1,10 @@
-"""Releases that do not link all sensitive columns: blocks of them, shuffled apart inside every group.
+"""Releases without links between some sensitive columns: blocks of columns, shuffled separately in every
+group.
 
-A block's values of a record stay together. Every order of a block inside its group is equally likely, and independent
-of all others, so nobody can tell which values of different blocks are one record's; but where all records of a group
-have the same values of a block, one record alone, say, no order hides them. The same is true of a class, which stays
-where it is.
+The values of a record stay together within a block. Every order of a block in its group is equally likely and
+independent of the other blocks. So nobody can link values of different blocks to a record. The exception is a
+group whose records all have the same values of a block, for example a single record: no order hides these
+values. The same holds for a class, which is not shuffled.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from anonymize.verification.tables import label_codes, number_rows
 
 
 def groups_of(release: Release, columns: Sequence[str]) -> Ints:
-    """By row the number of its group as readers see it, from 0 without a gap: int64, shape (n_rows,).
+    """Return the group of each row as readers see it, numbered from 0 without a gap: int64, shape (n_rows,).
 
-    columns:  rows that print alike in these are a group.
+    columns:  columns that form the groups, by printed values.
     """
     codes = [label_codes(release.columns[name]) for name in columns]
     found: Ints = np.unique(number_rows(codes, release.n_rows), return_inverse=True)[1].astype(np.int64)
@@ -28,8 +29,8 @@ def groups_of(release: Release, columns: Sequence[str]) -> Ints:
 
 
 def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]]) -> int:
-    """Count the records in groups in which all have the same values of some block: the block is that of each
-    record.
+    """Count the records in groups with a single combination of values in some block: no shuffle hides these
+    values.
 
     group:  of every row, numbered from 0 without a gap: int64, shape (n_rows,).
     """

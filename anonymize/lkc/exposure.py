@@ -1,8 +1,8 @@
-"""Exposure: what a party of a vertical run can read off the release about people it knows (semantics §4, §7).
+"""Exposure: information in the release for a vertical party about people known to it (semantics §4, §7).
 
-Such a party knows of every matched person the whole generalized record and the class, so the *cell*: the
-rows that agree on all quasi-identifiers and the class. L does not bound it. What the cell tells about a
-person's other columns is counted here, from the released table alone.
+The party knows the whole generalized record and the class of every matched person. So the party knows the
+person's *cell*: the rows that agree on all quasi-identifiers and the class. L does not bound this knowledge.
+The module counts, from the released table alone, what the cell reveals about a person's other columns.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from anonymize.verification.tables import Bound, label_codes, number_rows
 
 @dataclass(frozen=True)
 class Exposure:
-    """Records by what their cell gives away; a cell is *homogeneous* if any of the three holds.
+    """Records by the exposure of their cell. A cell is *homogeneous* if one of the three conditions holds.
 
     cells:        number of cells.
-    alone:        records that are the only ones of their cell: all their columns are known.
-    one_value:    per sensitive column, records in cells that have one value of it only.
-    above_c:      per sensitive column, records in cells in which a protected value is more frequent than C.
+    alone:        records alone in their cell, with all columns known.
+    one_value:    per sensitive column, records in cells with a single value.
+    above_c:      per sensitive column, records in cells where a protected value is more frequent than
+                  C.
     homogeneous:  records in homogeneous cells.
     """
 
@@ -42,7 +43,7 @@ class Exposure:
 def measure_exposure(release: Release, columns: Sequence[str], bounds: Sequence[Bound]) -> Exposure:
     """Count the records in homogeneous cells.
 
-    columns:  the quasi-identifiers and the class. bounds: one for each sensitive column, with its C.
+    columns:  the quasi-identifiers and the class. bounds: for each sensitive column, with its C.
     """
     codes = [label_codes(release.columns[name]) for name in columns]
     _, cell, sizes = np.unique(number_rows(codes, release.n_rows), return_inverse=True, return_counts=True)
@@ -59,7 +60,7 @@ def measure_exposure(release: Release, columns: Sequence[str], bounds: Sequence[
 
 
 def _one_value(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArray[np.bool_]:
-    """Return the cells that have one value of a sensitive column only; shape (n_cells,)."""
+    """Return the cells with a single value of a sensitive column; shape (n_cells,)."""
     values = label_codes(release.columns[bound.column])
     n_values = int(values.max(initial=0)) + 1
     different = np.bincount(np.unique(cell * n_values + values) // n_values, minlength=len(sizes))
@@ -68,7 +69,7 @@ def _one_value(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArr
 
 
 def _above_c(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArray[np.bool_]:
-    """In which cells a protected value is more frequent than C; shape (n_cells,)."""
+    """Return the cells where a protected value is more frequent than C; shape (n_cells,)."""
     column = release.columns[bound.column]
     above = np.zeros(len(sizes), dtype=bool)
     criterion = Confidence(bound.column, 0, (0,), bound.confidence)

@@ -1,4 +1,4 @@
-"""Metrics of a release, computed from what is published."""
+"""Metrics of a release, computed from published data."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from anonymize.verification.tables import kinds_of_rows, label_codes
 
 
 def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:
-    """Class counts per node of the final cut, at the node's first leaf: shape (n_leaves, n_classes).
+    """Return the class counts per node of the final cut, at the node's first leaf: shape (n_leaves,
+    n_classes).
 
-    Enough to know the counts of every node that was ever specialized: it is a union of nodes of the cut.
+    The counts of every node specialized during the run follow, because the node is a union of nodes of the
+    cut.
     """
     n_leaves, n_classes = schema.qid[column].n_leaves, schema.n_classes
     classes = schema.classes_of(generalized.cell)
@@ -34,7 +36,7 @@ def published_class_counts(generalized: GeneralizedTable, schema: Schema, column
 
 
 def measure_loss(release: Release, schema: Schema, cut: Cut) -> dict[str, float]:
-    """Per column the average share of its domain that a published value covers, beyond a single leaf.
+    """Return the average share of each column's domain that a published value covers, beyond a single leaf.
 
     0 for raw values, 1 for the root.
     """
@@ -42,11 +44,13 @@ def measure_loss(release: Release, schema: Schema, cut: Cut) -> dict[str, float]
 
 
 def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
-    """Measure the groups of a released table as its readers see them: nodes that print alike are one value.
+    """Measure the groups of a released table as readers see them: nodes with the same label are the same
+    value.
 
     leaf_partitions:       distinct combinations of generalized quasi-identifiers.
-    discernibility_ratio:  Σ |T[qid]|² / |T|² over them ([T] 3.4): 0 to 1, lower is better.
-    smallest_partition:    records in the smallest one; may be below K where L is below the number of columns.
+    discernibility_ratio:  Σ |T[qid]|² / |T|² over the combinations ([T] 3.4): 0 to 1, lower is better.
+    smallest_partition:    records in the smallest partition; may be below K if L is below the number of
+                           columns.
     """
     sizes = partition_sizes(release, qid)
     return {
@@ -57,17 +61,18 @@ def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
 
 
 def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
-    """Records of every group that is alike in some columns."""
+    """Count the records of every group that agrees on the given columns."""
     columns = [label_codes(release.columns[name]) for name in qid]
     return kinds_of_rows(columns, release)[1]
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Records that stand in small groups on all quasi-identifiers of a released table, which L may not bound.
+    """Records in small groups on all quasi-identifiers of a released table. L may not bound these groups.
 
-    columns:  number of quasi-identifiers. unique: records alone on all of them. below_k: records in groups
-    smaller than K, these included. unique_share, below_k_share: the same as shares of all records.
+    columns:  number of quasi-identifiers. unique: records alone in their group. below_k: records in
+              groups smaller than K, including unique records. unique_share, below_k_share: shares of
+              all records.
     """
 
     columns: int
@@ -78,7 +83,7 @@ class Risk:
 
 
 def measure_risk(release: Release, qid: Sequence[str], min_size: int) -> Risk:
-    """Count records in groups of one, and of fewer than ``min_size`` (K), on all quasi-identifiers."""
+    """Count the records in groups of 1 and of fewer than ``min_size`` (K) on all quasi-identifiers."""
     sizes = partition_sizes(release, qid)
     unique, below = int((sizes == 1).sum()), int(sizes[sizes < min_size].sum())
     return Risk(len(qid), unique, unique / release.n_records, below, below / release.n_records)
@@ -98,11 +103,11 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Reason that values of a column were not specialized further: a threshold, or another reason.
+    """Reason for the end of a column's specialization: a threshold or another reason.
 
-    reason:   K, C, leaf (a single value), empty, one value (all records in it share a leaf), no gain, or
-              adds nothing (it has gain, but its score never came to more than 0).
-    columns:  for a threshold, on how few columns the next step would already violate it.
+    reason:   K, C, leaf (a single value), empty, one value (all records share a leaf), no gain, or adds
+              nothing (positive gain, but the score never exceeded 0).
+    columns:  for a threshold, the fewest columns on which the next step would violate the threshold.
     """
 
     reason: str
@@ -114,9 +119,9 @@ class Stopped:
 def why_stopped(
     table: CodedTable, outcome: Outcome, score: Score, of_size: Sequence[Sequence[Criterion]]
 ) -> dict[str, list[Stopped]]:
-    """Say per column why a single holder's table was not specialized further.
+    """Return the reasons, per column, that a single holder's table was not specialized further.
 
-    of_size:  by column what children must meet by their size alone.
+    of_size:  by column, the criteria that the children's sizes must meet.
     """
     violations = {
         (step.candidate.column, step.candidate.taken_out or step.candidate.node): step.violation
@@ -145,7 +150,7 @@ def why_stopped(
 def _unspecialized(
     number: int, column: QidColumn, node: Node, leaf_counts: Ints, score: Score, of_size: Sequence[Criterion]
 ) -> tuple[str, int | None, str | None]:
-    """Return the reason that a node that was never discarded is still in the cut."""
+    """Return the reason that a node without a discarded candidate is still in the cut."""
     inside = leaf_counts[node.leaves]
     if node.n_leaves == 1:
         return "leaf", None, None

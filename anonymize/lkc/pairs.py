@@ -16,7 +16,7 @@ from anonymize.taxonomy import Node
 
 _DENSE_LIMIT = 1 << 25
 _WHOLE = Node(0, 1)
-"""In the place of the nodes of another column, where there is none."""
+"""Node of the missing second column if a column is tested alone."""
 
 
 class PairTest:
@@ -66,7 +66,9 @@ class PairTest:
         return None
 
     def _sums(self, candidate: Candidate, other: int | None, nodes: Sequence[Node]) -> Ints:
-        """Sum up what the criteria count per (child, node of the other column): shape (n_measures, n_groups)."""
+        """Sum up the measures of the criteria per (child, node of the other column): shape (n_measures,
+        n_groups).
+        """
         by_label = []
         for counts in self._counted(candidate.column, other):
             by_group = child_counts(nodes, child_counts(candidate.children, counts), axis=1)
@@ -74,7 +76,7 @@ class PairTest:
         return in_rows(self._views, by_label)
 
     def _counted(self, column: int, other: int | None) -> list[Ints]:
-        """Per view: counts of (leaf, leaf of the other column, label)."""
+        """Return, per view, the counts of (leaf, leaf of the other column, label)."""
         if (column, other) not in self._tables:
             schema, table = self._table.schema, self._table
             n_leaves = schema.qid[column].n_leaves

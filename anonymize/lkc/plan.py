@@ -1,10 +1,10 @@
-"""Sums of a validity check when the counts come from several holders.
+"""Sums of a validity check with counts from several holders.
 
-The leaf partitions and their counts before a specialization are public; only the counts per child are not.
-A plan lists, in an order every holder derives alike, the sums that decide validity: for every non-empty qid
-group of every entry that is concerned and every child but the last, whatever the criteria count of cells. The last
-child is what the others leave of the group's public total; side counts, of which no total is public, are added up for
-every child. Groups made of the same leaf partitions are tested once, whichever columns and entries they come from.
+The leaf partitions and their counts before a specialization are public; the counts per child are not. A plan
+lists, in an order that every holder derives alike, the sums that decide validity. There is a sum for every
+tally of the criteria in every non-empty qid group of every concerned entry and every child but the last. The
+last child follows from the group's public total. Side counts have no public total and are added up for every
+child. Groups of the same leaf partitions are tested once for all columns and entries.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ from anonymize.table import Codes, Ints, tally
 
 N = TypeVar("N", bound=np.generic)
 Part: TypeAlias = tuple[CountedBlock, GeneralizedTable]
-"""Of T_g what is told of a block."""
+"""Block and its part of T_g."""
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """The sums of one check.
+    """Sums of a check.
 
-    entries:   those that the candidate concerns.
-    criteria:  what they ask for, each criterion once.
-    tallies:   what is added up in every (group, child but the last), records first.
-    sides:     what is added up in every (group, child).
-    totals:    public tallies of each group before the specialization: int64, shape (n_groups, n_tallies).
+    entries:   entries that the candidate concerns.
+    criteria:  criteria of the entries, without repetitions.
+    tallies:   tallies summed in every (group, child but the last), records first.
+    sides:     side counts summed in every (group, child).
+    totals:    public tallies of each group before the specialization: int64, shape (n_groups,
+               n_tallies).
     """
 
     candidate: Candidate
@@ -94,7 +95,9 @@ class GroupPlan:
 
     @property
     def names(self) -> Names:
-        """By which the records of each group, and the entries that ask for it, are told apart: shape (n_groups,)."""
+        """Names of the groups that depend on the records and on the entries with the group: shape
+        (n_groups,).
+        """
         return self._groups.names_by_scope
 
     def among(self, chosen: Bools) -> GroupPlan:
@@ -102,10 +105,11 @@ class GroupPlan:
         return replace(self, totals=self.totals[chosen], _groups=self._groups.among(chosen))
 
     def tallied(self, at: Ints, column: Codes, weights: Ints, n_columns: int) -> Ints:
-        """The tallies of every (group, column) of one holder's rows: int64, shape (n_groups, n_columns, n_tallies).
+        """Return the tallies of every (group, column) of a holder's rows: int64, shape (n_groups, n_columns,
+        n_tallies).
 
-        at, column, weights:  of every row that holds the node: its refined entry by place, where it belongs of
-                              ``n_columns`` that rows are parted by, its weight; shape (n_rows,) each.
+        at, column, weights:  of every row with the node: place of its refined entry, number of its column
+                              below ``n_columns``, weight; shape (n_rows,) each.
         """
         taken, size = self._taken(), self.n_groups * n_columns
         total = np.zeros((len(self.tallies), size), dtype=np.int64)
@@ -120,9 +124,10 @@ class GroupPlan:
         return np.moveaxis(shaped, 0, 2)
 
     def sums(self, counts: Ints, sides: SidesOfGroups | None = None) -> Ints:
-        """Add up one holder's records per (refined entry, child), shape (n_entries, n_children).
+        """Add up a holder's records per (refined entry, child), shape (n_entries, n_children).
 
-        sides:  makes its side counts, where there are any. A sum that no entry with the group asks for is 0.
+        sides:  makes the holder's side counts, if any. A sum is 0 if no entry with the group takes the
+                measure.
         """
         return self.joined(self.sums_of_cells(counts[:, :-1]), self.sums_of_sides(sides))
 
@@ -136,23 +141,24 @@ class GroupPlan:
         return np.stack([self._by_group(counts, chosen, taken[t]) for t, chosen in by_tally], axis=2)
 
     def own_records(self, counts: Ints) -> Ints:
-        """One holder's records of every (group, child): int64, shape (n_groups * n_children,).
+        """Return a holder's records of every (group, child): int64, shape (n_groups * n_children,).
 
-        counts:  its records per (refined entry, child), shape (n_entries, n_children).
+        counts:  the holder's records per (refined entry, child), shape (n_entries, n_children).
         """
         return self._by_group(counts, self._counted[0], np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
     def own_count(self, side: SideCount, sides: SidesOfGroups) -> Ints:
-        """One holder's side count of every (group, child): int64, shape (n_groups * n_children,).
+        """Return a holder's side count of every (group, child): int64, shape (n_groups * n_children,).
 
-        Also of groups of entries that do not ask for it.
+        Groups of entries that do not take the side count are included.
         """
         return self._beside(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
     def sums_of_sides(self, sides: SidesOfGroups | None, wanted: Bools | None = None) -> Ints:
-        """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides).
+        """Return a holder's side counts of every (group, child): int64, shape (n_groups, n_children,
+        n_sides).
 
-        wanted:  which of them, shape (n_sides,); 0 stands for the others. None: all.
+        wanted:  side counts to compute, shape (n_sides,); the rest are 0. None: all.
         """
         if not self.sides:
             return np.zeros((self.n_groups, self.n_children, 0), dtype=np.int64)
@@ -165,7 +171,7 @@ class GroupPlan:
         return total
 
     def joined(self, of_cells: NDArray[N], beside: NDArray[N]) -> NDArray[N]:
-        """Sums of cells and of sides as one array of :attr:`shape`."""
+        """Join the sums of cells and of side counts into an array of :attr:`shape`."""
         if not self.sides:
             return of_cells
         flat = (
@@ -175,7 +181,7 @@ class GroupPlan:
         return np.concatenate(flat, axis=1)
 
     def cells_of(self, sums: NDArray[N]) -> NDArray[N]:
-        """Return the part of joined sums that :meth:`sums_of_cells` gave."""
+        """Return the part of joined sums from :meth:`sums_of_cells`."""
         flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
         return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
 
@@ -194,13 +200,13 @@ class GroupPlan:
         return total * taken[:, None]
 
     def _taken(self) -> Mapping[Measure, Bools]:
-        """In which groups some entry takes each measure; shape (n_groups,)."""
+        """Return the groups in which some entry takes each measure; shape (n_groups,)."""
         by_entry = [{*tallies_of(entry.criteria), *sides_of(entry.criteria)} for entry in self.entries]
         measures: tuple[Measure, ...] = (*self.tallies, *self.sides)
         return {m: self._asked([m in taken for taken in by_entry]) for m in measures}
 
     def _asked(self, asking: Sequence[bool]) -> Bools:
-        """Return the groups that some of the entries have; asking: of every entry, True if it counts."""
+        """Return the groups of the selected entries. asking: for every entry, True if selected."""
         asked: Bools = np.logical_or.reduce(self._groups.asked[np.array(asking, dtype=bool)], axis=0)
         return asked
 
@@ -219,7 +225,7 @@ class GroupPlan:
 
     @property
     def sides_at_stake(self) -> Bools:
-        """Return the side counts that some case at stake takes: shape (n_groups, n_children, n_sides)."""
+        """Side counts in some case at stake: shape (n_groups, n_children, n_sides)."""
         place = {side: number for number, side in enumerate(self.sides)}
         found = np.zeros((self.n_groups, len(self.sides)), dtype=bool)
         for criterion in self.criteria:
@@ -230,16 +236,19 @@ class GroupPlan:
         return np.repeat(found[:, None], self.n_children, axis=1)
 
     def _least(self) -> Ints:
-        """The greatest K that a group is asked for: a child with fewer records fails that test, whatever else is
-        asked of it. Shape (n_groups,)."""
+        """Return the greatest K of each group: a child with fewer records fails, whatever the other criteria.
+        Shape (n_groups,).
+        """
         of_entries = np.array([least_size(entry.criteria) for entry in self.entries])
         least: Ints = np.where(self._groups.asked, of_entries[:, None], 1).max(axis=0)
         return least
 
     def by_child(self, sums: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
-        """The measures of every (group, child), of tallies the last child being what the others leave of the totals.
+        """Return the measures of every (group, child). The last child of a tally is the remainder of the
+        totals.
 
-        sums: of shape :attr:`shape`. totals: the public ones, or a share of them. Each of shape (groups, children).
+        sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape
+              (groups, children).
         """
         flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
         beside = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))
@@ -252,18 +261,18 @@ class GroupPlan:
         return dict(zip(self.tallies, by_tally, strict=True))
 
     def violation(self, sums: Ints) -> Violation | None:
-        """Rule the global sums, shape :attr:`shape`; return a violation or None."""
+        """Judge the global sums, shape :attr:`shape`. Return a violation or None."""
         return self._violation(self.by_child(sums, self.totals))
 
     def violation_of_cells(self, counts: Ints) -> Violation | None:
-        """Rule what is public once a specialization is applied: criteria that take no side counts.
+        """Judge the criteria without side counts, whose counts are public once a specialization is applied.
 
         counts:  of all parties together, per (refined entry, child): int64, shape (n_entries, n_children).
         """
         return self._violation(self._tallies_by_child(self.sums_of_cells(counts[:, :-1]), self.totals))
 
     def _violation(self, measured: Mapping[Measure, Ints]) -> Violation | None:
-        """The first criterion not met, of those whose side counts are measured."""
+        """Return the first criterion not met, among the criteria with measured side counts."""
         for entry, groups in zip(self.entries, self._groups.asked, strict=True):
             criteria = [c for c in entry.criteria if all(side in measured for side in sides_of([c]))]
             own = {measure: values[groups] for measure, values in measured.items()}
@@ -276,11 +285,11 @@ class GroupPlan:
 def plan_groups(
     parts: Sequence[Part], entries: Sequence[Entry], candidate: Candidate, names: Names | None = None
 ) -> GroupPlan:
-    """List the sums that decide whether a candidate is valid, from public state alone.
+    """List the sums that decide a candidate's validity, from public state alone.
 
-    parts:  T_g, of the same leaf partitions in all blocks. Refined entries are those of one after the other; each
-            tally is counted in the first block that tells it.
-    names:  of every leaf partition; None: those of its number.
+    parts:  T_g of every block, with the same leaf partitions. Refined entries stand block after block.
+            The first block with the columns of a tally counts the tally.
+    names:  name of every leaf partition; None: names from the partition numbers.
     """
     refined = [table.entries_of(candidate) for _, table in parts]
     partition = np.concatenate([t.partition[own] for (_, t), own in zip(parts, refined, strict=True)])
@@ -298,7 +307,7 @@ def plan_groups(
 def _counted(
     blocks: Sequence[CountedBlock], cells: Sequence[Ints], tallies: Sequence[Tally]
 ) -> tuple[Bools, ...]:
-    """Of every tally which refined entries it counts; cells: of those of every block."""
+    """Return the refined entries counted by each tally. cells: cells of the refined entries of every block."""
     codes = [sensitive_codes(block.schema, own) for block, own in zip(blocks, cells, strict=True)]
     ends = np.cumsum([len(own) for own in cells])
     found = []

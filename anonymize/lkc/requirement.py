@@ -1,8 +1,8 @@
-"""Requirement on a release: a list of entries, each with a scope and criteria; and what it means if the whole
-table fails them. LKC ([T] 3.2.1, Definition 3.1) is a list of one.
+"""Requirement on a release: a list of entries with scope and criteria, and the errors if the whole table
+fails. LKC ([T] 3.2.1, Definition 3.1) is a list with a single entry.
 
-All entries must hold. The groups of an entry are those of its own columns; a specialization of another column changes
-none of them.
+All entries must hold. A specialization of a column outside an entry's scope does not change the groups of the
+entry.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ _MAX_FRACTION = 1 << 62
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a requirement, for the columns of a schema.
+    """Entry of a requirement, for the columns of a schema.
 
-    criteria:  what every group must meet, in the order in which violations are told.
-    insider:   what bounds inferences holds for whoever knows all columns of the scope and the class, too.
-    relative:  what the counts of the whole table make further criteria of.
-    demands:   what was asked for; some tables with fewer columns meet all of a demand, which is still named.
-    said:      how and where it is asked for, in public words.
+    criteria:  criteria for every group, in the order of reported violations.
+    insider:   True if inference bounds hold also toward people who know all columns of the scope and
+               the class.
+    relative:  sources of further criteria, given the counts of the whole table.
+    demands:   original demands; named in errors even if some schemas meet a demand without a criterion.
+    said:      the requirement and its place in the job, in public words.
     """
 
     scope: Scope
@@ -71,16 +72,17 @@ class Requirement(Protocol):
     """Requirement on a release."""
 
     def entries(self, schema: Schema) -> tuple[Entry, ...]:
-        """Its entries, for the columns that a schema has: at least one."""
+        """Return the entries for the columns of a schema: at least one."""
         ...
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One entry as it is asked for: who knows at most ``max_known`` (L) of some columns, and what groups meet.
+    """Requirement entry of a job: knowledge of at most ``max_known`` (L) of some columns, and demands on
+    groups.
 
-    columns:  the quasi-identifiers that it speaks of, by name; None: all.
-    said:     how and where it is asked for, in public words.
+    columns:  names of the known quasi-identifiers; None: all.
+    said:     the requirement and its place in the job, in public words.
 
     Raises SchemaError for an L below 1.
     """
@@ -95,7 +97,7 @@ class Ask:
             raise SchemaError("job-invalid", "L must be at least 1")
 
     def entry(self, schema: Schema, *, insider: bool = False) -> Entry:
-        """The entry for the columns that the schema has."""
+        """Return the entry for the columns of the schema."""
         known = (i for i, c in enumerate(schema.qid) if self.columns is None or c.name in self.columns)
         scope = Scope(tuple(known), self.max_known)
         criteria = (criterion for demand in self.demands for criterion in demand.criteria(schema))
@@ -105,10 +107,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class AskedList:
-    """The requirement of a job: a list of entries, LKC being a list of one.
+    """Requirement of a job: a list of entries. LKC has a single entry.
 
-    insider:  what bounds inferences holds for every (leaf partition, class value) cell, too, which is what a vertical
-              party knows of a person (semantics §7); of every entry.
+    insider:  True if the inference bounds of all entries hold also for every (leaf partition, class
+              value) cell, which a vertical party knows about a person (semantics §7).
     """
 
     asks: tuple[Ask, ...]
@@ -124,7 +126,7 @@ def given(entries: Sequence[Entry], schema: Schema, cell_counts: Ints) -> tuple[
 
 
 def concerned(entries: Sequence[Entry], column: int) -> tuple[Entry, ...]:
-    """The entries whose groups a specialization of a column changes."""
+    """Return the entries whose groups a specialization of a column changes."""
     return tuple(entry for entry in entries if column in entry.scope.columns)
 
 
@@ -134,7 +136,7 @@ def criteria_of(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
 
 
 def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Criterion, ...], ...]:
-    """By column what the children of its nodes must meet by their size alone, each by itself."""
+    """Return, by column, the criteria on the size of a single child."""
     return tuple(
         tuple(c for c in criteria_of(concerned(entries, n)) if counts_records(c))
         for n in range(len(schema.qid))
@@ -142,7 +144,7 @@ def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Cr
 
 
 def terms_of(schema: Schema, entries: Sequence[Entry]) -> Terms:
-    """Return the terms that scores go by."""
+    """Return the terms for the scores."""
     return Terms(tuple(entry.scope for entry in entries), criteria_of_size(schema, entries))
 
 
@@ -152,7 +154,7 @@ def most_columns(entries: Sequence[Entry]) -> int:
 
 
 def check_sizes(entries: Sequence[Entry], n_records: int) -> None:
-    """Refuse tables for which the integer arithmetic is not exact."""
+    """Refuse tables too large for exact integer arithmetic."""
     if n_records > MAX_RECORDS:
         raise PrivacyError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
     for criterion in criteria_of(entries):
@@ -167,13 +169,13 @@ def check_sizes(entries: Sequence[Entry], n_records: int) -> None:
 
 
 def most_records(entries: Sequence[Entry]) -> int:
-    """The greatest number of records for which the integer arithmetic is exact; see :func:`check_sizes`."""
+    """Return the greatest number of records with exact integer arithmetic; see :func:`check_sizes`."""
     finest = max(map(_factor, criteria_of(entries)), default=1)
     return min(MAX_RECORDS, (_MAX_FRACTION - 1) // finest)
 
 
 def _factor(criterion: Criterion) -> int:
-    """Return the largest multiple of the number of records that a judged value can be."""
+    """Return the largest multiple of the number of records that a judged value can reach."""
     if criterion.search is not None:
         return criterion.search.factor
     return max(form.factor for forms in criterion.cases for form in forms)
@@ -184,8 +186,7 @@ def _fewer_digits(criterion: Criterion) -> str:
 
 
 def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> Ints:
-    """Return the counts of one holder's whole table that criteria take: its cells, then its side counts, one
-    number each.
+    """Return the counts of a holder's whole table for the criteria: all cells, then all side counts.
 
     int64, shape (n_cells + n_sides,).
     """
@@ -196,11 +197,11 @@ def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> 
 
 
 def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside) -> tuple[Entry, ...]:
-    """The entries for one holder's table, which meets them when it is fully generalized.
+    """Return the entries for a holder's table, which meets them if fully generalized.
 
-    beside:  what side counts are made of, where the requirement takes any.
+    beside:  data for the side counts of the requirement.
 
-    Raises PrivacyError if it does not, or is too large for exact integer arithmetic.
+    Raises PrivacyError if the table violates the requirement or is too large for exact integer arithmetic.
     """
     schema = table.schema
     asked = requirement.entries(schema)
@@ -215,12 +216,12 @@ def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside
 
 
 def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violation | None:
-    """Rule the fully generalized table, from counts as :func:`whole_table` gives them."""
+    """Judge the fully generalized table by the counts from :func:`whole_table`."""
     return next((violation for _, violation in _violated(schema, entries, counts)), None)
 
 
 def _violated(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Iterator[tuple[Entry, Violation]]:
-    """The entries that the fully generalized table violates, from counts as :func:`whole_table` gives them."""
+    """Yield the entries that the fully generalized table violates, by the counts from :func:`whole_table`."""
     cell_counts, sides = np.split(counts, [schema.n_cells])
     beside: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
     for entry in entries:
@@ -230,21 +231,23 @@ def _violated(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Iterato
 
 
 def _size(table: CodedTable, entries: Sequence[Entry], counts: Ints) -> str:
-    """Say the size of a table in words for its owner; counts as :func:`whole_table` gives them."""
+    """Return the table's size in words for its owner, by the counts from :func:`whole_table`."""
     sides = dict(zip(sides_of(criteria_of(entries)), counts[table.schema.n_cells :].tolist(), strict=True))
     people = f" of {sides[PERSONS]:,} people" if PERSONS in sides else ""
     return f"the table has {table.n_records:,} records{people}"
 
 
 def check_root_of_cells(schema: Schema, entries: Sequence[Entry], cell_counts: Ints) -> Violation | None:
-    """Rule what is public once the root is opened: criteria that take no side counts. Shape (n_cells,)."""
+    """Judge the criteria without side counts, whose counts are public once the root is opened. Shape
+    (n_cells,).
+    """
     return _check_root(schema, entries, cell_counts, {})
 
 
 def _check_root(
     schema: Schema, entries: Sequence[Entry], cell_counts: Ints, beside: Mapping[Measure, Ints]
 ) -> Violation | None:
-    """The first criterion not met, of those whose side counts are measured."""
+    """Return the first criterion not met, among the criteria with measured side counts."""
     of_all = [c for c in _of_the_whole(entries) if all(side in beside for side in sides_of([c]))]
     listed = [c for c in of_all if c.search is None]
     measured = {**beside, **counts_of_cells(schema, tallies_of(listed), cell_counts)}
@@ -262,13 +265,13 @@ def _check_root(
 def _violation(
     schema: Schema, criteria: Sequence[Criterion], cell_counts: Ints, group: Ints, n_groups: int
 ) -> Violation | None:
-    """The first criterion that some group of cells does not meet. group: of every cell."""
+    """Return the first criterion that some group of cells does not meet. group: of every cell."""
     test, cells = GroupTest(schema, criteria), np.flatnonzero(cell_counts)
     return test.violation(test.labels(cells), group[cells], n_groups, cell_counts[cells], 0)
 
 
 def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
-    """The criteria of the root, but for those that are asked class by class, which is more."""
+    """Return the criteria of the root. Criteria with the stricter test class by class are left out."""
     asked = (c for e in entries for c in e.criteria if not (e.insider and c.inference))
     return tuple(dict.fromkeys(asked))
 
@@ -281,9 +284,10 @@ def counts_of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints)
 
 
 def root_refused(entries: Sequence[Entry], whole: str = "the fully generalized table") -> PrivacyError:
-    """The error where one bit says that the whole table violates a criterion or is too large to be tested exactly.
+    """Return the error for a single bit: the whole table violates a criterion or is too large for an exact
+    test.
 
-    whole:  what that is, in words.
+    whole:  name of the tested table.
     """
     most = most_records(entries)
     too_many, remedy = f"all parties together have more than {most} rows", _relief(_named(entries))
@@ -306,11 +310,12 @@ def requirement_unmet(
     private: str = "",
     among: Sequence[Demand | Criterion] = (),
 ) -> PrivacyError:
-    """The error for a table that violates the requirement even when fully generalized.
+    """Return the error for a table that violates the requirement even when fully generalized.
 
-    entries:  those of which one is violated. violation: None where only that is known.
-    private:  what the owner of the table alone may read.
-    among:    where no violation is known, what may be violated; none: all that the entries ask for.
+    entries:  entries with a violation among them. violation: None if only its existence is known.
+    private:  text for the owner of the table alone.
+    among:    possible violations if ``violation`` is None; empty: all demands and criteria of the
+              entries.
     """
     named = among or _named(entries)
     if violation is not None:
@@ -332,14 +337,16 @@ _MOST_SAID = 3
 
 
 def what_is_asked(entries: Sequence[Entry]) -> str:
-    """Say what the entries ask for and where, behind a semicolon; nothing where that is not said."""
+    """Return a clause with the requirements of the entries and their places; empty if the entries have no
+    ``said``.
+    """
     said = [entry.said for entry in entries if entry.said]
     more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
     return f"; asked is {'; '.join(said[:_MOST_SAID])}{more}" if said else ""
 
 
 def _named(entries: Sequence[Entry]) -> tuple[Demand | Criterion, ...]:
-    """All that may be violated: what was asked for, and what came of it."""
+    """Return everything that may be violated: the demands and the resulting criteria."""
     return (*(demand for entry in entries for demand in entry.demands), *criteria_of(entries))
 
 
@@ -354,7 +361,7 @@ def _in_words(names: Sequence[str]) -> str:
 
 
 def relief_of(violated: Sequence[Demand | Criterion]) -> str:
-    """Say what to ask for less of: "lower K, raise C"."""
+    """Return the changes that would weaken the requirement: "lower K, raise C"."""
     return ", ".join(dict.fromkeys(relief for each in violated for relief in each.relief))
 
 

@@ -1,4 +1,4 @@
-"""Side counts of groups at one holder: what no cell tells is counted from the rows themselves."""
+"""Side counts of groups at a holder, counted from the rows because cells do not determine them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anonymize.table import Ints
 
 
 class SidesOfGroups:
-    """The side counts of one holder's rows for one candidate."""
+    """Side counts of a holder's rows for a candidate."""
 
     def __init__(
         self, beside: Beside, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
@@ -27,9 +27,9 @@ class SidesOfGroups:
         self._at = place[records.entry[self._rows]]
 
     def of(self, side: SideCount, group: Ints, n_groups: int) -> Ints:
-        """A side count of every (group, child): int64, shape (n_groups, n_children).
+        """Return a side count of every (group, child): int64, shape (n_groups, n_children).
 
-        group:  of every refined entry, -1 where its rows are not counted; others stand behind these.
+        group:  of every refined entry, -1 if its rows are not counted. Further elements are ignored.
         """
         if side.is_additive:
             return self._summed(self._of_entries(side), group, n_groups)
@@ -40,9 +40,9 @@ class SidesOfGroups:
         return found.reshape(n_groups, self._n_children)
 
     def _of_entries(self, side: SideCount) -> Ints:
-        """The side count of every (refined entry, child): int64, shape (n_entries, n_children).
+        """Return the side count of every (refined entry, child): int64, shape (n_entries, n_children).
 
-        Only the latest is kept, for whoever asks for it in group after group.
+        The latest result is kept for calls with further groups.
         """
         if self._latest is None or self._latest[0] != side:
             keys, shape = self._at * self._n_children + self._child, (self._n_entries, self._n_children)

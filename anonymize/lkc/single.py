@@ -1,4 +1,4 @@
-"""LKC-privacy of one holder's table ([T] Algorithm 3.1): the reference for every joint run."""
+"""LKC-privacy of a holder's table ([T] Algorithm 3.1): the reference for every joint run."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def anonymize_alone(
     *,
     beside: Beside | None = None,
 ) -> Outcome:
-    """Anonymize one holder's table to LKC-privacy ([T] Algorithm 3.1).
+    """Anonymize a holder's table to LKC-privacy ([T] Algorithm 3.1).
 
-    beside:  what side counts are made of, by row of the table, where the requirement takes any.
+    beside:  data per row for the side counts of the requirement.
 
-    Raises PrivacyError if even the fully generalized table violates the requirement, or if the table is too
-    large for exact integer arithmetic.
+    Raises PrivacyError if the fully generalized table violates the requirement or is too large for exact
+    integer arithmetic.
     """
     entries = met_by_the_whole(table, requirement, beside or {})
     holder = SingleHolder(table, entries, goal, beside or {})
@@ -50,7 +50,7 @@ def anonymize_alone(
 
 
 class SingleHolder:
-    """The one holder of a whole table, as a :class:`anonymize.tds.Specializer`."""
+    """Single holder of a whole table, as a :class:`anonymize.tds.Specializer`."""
 
     def __init__(self, table: CodedTable, entries: Sequence[Entry], goal: Score, beside: Beside) -> None:
         self._schema = table.schema
@@ -132,7 +132,7 @@ class SingleHolder:
         return self._test.violation(self.cut, candidate, n_columns)
 
     def _narrowed(self, candidate: Candidate, violation: Violation) -> Violation:
-        """Find the fewest columns on which the specialization is not allowed: what a user can act on."""
+        """Find the fewest columns on which the specialization is not allowed, so that a user can act."""
         for n_columns in range(1, self._n_columns):
             found = self._violation(candidate, n_columns)
             if found:
@@ -141,7 +141,7 @@ class SingleHolder:
 
 
 class Partitions:
-    """The leaf partitions of a single holder, counted by what validity tells apart, or by ``all_cells``."""
+    """Leaf partitions of a single holder, counted by the coarsest cells for validity or by ``all_cells``."""
 
     def __init__(
         self, table: CodedTable, entries: Sequence[Entry], beside: Beside, *, all_cells: bool
@@ -159,7 +159,9 @@ class Partitions:
         return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
 
     def failing(self, candidate: Candidate, most: int) -> Ints | None:
-        """Rows in groups that the specialization must not make; None: they have more than ``most`` records."""
+        """Return the rows in groups forbidden by the requirement; None if the rows have more than ``most``
+        records.
+        """
         counts, sides = self.counts(candidate), self._sides(candidate)
         found = self._test.failing(self.generalized, candidate, counts, most, sides)
         if found is None:

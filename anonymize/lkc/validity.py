@@ -1,13 +1,12 @@
 """LKC-privacy of specializations (semantics §3.6; [T] 3.2.1, Definition 3.1, and 3.3.2).
 
-A candidate v → child(v) is valid if, for every subset of min(L, |QID|) quasi-identifier columns that
-contains v's column, every non-empty qid group after the specialization has at least K records and, for
-every protected sensitive value s, P(s | group) <= C. A column that is not refined yet has one value and
-changes no group; a group of fewer columns is a union of groups of more and is fine if they are. So what is
-scanned here are the subsets of L − 1 *other refined* columns, or all of them where there are fewer.
+A candidate v → child(v) is valid if every subset of min(L, |QID|) quasi-identifier columns with v's column
+meets two conditions. After the specialization, every non-empty qid group has at least K records and, for
+every protected sensitive value s, P(s | group) <= C. An unrefined column has a single value and changes no
+group. A group on fewer columns is a union of groups on more columns and meets the conditions if these groups
+do. So the scan covers the subsets of L − 1 *other refined* columns, or all of them if there are fewer.
 
-Everything here is linear in counts of (T_g entry, child): the joint runs share those counts and test the
-same sums.
+All sums are linear in counts of (T_g entry, child). Joint runs share these counts and test the same sums.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from anonymize.table import Ints, Schema, pack
 
 
 def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
-    """Map every cell to the first cell that validity does not tell apart from it: int64, shape (n_cells,).
+    """Map every cell to the first cell that is equivalent for validity: int64, shape (n_cells,).
 
-    Those count alike for every criterion (and have the same class, toward insiders); a single holder counts its
-    leaf partitions by them.
+    Equivalent cells count alike for every criterion and, toward insiders, have the same class. A single
+    holder counts leaf partitions by these cells.
     """
     classes = schema.classes_of(np.arange(schema.n_cells))
     keys = classes if any(entry.insider for entry in entries) else np.zeros(schema.n_cells, dtype=np.int64)
@@ -57,9 +56,10 @@ class PartitionTest:
     ) -> Violation | None:
         """Return a violation of the specialization on some ``n_columns`` columns, or None.
 
-        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes the side
-        counts, where a criterion takes any. An entry with fewer columns in its groups is tested on these. Toward
-        insiders all columns of an entry are tested too, whatever ``n_columns`` is.
+        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes
+                the side counts, if a criterion takes any. An entry with groups on fewer columns is tested
+                on these columns. Toward insiders, all columns of an entry are also tested, for any
+                ``n_columns``.
         """
         items = self._items(table, candidate, counts, sides)
         tests = [test for test in self._entries if candidate.column in test.entry.scope.columns]
@@ -78,13 +78,13 @@ class PartitionTest:
         most: int,
         sides: SidesOfGroups | None = None,
     ) -> Bools | None:
-        """Return each (refined entry, child) in groups that the specialization must not make; None: too many
+        """Return each (refined entry, child) in a group that the requirement forbids; None for too many
         records.
 
-        With these taken out, other groups may be too small: they are taken out, too, until all that is left is
-        allowed (side counts: as they were).
+        Without these records, further groups may become too small. Such groups are also removed, until all
+        remaining groups are allowed (side counts: unchanged).
 
-        counts, sides:  as of :meth:`violation`. most: how many records there may be in all these.
+        counts, sides:  as in :meth:`violation`. most: maximum number of removed records.
         Shape as counts.
         """
         items = self._items(table, candidate, counts, sides)
@@ -112,7 +112,7 @@ class PartitionTest:
 
 
 class _Items:
-    """The non-empty (refined entry of T_g, child) pairs of one candidate, with their records as weights."""
+    """Non-empty (refined entry of T_g, child) pairs of a candidate, weighted by their records."""
 
     def __init__(
         self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
@@ -129,7 +129,7 @@ class _Items:
         self.n_children = len(candidate.children)
 
     def are_of(self, table: GeneralizedTable, candidate: Candidate, counts: Ints) -> bool:
-        """Return True if the items were made of these very objects."""
+        """Return True if the items were made of the same objects."""
         return self.table is table and self.candidate is candidate and self._counts is counts
 
     def groups(self, columns: tuple[int, ...]) -> QidGroups:
@@ -141,7 +141,7 @@ class _Items:
 
 
 class _EntryTest:
-    """The test of one entry."""
+    """Test of an entry."""
 
     def __init__(self, schema: Schema, entry: Entry) -> None:
         self.entry = entry
@@ -162,7 +162,7 @@ class _EntryTest:
         return None
 
     def take_out(self, items: _Items, out: Bools) -> None:
-        """Mark the items of all groups that are not allowed, of those not ``out`` yet."""
+        """Mark the items of all forbidden groups, counting only items that are not ``out`` yet."""
         labels, scope = self._test.labels(items.cell), self.entry.scope
         for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
@@ -173,7 +173,9 @@ class _EntryTest:
             out |= ~allowed[keys]
 
     def insider_violation(self, items: _Items) -> Violation | None:
-        """Rule what bounds inferences in every (group on all columns, class value) cell after the specialization."""
+        """Judge the inference bounds in every (group on all columns, class value) cell after the
+        specialization.
+        """
         assert self._bounds is not None, "an entry for insiders"
         classes = self._schema.classes_of(items.cell)
         table, columns = items.table, self.entry.scope.columns
@@ -202,7 +204,7 @@ def whole_groups(table: GeneralizedTable, partition: Ints, columns: Sequence[int
 
 
 def in_first_order(keys: Ints) -> Ints:
-    """Number different keys in the order in which they first come: int64, shape (n,)."""
+    """Number different keys in the order of first appearance: int64, shape (n,)."""
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     return _in_first_order(first, number)
 

@@ -1,14 +1,15 @@
-"""Records that spoil it for all: which rows one holder leaves out so that more of the others can be specialized.
+"""Suppression of records: a holder leaves rows out so that more of the remaining records can be specialized.
 
-A column may stay at its root because of a few odd records. Rows are chosen before anything is published, by a public
-rule (semantics §10.9): the run is made; of every value that could still be specialized and was not, those records are
-found that stand, in the final table, in groups that must not be made; the value is taken whose specialization lowers
-the generalization loss most for each record left out, among those that fit; its records are left out; and the run is
-made again. Of all these runs the one that loses least of the whole table stays, a record that is left out being lost
-altogether: so none goes where that leaves the cut as it was.
+A few odd records may keep a column at its root. Rows are chosen before any publication, by a public rule
+(semantics §10.9). After a run, each value that could still be specialized is examined. The rule finds the
+records in groups of the final table that the specialization must not make. Among the values with few enough
+records, the rule takes the value that lowers the generalization loss most per record. The records of the
+value are left out and the run is repeated. The rule keeps the run with the least loss on the whole table. A
+suppressed record counts as lost altogether, so no record is suppressed without a change of the cut.
 
-Stages say what fits, the same for every limit: the runs for a greater limit begin with those for a smaller one,
-so that it never makes a worse table. A stage has few runs, so their number is bounded.
+Stages limit the number of records, equally for every limit. The runs for a greater limit begin with the runs
+for a smaller limit, so a greater limit never makes a worse table. A stage has few runs, so their number is
+bounded.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from anonymize.table import CodedTable, Ints, tally
 from anonymize.tds import Observer, Outcome
 
 Part = Callable[[Ints], tuple[CodedTable, Beside]]
-"""Of some rows of a table, by number: the table that they make by themselves, and what side counts are made of."""
+"""Function from row numbers of a table to the table of these rows and the data for their side counts."""
 
 
 STAGES = tuple(Fraction(1, n) for n in (1000, 500, 200, 100, 50, 20, 10, 5, 2))
-"""Shares of the records that may be left out: every stage begins anew, with all rows."""
+"""Largest share of suppressed records in each stage. Every stage starts with all rows."""
 RUNS_OF_A_STAGE = 8
-"""At most so many sets of rows are left out in a stage that were not before."""
+"""Most new sets of suppressed rows in a stage."""
 
 
 def most_runs(most: int, n_records: int) -> int:
-    """Return the most runs that there can be, where at most ``most`` records may be left out: one of them on
-    all rows.
+    """Return the most possible runs if at most ``most`` records may be suppressed, including the run on all
+    rows.
     """
     return 1 + RUNS_OF_A_STAGE * len(_stages(most, n_records))
 
 
 def _stages(most: int, n_records: int) -> list[int]:
-    """Of each stage the records that may be left out: those below the limit, and the one that reaches it."""
+    """Return the record limit of each stage: all below ``most``, and the first that reaches it."""
     sizes = sorted({int(share * n_records) for share in STAGES} - {0})
     return [size for i, size in enumerate(sizes) if i == 0 or sizes[i - 1] < most] if most > 0 else []
 
@@ -60,12 +61,12 @@ def withheld_rows(
     part: Part,
     observer: Observer | None = None,
 ) -> Ints:
-    """The rows to leave out: their numbers, ascending; they stand for at most ``most`` records.
+    """Return the rows to suppress: their numbers, ascending. The rows have at most ``most`` records.
 
-    part:      as a run would be given the table if it had only these rows, in their order.
-    observer:  is told of each run.
+    part:      returns the input of a run with only the given rows, in their order.
+    observer:  receives every run.
 
-    Raises PrivacyError if even the whole table violates the requirement, or is too large: as the run without them.
+    Raises PrivacyError if the whole table violates the requirement or is too large.
     """
     everything, told = np.arange(len(table.cells)), observer or Observer()
     n_runs, losses = most_runs(most, table.n_records), []
@@ -78,7 +79,7 @@ def withheld_rows(
 
 
 def _tried(first: _Trial, most: int, part: Part) -> Iterator[_Trial]:
-    """A run on all rows; then in every stage one after the other, each on fewer; none twice."""
+    """Yield a run on all rows, then the runs of every stage, each on fewer rows, without repetitions."""
     yield first
     n_records, known = first.table.n_records, dict[bytes, Outcome]()
     for size in _stages(most, n_records):
@@ -104,7 +105,7 @@ def _tried(first: _Trial, most: int, part: Part) -> Iterator[_Trial]:
 
 @dataclass(frozen=True)
 class _Option:
-    """Rows of a trial that must go for a specialization to be allowed, and what that is worth for each record."""
+    """Rows of a trial to suppress for an allowed specialization, and the saved loss per record."""
 
     rows: Ints = field(repr=False)
     records: int = field(repr=False)
@@ -113,9 +114,9 @@ class _Option:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A run on some rows of a table.
+    """Run on some rows of a table.
 
-    kept:  their numbers. table, beside: of these rows alone.
+    kept:  numbers of the rows. table, beside: of these rows alone.
     """
 
     requirement: Requirement
@@ -130,7 +131,7 @@ class _Trial:
     def of(
         cls, kept: Ints, requirement: Requirement, goal: Score, part: Part, known: Outcome | None = None
     ) -> _Trial:
-        """Make the run; known: what comes of it, where it was made before. Raises PrivacyError."""
+        """Make the run. known: the outcome, if the run was made before. Raises PrivacyError."""
         table, beside = part(kept)
         outcome = known or anonymize_alone(table, requirement, goal, beside=beside)
         asked = requirement.entries(table.schema)
@@ -138,12 +139,14 @@ class _Trial:
         return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
-        """Generalization loss, the mean over columns, of all records together; 1 for each that was left out."""
+        """Return the generalization loss, the mean over columns, summed over all records; 1 for each
+        suppressed record.
+        """
         gone = whole.n_records - self.table.n_records
         return self._lost(self.outcome.cut, range(len(self.table.qid))) + gone
 
     def best(self, most: int) -> _Option | None:
-        """Return the best option, of equal ones the first; None: nothing for at most ``most`` records."""
+        """Return the best option, of equal options the first; None if no option has at most ``most`` records."""
         if most < 1:
             return None
         partitions = Partitions(self.table, self.entries, self.beside, all_cells=False)
@@ -153,8 +156,8 @@ class _Trial:
         return max((o for o in options if o is not None), key=lambda option: option.worth, default=None)
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield the possible specializations that were not made: discarded, or no candidate as a child would
-        be too small.
+        """Yield the possible specializations that were not applied: discarded ones, and those with a child
+        that is too small.
         """
         for column, nodes in enumerate(self.outcome.cut.nodes):
             described, histogram = self.table.schema.qid[column], self.table.class_histogram(column)
@@ -182,7 +185,7 @@ class _Trial:
         return sum(spread, Fraction(0)) / len(self.table.qid)
 
     def _spread(self, cut: Cut, column: int) -> int:
-        """Over all records, the leaves that a published value stands for, but one."""
+        """Return the number of leaves of a published value less 1, summed over all records."""
         positions = cut.positions(column)
         records = tally(self.table.qid[column], self.table.weights, len(positions))
         return int((records * (np.bincount(positions)[positions] - 1)).sum())
