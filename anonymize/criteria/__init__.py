@@ -1,1 +1,1 @@
-"""Criteria that every group of records must meet, each written once."""
+"""Criteria for every group of records, each written once."""

@@ -1,4 +1,4 @@
-"""Criteria in the clear: their tests over arrays, one number for each group."""
+"""Criteria in the clear: tests over arrays with a number for each group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class InTheClear:
-    """Words: int64, shape (n_groups,). Bits likewise. ``whole``: the one group is the whole table."""
+    """Arithmetic on arrays. Words: int64, shape (n_groups,). Bits likewise. ``whole``: the only group is the
+    whole table.
+    """
 
     whole: bool = False
 
@@ -47,7 +49,7 @@ class InTheClear:
 
 
 class Judge:
-    """Criteria for groups whose counts are the rows of one array: where each measure stands is looked up once."""
+    """Criteria for groups whose counts are the rows of an array. The row of each measure is looked up once."""
 
     def __init__(self, criteria: Sequence[Criterion], measures: Sequence[Measure]) -> None:
         """``measures``: of every row of the counts to come."""
@@ -58,7 +60,8 @@ class Judge:
         ]
 
     def met(self, counts: Ints, *, whole: bool = False) -> Iterator[tuple[Criterion, Bools]]:
-        """Yield each criterion with what its rule says: shape (n_cases, n_groups), (1, n_groups) for equal cases.
+        """Yield each criterion with the results of its rule: shape (n_cases, n_groups), (1, n_groups) for
+        equal cases.
 
         counts:  int64, shape (n_measures, n_groups).
         """
@@ -67,7 +70,7 @@ class Judge:
             yield criterion, criterion.rule.met(on, [_value(terms, counts) for terms in forms])
 
     def violation(self, counts: Ints, n_columns: int, *, whole: bool = False) -> Violation | None:
-        """The first criterion that some group does not meet, or None; counts as :meth:`met` takes them."""
+        """Return the first criterion that some group does not meet, or None; counts as in :meth:`met`."""
         for criterion, met in self.met(counts, whole=whole):
             if not met.all():
                 return Violation(criterion.name, n_columns, criterion.column)
@@ -76,9 +79,9 @@ class Judge:
 
 @dataclass(frozen=True)
 class _Term:
-    """One term of every case of a criterion, a single one where all are equal: the rows of its measures.
+    """Term of every case of a criterion, or a single term for equal cases: the rows of its measures.
 
-    factors:  of all cases, or by case with shape (n_cases, 1).
+    factors:  factor of all cases, or by case with shape (n_cases, 1).
     """
 
     rows: slice | Ints = field(repr=False)
@@ -86,13 +89,13 @@ class _Term:
     factors: int | Ints = field(repr=False)
 
     def of(self, counts: Ints) -> Ints:
-        """An array of its own, shape (n_rows, n_groups)."""
+        """Return a new array, shape (n_rows, n_groups)."""
         words: Ints = counts[self.rows] * self.factors
         return words
 
 
 def _value(terms: Sequence[_Term], counts: Ints) -> Ints:
-    """One form of every case, all cases at once; the widest of its terms is the first."""
+    """Compute a form of all cases at once. The first term is the widest."""
     widest, *others = terms
     value = widest.of(counts)
     for term in others:
@@ -101,7 +104,7 @@ def _value(terms: Sequence[_Term], counts: Ints) -> Ints:
 
 
 def _terms_of_cases(forms: Sequence[Form], row: Mapping[Measure, int]) -> list[_Term]:
-    """The terms of one form of every case; a form with fewer than the others has further ones with factor 0."""
+    """Return the terms of a form of every case. A form with fewer terms gets further terms with factor 0."""
     n_terms = max(len(form.terms) for form in forms)
     equally_many = [form.terms + ((form.terms[0][0], 0),) * (n_terms - len(form.terms)) for form in forms]
     terms = [_term(by_case, row) for by_case in zip(*equally_many, strict=True)]
@@ -120,7 +123,7 @@ def _term(by_case: Sequence[tuple[Measure, int]], row: Mapping[Measure, int]) ->
 
 
 def met_by_group(criterion: Criterion, counts: Mapping[Measure, Ints], *, whole: bool = False) -> Bools:
-    """Return the groups that meet a criterion, from their counts, each of shape (n_groups,)."""
+    """Return True for the groups that meet a criterion, from counts of shape (n_groups,) each."""
     ((_, met),) = Judge([criterion], tuple(counts)).met(_rows(counts), whole=whole)
     by_group: Bools = np.logical_and.reduce(met, axis=0)
     return by_group
@@ -129,7 +132,7 @@ def met_by_group(criterion: Criterion, counts: Mapping[Measure, Ints], *, whole:
 def first_violation(
     criteria: Sequence[Criterion], counts: Mapping[Measure, Ints], n_columns: int, *, whole: bool = False
 ) -> Violation | None:
-    """The first criterion that some group does not meet, or None, from counts that are of one shape."""
+    """Return the first criterion that some group does not meet, or None, from counts of equal shape."""
     return Judge(criteria, tuple(counts)).violation(_rows(counts), n_columns, whole=whole)
 
 

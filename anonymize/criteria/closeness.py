@@ -1,17 +1,20 @@
-"""t-closeness: the values of a sensitive column are spread in every group nearly as in the whole table.
+"""t-closeness: the distribution of a sensitive column in every group is close to the distribution in the
+whole table.
 
-Li, Li, Venkatasubramanian, ICDE 2007: the distance of the two distributions is at most t, the earth mover's distance
-where all values are equally far from each other (:class:`Equal`), or lie in a row, one step apart (:class:`Ordered`).
-With n records of a group, n_v of them with value v, N and N_v of the table, V values and t = p/q:
+Li, Li, Venkatasubramanian, ICDE 2007: the distance of the two distributions is at most t. The distance is the
+earth mover's distance. All values are equally far from each other (:class:`Equal`), or lie in a row, one step
+apart (:class:`Ordered`). With n records of a group, n_v with value v, N and N_v in the table, V values and t
+= p/q:
 
     equal:    q · Σ_v max(0, n_v·N − n·N_v) <= p · n · N
     ordered:  q · Σ_k |Σ_{v <= k} (n_v·N − n·N_v)| <= p · n · N · (V − 1)
 
-The left-hand side is convex and homogeneous in the counts of the group, the right-hand side linear, so the criterion
-is closed under union. The ordered distance is no greater than the equal one.
+The left-hand side is convex and homogeneous in the counts of the group and the right-hand side is linear. So
+the criterion is closed under union. The ordered distance is no greater than the equal distance.
 
-The sums are conjunctions of linear conditions, one for every set of values, or of places in the row: these are the
-cases, which nobody goes through but who checks the definition. One holder has :class:`Distances` add up.
+The sums are conjunctions of linear conditions, for every set of values or of places in the row. These
+conditions are the cases. Only checks of the definition go through the cases; a single holder adds up with
+:class:`Distances`.
 """
 
 from __future__ import annotations
@@ -33,15 +36,15 @@ from anonymize.table import Ints, Schema, tally
 
 _INT64 = 1 << 62
 _MOST_COUNTS = 1 << 22
-"""Counts of values that are held at a time."""
+"""Most counts of values in memory at once."""
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of the groups of one holder from the table.
+    """Distances of a holder's groups from the table.
 
-    number:    of the column in the schema. records: N. of_values: by value N_v. bound: t.
-    ordered:   whether values lie in a row, as they are numbered.
+    number:    number of the column in the schema. records: N. of_values: N_v by value. bound: t.
+    ordered:   True if the values lie in a row, in the order of their numbers.
     """
 
     number: int
@@ -61,14 +64,15 @@ class Distances:
 
     @property
     def steps(self) -> int:
-        """By how many steps the farthest values are apart; distances are shares of this."""
+        """Steps between the farthest values; distances are shares of this number."""
         return max(self.width - 1, 1) if self.ordered else 1
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Return the groups that are farther than the bound: shape (n_keys,).
+        """Return True for the groups beyond the bound: shape (n_keys,).
 
-        keys:  the group of every item. codes: of one column, the value of each. weights: records that each stands
-               for; None: 1. Shape (n_items,) each.
+        keys:  group of every item. codes: of a single column, value of each item. weights: records of each
+        item;
+               None: 1. Shape (n_items,) each.
         """
         (code,) = codes
         p, q = self.bound.numerator, self.bound.denominator
@@ -85,7 +89,7 @@ class Distances:
     def _above(
         self, keys: Ints, code: Ints, weights: Weights | None, n: NDArray[Any], by_value: NDArray[Any]
     ) -> NDArray[Any]:
-        """Σ_v max(0, n_v·N − n·N_v) of every group; values that it does not have add nothing."""
+        """Return Σ_v max(0, n_v·N − n·N_v) of every group. Values missing in the group add nothing."""
         present, pair = np.unique(keys * self.width + code, return_inverse=True)
         group, value = np.divmod(present, self.width)
         held = tally(pair, weights, len(present)).astype(n.dtype)
@@ -113,7 +117,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class Closeness:
-    """The criterion for a table whose counts are known."""
+    """Criterion for a table with known counts."""
 
     column: str
     search: Distances
@@ -144,7 +148,7 @@ class Closeness:
         return Form(((RECORDS, of_records), *held))
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: int | Ints = 1) -> Bools:
-        """All of them."""
+        """Return all cases."""
         return np.ones((len(totals[RECORDS]), len(self.cases)), dtype=bool)
 
 
@@ -160,7 +164,7 @@ class CloseToTheTable:
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """The records, and those with each value."""
+        """Tally of the records, and of the records with each value."""
         return (RECORDS, *(Tally(((self.number, value),)) for value in range(self.n_values)))
 
     def given(self, totals: Mapping[Tally, int]) -> Criterion:
@@ -171,9 +175,9 @@ class CloseToTheTable:
 
 @dataclass(frozen=True)
 class CloseValues:
-    """t-closeness as a job asks for it, of some sensitive columns.
+    """t-closeness of some sensitive columns as a demand of a job.
 
-    bounds:   t by column. ordered: those of them whose values lie in a row.
+    bounds:   t by column. ordered: columns with values in a row.
 
     Raises SchemaError for a t that is not above 0.
     """
@@ -210,7 +214,7 @@ class CloseValues:
         return ()
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:
-        """One for each of the columns that the schema has."""
+        """Return the criterion of each listed column in the schema."""
         bounds = dict(self.bounds)
         return tuple(
             CloseToTheTable(

@@ -56,17 +56,17 @@ class Confidence:
         return tuple((Form(((RECORDS, p), (held, -q))),) for held in self.tallies)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Only what a group has more often than is allowed of the fewest records that a part has."""
+        """Return True where a protected value has more records than the bound allows in the smallest part."""
         p, q = self.bound.numerator, self.bound.denominator
         return np.stack([totals[held] > p * least // q for held in self.tallies], axis=1)
 
 
 @dataclass(frozen=True)
 class Confidences:
-    """C as a job asks for it: a bound of every sensitive column that has protected values, 1 being none.
+    """C as a demand of a job: bounds of the sensitive columns with protected values; 1 means no bound.
 
-    most:    that of a column of which the job says nothing else; None: it says one by column.
-    bounds:  by column, with 1 for those left out.
+    most:    bound of columns without a separate bound; None: all bounds are separate.
+    bounds:  bound by column, 1 for columns left out.
     """
 
     most: Fraction | None = Fraction(1)
@@ -98,7 +98,7 @@ class Confidences:
         return " ".join(f"C({name})={bound}" for name, bound in self.bounds if bound < 1)
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
-        """One for each sensitive column that has a bound."""
+        """Return the criterion of each sensitive column with a bound."""
         bounds = dict(self.bounds)
         return tuple(
             Confidence(column.name, i, column.protected, bounds[column.name])

@@ -1,14 +1,14 @@
-"""Criteria that every group of records must meet: their counts, and the arithmetic that they are tested in.
+"""Criteria for every group of records: their counts and the arithmetic of their tests.
 
-A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their values.
-Measures are tallies, which the cells of a group determine, and side counts, which they do not; what a criterion takes
-of the whole table are public factors of its forms (:class:`Relative`). Linear steps commute with adding up what
-several holders have and with additive shares, so the forms are taken wherever the counts are; only the rule needs the
-values. It is written once, over an :class:`Arithmetic`: of arrays in the clear (:mod:`anonymize.criteria.clear`), or
-of the gates of a circuit.
+A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their
+values. Measures are tallies, which the cells of a group determine, and side counts, which the cells do not
+determine. Counts of the whole table enter as public factors of the forms (:class:`Relative`). Linear steps
+commute with the addition of holders' counts and with additive shares. So forms are computed at the place of
+the counts; only the rule needs the values. The rule is written once, over an :class:`Arithmetic`: arrays in
+the clear (:mod:`anonymize.criteria.clear`) or the gates of a circuit.
 
-Every criterion is closed under union: two groups without common records that meet it have a union that does. That is
-why a candidate once refused stays refused, and why a group on fewer columns needs no test of its own.
+Every criterion is closed under union: if two groups without common records meet the criterion, so does their
+union. So a refused candidate stays refused, and a group on fewer columns needs no separate test.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ W = TypeVar("W")
 B = TypeVar("B")
 Bools: TypeAlias = NDArray[np.bool_]
 Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-"""Records that each item stands for: whole numbers of either type."""
+"""Records of each item: whole numbers of either type."""
 Value: TypeAlias = tuple[int, int]
-"""A sensitive column, by its number, and the code of one of its test values (:class:`anonymize.table.Categories`)."""
+"""Number of a sensitive column, and code of one of its categories (:class:`anonymize.table.Categories`)."""
 
 
 @dataclass(frozen=True)
 class Violation:
     """Reason that a specialization is not allowed.
 
-    criterion:  the name of the criterion that a group does not meet, as reports print it.
-    n_columns:  on how many columns the group's records agree.
-    column:     the sensitive column that the criterion speaks of, if it speaks of one.
+    criterion:  name of the criterion that a group does not meet, as in reports.
+    n_columns:  number of columns that the group's records agree on.
+    column:     the sensitive column of the criterion, if any.
     """
 
     criterion: str
@@ -48,7 +48,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Tally:
-    """A count of a group's records: those with every value ``holding`` and with no value ``lacking``."""
+    """Count of a group's records with every value ``holding`` and no value ``lacking``."""
 
     holding: tuple[Value, ...] = ()
     lacking: tuple[Value, ...] = ()
@@ -56,12 +56,12 @@ class Tally:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The sensitive columns that it looks at, ascending."""
+        """Sensitive columns of the tally, ascending."""
         return tuple(sorted({column for column, _ in (*self.holding, *self.lacking)}))
 
     def among(self, codes: Mapping[int, Ints]) -> Bools:
-        """Return the records or cells that count. codes: per sensitive column the test value of each, all of
-        one shape.
+        """Return True for the counted records or cells. codes: categories of all items per sensitive column,
+        of equal shape.
         """
         counted = [codes[column] == value for column, value in self.holding]
         counted += [codes[column] != value for column, value in self.lacking]
@@ -74,14 +74,14 @@ RECORDS = Tally()
 
 @dataclass(frozen=True)
 class SideCount:
-    """A count of a group that its cells do not determine: its persons, or the records that one party has of it.
+    """Count of a group that its cells do not determine: its persons, or the records of a single party.
 
-    Every holder counts among its own rows (:class:`SideData`), and what they count is added up. It is never above the
-    number of records. Of no group it is public, so the last child does not follow from the others.
+    Every holder counts its own rows (:class:`SideData`), and the counts are added up. The sum never exceeds
+    the number of records. No group's sum is public, so the last child does not follow from the others.
 
-    of_one:       it is what the party of that name has: no other has a say in it. Such counts are for sealed runs
-                  alone: the leader of an open one would see them.
-    is_additive:  of two groups without common records it is the sum of theirs.
+    of_one:       only the party with the name of the count influences the count. Only sealed runs take such
+                  counts: the leader of an open run would see them.
+    is_additive:  the count of a union of two groups without common records is the sum of their counts.
     """
 
     name: str
@@ -95,7 +95,7 @@ Measure: TypeAlias = Tally | SideCount
 
 
 class SideData(Protocol):
-    """Data of a holder beside its table, to make a side count of its rows."""
+    """Data of a holder, besides its table, for a side count of its rows."""
 
     def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
         """The count of every group: int64, shape (n_keys,). rows: of the table; keys: the group of each."""
@@ -103,7 +103,7 @@ class SideData(Protocol):
 
 
 Beside: TypeAlias = Mapping[SideCount, SideData]
-"""By side count what one holder has to make it."""
+"""Data of a holder by side count."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,17 @@ class Form:
     terms: tuple[tuple[Measure, int], ...]
 
     def of(self, counts: Mapping[Measure, NDArray[Any]]) -> NDArray[Any]:
-        """Its value from those of its measures: signed integers, or shares modulo 2**64 as uint64."""
+        """Return the form's value from its measures: signed integers, or shares modulo 2**64 as uint64."""
         values: NDArray[Any] = reduce(np.add, (_times(counts[m], factor) for m, factor in self.terms))
         return values
 
     def bits(self, n_records: int) -> int:
-        """Bits of its value in a table of that many records; two's complement where a factor is negative."""
+        """Return the bits of a value in a table of ``n_records``; two's complement if a factor is negative."""
         return (self.factor * n_records).bit_length() + self.is_signed
 
     @property
     def factor(self) -> int:
-        """Return the largest multiple of the number of records that the value can be, above 0 or below."""
+        """Largest multiple of the number of records that the value can reach, above 0 or below."""
         factors = [factor for _, factor in self.terms]
         return max(sum(f for f in factors if f > 0), -sum(f for f in factors if f < 0))
 
@@ -139,10 +139,10 @@ def _times(words: NDArray[Any], factor: int) -> NDArray[Any]:
 
 
 class Arithmetic(Protocol[W, B]):
-    """Arithmetic that rules are written in: words W, one for each group, and bits B."""
+    """Arithmetic of the rules: words W, one for each group, and bits B."""
 
     def at_least(self, word: W, least: int) -> B:
-        """Return 1 where a word, which is not negative, is ``least`` or more."""
+        """Return 1 where a word is ``least`` or more. Words are not negative."""
         ...
 
     def not_negative(self, word: W) -> B: ...
@@ -150,7 +150,7 @@ class Arithmetic(Protocol[W, B]):
     def is_zero(self, word: W) -> B: ...
 
     def is_empty(self, size: W) -> B:
-        """Return 1 where there is no group of that size. The whole table always is a group, even without
+        """Return 1 where there is no group of the size. The whole table is always a group, even without
         records.
         """
         ...
@@ -162,19 +162,19 @@ class Arithmetic(Protocol[W, B]):
     def all_of(self, bits: Sequence[B]) -> B: ...
 
     def count_of(self, bits: Sequence[B]) -> W:
-        """Count the bits that are 1."""
+        """Count the bits with value 1."""
         ...
 
     def of_parts(self) -> Arithmetic[W, B]:
-        """The same for parts of the groups, each of which may be without records."""
+        """Return the arithmetic for parts of groups. A part may be without records."""
         ...
 
 
 class Rule(Hashable, Protocol):
-    """Judges the values of a criterion's forms. Criteria with equal rules are judged together.
+    """Judge of the values of a criterion's forms. Criteria with equal rules are judged together.
 
-    title:     the name of its circuit and the public numbers in it. entry: the name of the circuit's input.
-    of_zeros:  it looks at nothing of a value but whether it is 0.
+    title:     name of the circuit and its public numbers. entry: name of the circuit's input.
+    of_zeros:  True if the rule distinguishes only 0 and other values.
     """
 
     @property
@@ -187,15 +187,15 @@ class Rule(Hashable, Protocol):
     def of_zeros(self) -> bool: ...
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
-        """Return 1 where a group is allowed; ``values``: those of the forms of one case."""
+        """Return 1 where a group is allowed. ``values``: values of the forms of a case."""
         ...
 
 
 class Search(Protocol):
-    """Finds the groups of one holder that break a criterion whose cases are too many to go through.
+    """Search for a holder's groups that break a criterion with too many cases to go through.
 
-    columns:  the sensitive columns that it looks at, by number.
-    width:    how many counts it takes of a group. factor: as of a form.
+    columns:  numbers of the sensitive columns of the criterion.
+    width:    counts per group. factor: as of a form.
     """
 
     @property
@@ -208,25 +208,26 @@ class Search(Protocol):
     def factor(self) -> int: ...
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Return the groups that break the criterion: shape (n_keys,).
+        """Return True for the groups that break the criterion: shape (n_keys,).
 
-        keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
-                  None: 1. Shape (n_items,) each.
+        keys:     group of every item. codes: by column, value of each item. weights: records of each item;
+        None:
+                  1. Shape (n_items,) each.
         """
         ...
 
 
 class Criterion(Protocol):
-    """A condition on every group.
+    """Condition on every group.
 
-    name:        as reports print it.
-    relief:      what can be asked for less of, where the whole table does not meet it.
-    column:      the name of the sensitive column that it speaks of, if it is one.
-    cases:       all of them must be met; each is the forms that the rule takes, equally many.
-    search:      says of one holder's groups what the cases say, where these are too many; else None. Such a criterion
-                 takes tallies alone.
-    inference:   whether it bounds what a group tells about its members: it then holds toward insiders, too. Such a
-                 criterion takes tallies alone.
+    name:        name in reports.
+    relief:      changes that weaken the criterion, if the whole table violates it.
+    column:      name of the criterion's sensitive column, if there is a single column.
+    cases:       all cases must be met. A case lists the forms for the rule; all cases have equally many.
+    search:      exact search over a holder's groups, instead of too many cases; otherwise None. A criterion
+                 with a search takes tallies alone.
+    inference:   True if the criterion bounds inferences about a group's members. The criterion then holds
+                 toward insiders, too, and takes tallies alone.
     """
 
     @property
@@ -251,44 +252,46 @@ class Criterion(Protocol):
     def inference(self) -> bool: ...
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """By which cases to judge parts of a group, from its public counts: shape (n_groups, n_cases).
+        """Return the cases to judge for parts of a group, from its public counts: shape (n_groups, n_cases).
 
-        A part that breaks any case breaks one of these.
+        A part that breaks any case breaks a returned case.
 
-        least:  of records that a part has unless it has none; of all groups, or int64, shape (n_groups,).
+        least:  fewest records of a non-empty part; for all groups, or int64, shape (n_groups,).
         """
         ...
 
 
 class Relative(Protocol):
-    """A criterion that compares groups with the whole table, whose counts are factors of its forms.
+    """Criterion that compares groups with the whole table. The table's counts are factors of its forms.
 
-    Every whole table meets it, so it says nothing before they are public: in a single holder's run at once, in a
-    horizontal one when the root is opened. In a vertical run they stay with the holder of the sensitive column.
+    Every whole table meets the criterion, so it applies only once the counts are public. A single holder's
+    run applies it at once, a horizontal run once the root is opened. In a vertical run the counts stay with
+    the holder of the sensitive column.
 
-    tallies:  what it takes of the whole table.
+    tallies:  tallies of the whole table.
     """
 
     @property
     def tallies(self) -> tuple[Tally, ...]: ...
 
     def given(self, totals: Mapping[Tally, int]) -> Criterion:
-        """The criterion for a table with these counts."""
+        """Return the criterion for a table with the given counts."""
         ...
 
 
 class Demand(Protocol):
-    """A criterion as a job asks for it: the name of one kind, its numbers, and all that is said of it.
+    """Criterion as a demand of a job: the name, the numbers, and the texts about it.
 
-    What it comes to depends on the columns of a schema: one criterion, one for each sensitive column, none.
+    The columns of a schema determine the resulting criteria: a single criterion, a criterion for each
+    sensitive column, or no criterion.
 
-    name:             of the criteria, as reports print it.
-    columns:          the sensitive columns that it names; empty where it speaks of all, or of none.
-    relief:           what can be asked for less of, where the whole table does not meet it.
-    setting:          as one of the settings of a job: "K=20".
-    held:             what is true of every group that meets it: "at least K=20 records"; empty where the groups of a
-                      released table do not show it.
-    held_by_insiders: the same of the groups that insiders see; empty where it is not asked of these.
+    name:             name of the criteria in reports.
+    columns:          named sensitive columns; empty if the demand concerns all columns or no column.
+    relief:           changes that weaken the demand, if the whole table violates it.
+    setting:          form in the settings of a job: "K=20".
+    held:             property of every group that meets the demand: "at least K=20 records"; empty if the
+                      groups of a released table do not show the property.
+    held_by_insiders: the same for the groups seen by insiders; empty if the demand does not concern insiders.
     """
 
     @property
@@ -318,7 +321,7 @@ class Demand(Protocol):
         ...
 
     def without_effect(self, sensitive: Sequence[str]) -> str | None:
-        """A sentence where it is asked for and nothing comes of it. sensitive: the columns of that role."""
+        """Return a sentence if the demand has no effect. sensitive: the columns with this role."""
         ...
 
 
@@ -328,7 +331,7 @@ def counts_records(criterion: Criterion) -> bool:
 
 
 def _measures(criteria: Sequence[Criterion]) -> Iterator[Measure]:
-    """Of every form, as often as they come."""
+    """Yield the measures of every form, with repetitions."""
     return (m for c in criteria for forms in c.cases for form in forms for m, _ in form.terms)
 
 
@@ -339,18 +342,18 @@ def tallies_of(criteria: Sequence[Criterion]) -> tuple[Tally, ...]:
 
 
 def sides_of(criteria: Sequence[Criterion]) -> tuple[SideCount, ...]:
-    """The side counts that the criteria take, each once."""
+    """Return the side counts of the criteria without repetitions."""
     of_cases = [criterion for criterion in criteria if criterion.search is None]
     return tuple(dict.fromkeys(m for m in _measures(of_cases) if isinstance(m, SideCount)))
 
 
 def inferences(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """Return the criteria that bound what a group tells about its members."""
+    """Return the criteria that bound inferences about a group's members."""
     return tuple(criterion for criterion in criteria if criterion.inference)
 
 
 def alike(criteria: Sequence[Criterion]) -> dict[tuple[Rule, int], list[Criterion]]:
-    """Criteria by rule and number of values that it takes: the cases of one entry can go through one circuit."""
+    """Return the criteria by rule and number of values. The cases of an item can go through the same circuit."""
     found: dict[tuple[Rule, int], list[Criterion]] = {}
     for criterion in criteria:
         found.setdefault((criterion.rule, len(criterion.cases[0])), []).append(criterion)

@@ -20,9 +20,9 @@ from anonymize.table import Ints, Schema
 
 @dataclass(frozen=True)
 class EnoughAbove:
-    """None of some counts is above 0, or at least ``least`` of them are.
+    """No count is above 0, or at least ``least`` counts are.
 
-    among:  how many counts it takes.
+    among:  number of counts.
     """
 
     least: int
@@ -66,11 +66,11 @@ class Distinct:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """One: the records with each value."""
+        """Single case: the records with each value."""
         return (tuple(Form(((tally, 1),)) for tally in self.tallies),)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Only where one value too few could make up the fewest records that a part has."""
+        """Return True where ``least`` - 1 values could make up the smallest part."""
         held = np.stack([totals[tally] for tally in self.tallies])
         too_few = np.sort(held, axis=0)[1 - self.least :].sum(axis=0)
         broken: Bools = too_few >= least
@@ -79,11 +79,11 @@ class Distinct:
 
 @dataclass(frozen=True)
 class DistinctValues:
-    """The same as a job asks for it, of some sensitive columns.
+    """Distinct l-diversity of some sensitive columns as a demand of a job.
 
-    least:  by column how many different values.
+    least:  number of different values by column.
 
-    Raises SchemaError, for less than 2, which every group has.
+    Raises SchemaError for less than 2, because every group has a value.
     """
 
     least: tuple[tuple[str, int], ...]
@@ -112,7 +112,7 @@ class DistinctValues:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
-        """One for each of the columns that the schema has."""
+        """Return the criterion of each listed column in the schema."""
         least = dict(self.least)
         return tuple(
             Distinct(column.name, i, len(column.tested), least[column.name])

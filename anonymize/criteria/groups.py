@@ -1,4 +1,6 @@
-"""Criteria judged for groups of one holder's items: by cases, from counts made in one pass, or by exact search."""
+"""Tests of criteria for groups of a holder's items: by cases, from counts in a single pass, or by exact
+search.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from anonymize.criteria.views import count_by, measures_of, sensitive_codes, vie
 from anonymize.table import Ints, Schema, pack, tally
 
 _DENSE = 4
-"""Items are joined by group and combination of values where there are at most so many times as many of these."""
+"""Items are joined if there are at most ``_DENSE`` times as many (group, combination of values) as items."""
 
 
 class GroupTest:
-    """Some criteria, for the columns of a schema: what is looked up only once.
+    """Criteria for the columns of a schema, with look-ups done once.
 
-    sides:  side counts that they take, in the order in which :meth:`met` is given them.
+    sides:  side counts of the criteria, in the order for :meth:`met`.
     """
 
     def __init__(self, schema: Schema, criteria: Sequence[Criterion]) -> None:
@@ -36,11 +38,11 @@ class GroupTest:
 
     @property
     def width(self) -> int:
-        """Numbers that are counted of a group."""
+        """Number of counts per group."""
         return len(measures_of(self._views)) + sum(search.width for _, search in self._searches)
 
     def labels(self, cells: Ints) -> list[Ints]:
-        """As what items are counted, by their cells: int64, an array of their shape for each way to count."""
+        """Return the labels of items by their cells: int64, the shape of ``cells``, for each way to count."""
         return [label[cells] for label in self._labels]
 
     def met(
@@ -51,10 +53,11 @@ class GroupTest:
         weights: Weights | None,
         beside: Sequence[Ints] = (),
     ) -> Iterator[tuple[Criterion, Bools]]:
-        """Yield each criterion with which groups meet it, shape (n_keys,); those that are searched for at the end.
+        """Yield each criterion with True for the groups that meet it, shape (n_keys,). Searched criteria come
+        last.
 
-        labels:  of :meth:`labels`. keys: the group of every item. weights: records that each stands for; None: 1.
-                 Shape (n_items,) each. beside: the side counts of every group, shape (n_keys,) each.
+        labels:  from :meth:`labels`. keys: group of every item. weights: records of each item; None: 1. Shape
+                 (n_items,) each. beside: side counts of every group, shape (n_keys,) each.
         """
         if self._judge is not None:
             counts = count_by(self._views, labels[: len(self._views)], keys, n_keys, weights)
@@ -78,7 +81,7 @@ class GroupTest:
         n_columns: int,
         beside: Sequence[Ints] = (),
     ) -> Violation | None:
-        """The first criterion that some group does not meet, or None; else as :meth:`met`."""
+        """Return the first criterion that some group does not meet, or None. Arguments as in :meth:`met`."""
         for criterion, met in self.met(labels, keys, n_keys, weights, beside):
             if not met.all():
                 return Violation(criterion.name, n_columns, criterion.column)
@@ -87,7 +90,7 @@ class GroupTest:
     def _joined(
         self, label: Ints, keys: Ints, n_keys: int, weights: Weights | None
     ) -> tuple[Ints, Ints, Weights | None]:
-        """Group, combination and records of items, joined where that makes them far fewer."""
+        """Return group, combination and records of the items, joined if the joined items are far fewer."""
         n = self._combinations.shape[1]
         if n_keys * n > _DENSE * len(keys):
             return keys, label, weights

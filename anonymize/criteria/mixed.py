@@ -1,8 +1,8 @@
-"""Diversity 2: no group has one protected value in all its records.
+"""Diversity 2: no group has the same protected value in all its records.
 
-The case l = 2 of :class:`anonymize.criteria.ruled_out.Diversity`, where nothing is ruled out, so that every sensitive
-column stands for itself: each can have its own holder, and one test of it. It is C = (N − 1)/N where a table has at
-most N records, in zero tests; any C below 1 implies it.
+This is the case l = 2 of :class:`anonymize.criteria.ruled_out.Diversity`, without negative background
+knowledge. So every sensitive column is tested separately, also at separate holders. In a table of at most N
+records, the criterion is C = (N − 1)/N with a test for zero. Any C below 1 implies it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class NotAll:
-    """A group is empty, or not all of its records have a value: of its records and those without it."""
+    """Rule: a group is empty, or some record lacks a value. The values are the records and the records
+    without the value.
+    """
 
     title: ClassVar[tuple[object, ...]] = ("mixed",)
     entry: ClassVar[str] = "counts"
@@ -33,9 +35,9 @@ class NotAll:
 
 @dataclass(frozen=True)
 class Mixed:
-    """None of the protected ``values`` of a sensitive column is that of all records of a group.
+    """No group has the same protected value of ``values`` in all its records.
 
-    number:  of the column in the schema. values: codes of test values.
+    number:  number of the column in the schema. values: codes of categories.
     """
 
     column: str
@@ -54,10 +56,10 @@ class Mixed:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """The records, and those without each protected value."""
+        """Pairs of the records and the records without a protected value."""
         size = Form(((RECORDS, 1),))
         return tuple((size, Form(((RECORDS, 1), (held, -1)))) for held in self.tallies)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Only values that could be all of the fewest records that a part has."""
+        """Return True where a value could fill the smallest part."""
         return np.stack([totals[held] >= least for held in self.tallies], axis=1)

@@ -1,11 +1,11 @@
-"""K where people have several records: a group without records, or with those of at least K different people.
+"""K for people with several records: a group has no records, or records of at least K different people.
 
-People are counted at every holder, by its own ids, and what they count is added up: who has records at two holders
-counts twice. A group has at least as many records as people, so the test of records is implied. It is made all the
-same: every party makes it from public counts, after each opening; and scores go by it, which ask whether children are
-large enough.
+Every holder counts people by its own ids, and the counts are added up. A person with records at two holders
+counts twice. A group has at least as many records as people, so the people test implies the records test. The
+records test is still made: every party makes it from public counts after each opening, and scores use it to
+require large enough children.
 
-Closed under union: the people of a union are at least those of either part.
+Closed under union: a union has at least the people of either part.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class EnoughPersons:
         return LargeEnough(self.least)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """One person is met by every group with a record."""
+        """Return False for K = 1, which every group with a record meets."""
         return np.full((len(totals[RECORDS]), 1), self.least > 1)
 
 
 @dataclass(frozen=True)
 class Persons:
-    """K of people as a job asks for it; of records it is then met, too.
+    """K of people as a demand of a job. The K of records is then also met.
 
     Raises SchemaError, when criteria are made, for less than 1.
     """
@@ -74,7 +74,7 @@ class Persons:
 
     @property
     def held(self) -> str:
-        """Of the groups of a released table, which has no ids."""
+        """Property of the groups of a released table, which has no ids."""
         return Size(self.least).held
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
@@ -89,7 +89,7 @@ class Persons:
 
 @dataclass(frozen=True)
 class PersonOfRow:
-    """By row of a table whose record it is: numbers from 0, int64, shape (n_rows,)."""
+    """Person of each row of a table: numbers from 0, int64, shape (n_rows,)."""
 
     person: Ints = field(repr=False)
 
@@ -100,7 +100,7 @@ class PersonOfRow:
 
 
 def counted_persons(criteria: Sequence[Criterion], person: Ints) -> Beside:
-    """Return the data with which one holder counts people, where the criteria take them. ``person``: by row
-    of its table.
+    """Return a holder's data for counting people, if the criteria count people. ``person``: by row of its
+    table.
     """
     return {PERSONS: PersonOfRow(person)} if PERSONS in sides_of(criteria) else {}

@@ -1,8 +1,8 @@
-"""The remainder of a group: the records that are left once colluding parties take out their own.
+"""Remainder of a group: the records left after colluding parties take out their own records.
 
-m-privacy (Goryczka, Xiong, Fung, IEEE TKDE 2014): a requirement holds for the remainder of every group after any at
-most m of n parties, m < n, take theirs out. A remainder without records is allowed. That coalitions of exactly m
-parties are enough, for K and for C, is shown in semantics §10.5.
+m-privacy (Goryczka, Xiong, Fung, IEEE TKDE 2014): a requirement holds for the remainder of every group after
+at most m of n parties, m < n, take out their records. A remainder without records is allowed. Semantics §10.5
+shows that coalitions of exactly m parties suffice, for K and for C.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from anonymize.errors import SchemaError
 from anonymize.table import CodedTable, Ints, Schema, tally
 
 Coalition: TypeAlias = tuple[str, ...]
-"""Parties that take their records out together."""
+"""Parties that take out their records together."""
 
 MAX_COALITIONS = 1 << 8
-"""Of one job, at most: any 5 of 10 parties. Each is one more test of every group, and all are made at once."""
+"""Most coalitions of a job: any 5 of 10 parties. Each adds a test of every group; all tests are made at once."""
 
 
 @dataclass(frozen=True)
 class OwnCount(SideCount):
-    """Tally of the records of one party, which bears the name."""
+    """Tally of the records of the party with the same name."""
 
     counted: Tally = RECORDS
     of_one: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class OwnCount(SideCount):
 
 @dataclass(frozen=True)
 class RemainingForm(Form):
-    """A form of what is left of a group; its values are in the range of those ``of`` whole groups."""
+    """Form of the remainder of a group; its values are in the range of the form ``of_groups``."""
 
     of_groups: Form
 
@@ -69,7 +69,7 @@ class RemainingForm(Form):
 
 
 def without(form: Form, coalition: Coalition) -> RemainingForm:
-    """A form of tallies, of what is left after a coalition."""
+    """Return a form of tallies for the remainder after a coalition."""
     own = ((OwnCount(party, m), -factor) for party in coalition for m, factor in _terms_of_cells(form))
     return RemainingForm((*form.terms, *own), form)
 
@@ -104,7 +104,7 @@ class RuleOfParts:
 
 @dataclass(frozen=True)
 class Remainder:
-    """A criterion of tallies, for what is left of a group after any one of some coalitions."""
+    """Criterion of tallies for the remainder of a group after each coalition."""
 
     asked: Criterion
     coalitions: tuple[Coalition, ...]
@@ -131,13 +131,13 @@ class Remainder:
         )
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Return the cases that a remainder could break: none that no part of its group could break."""
+        """Return the cases that a remainder could break. A part of the group could break the same cases."""
         return np.tile(self.asked.at_stake(totals), (1, len(self.coalitions)))
 
 
 @dataclass(frozen=True)
 class Colluders:
-    """That other demands, of K and C, also hold for what is left after any ``most`` parties of the schema.
+    """Demands of K and C for the remainder after any ``most`` parties of the schema.
 
     Raises SchemaError, when criteria are made, unless 1 <= most < number of parties, and for more than
     ``MAX_COALITIONS`` coalitions.
@@ -169,7 +169,7 @@ class Colluders:
 
 
 def check_colluders(most: int, n_parties: int) -> None:
-    """Refuse numbers of colluders that no test is made for. Raises SchemaError."""
+    """Refuse unsupported numbers of colluders. Raises SchemaError."""
     if not 0 < most < n_parties:
         raise SchemaError(
             "job-invalid",
@@ -198,9 +198,9 @@ class CountedRows:
 
 
 def own_counts(criteria: Sequence[Criterion], table: CodedTable, party: Ints) -> Beside:
-    """Return the data with which one holder makes the parties' own counts.
+    """Return a holder's data for the parties' own counts.
 
-    party:  by row of the table whose it is, a place in the schema's parties: int64, shape (n_rows,).
+    party:  owner of each row, a place in the schema's parties: int64, shape (n_rows,).
     """
     codes, parties = sensitive_codes(table.schema, table.cells), table.schema.parties
     found: dict[SideCount, SideData] = {}

@@ -1,15 +1,16 @@
-"""Inference by somebody who rules values out: LKC's C, and l-diversity, of several sensitive columns
+"""Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns
 together.
 
-Whoever rules out the values X of the sensitive columns of a member of a group is left with the records that have none
-of them. For every set X of at most E values and every protected value s that is not in X, of those records, unless
-there are none, no more than C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2). With
-one sensitive column the first is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C) (Machanavajjhala,
-Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3); the second, with all values protected, is [MSA]
-Definition 6; with `at_most` what its Definition 7 is for (semantics §10.13).
+Somebody who excludes the values X of the sensitive columns of a group's member is left with the records
+without X. The tests cover every set X of at most E values and every protected value s outside X. Among the
+remaining records, if any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E =
+l − 2). With a single sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 −
+C) (Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values
+protected is [MSA] Definition 6; with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
 
-Every condition is linear in counts and has no constant, so both are closed under union. The cases are the definition,
-and what joint runs test; one holder has :class:`anonymize.criteria.search.RuledOutSearch` say the same.
+Every condition is linear in counts without a constant, so both are closed under union. The cases are the
+definition and the tests of joint runs. A single holder gets the same result from
+:class:`anonymize.criteria.search.RuledOutSearch`.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ from anonymize.table import Ints, Schema
 MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 3, 20_000
 """Limits of joint runs, which try all sets of values: l, and pairs of a protected value and any value."""
 MAX_COMBINATIONS = 256
-"""Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
+"""Most combinations of values of a holder's columns in a vertical run. Each combination is a label of a joint
+histogram.
+"""
 Limits = tuple[tuple[str, int], ...]
-"""By column how many of its values are ruled out and inferred together, at most."""
+"""Largest number of values per column that are excluded and inferred together."""
 
 
 @dataclass(frozen=True)
 class SomeoneLeft:
-    """Of some records, if there are any, some are left once others are taken away."""
+    """Rule: if there are records, some remain after a removal."""
 
     title: ClassVar[tuple[object, ...]] = ("left",)
     entry: ClassVar[str] = "counts"
@@ -65,9 +68,9 @@ class SomeoneLeft:
 
 @dataclass(frozen=True)
 class RuledOut:
-    """A share of at most its bound for every protected value, after at most ``most`` values are ruled out.
+    """Bound on the share of every protected value, after at most ``most`` values are excluded.
 
-    ruled:  the sensitive columns, those without a bound having no protected value.
+    ruled:  the sensitive columns; columns without a bound have no protected value.
     """
 
     ruled: tuple[RuledColumn, ...]
@@ -103,10 +106,10 @@ class RuledOut:
                         yield without, value
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Only where all who have s and none of X could be too many of what is left of the fewest records.
+        """Return True where all records with s and without X could exceed the bound in the smallest part.
 
-        A part has at least ``least`` records, and no more with a value of X than the group has. Where that is none, X
-        rules nothing out, which is a case of its own.
+        A part has at least ``least`` records, and at most the group's number of records with a value of X. If
+        this number is 0, X excludes nothing, and the case without X suffices.
         """
         found = []
         for (form,) in self.cases:
@@ -121,9 +124,10 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Diversity:
-    """No protected value is certain for whoever rules out at most l − 2 others; ``least`` is l.
+    """No protected value is certain after at most l − 2 other values are excluded; ``least`` is l.
 
-    In other words: no smallest set of at most l − 1 values of which every record has one holds a protected value.
+    In other words: consider a smallest set of at most l − 1 values such that every record has a value of the
+    set. No such set holds a protected value.
     """
 
     ruled: tuple[RuledColumn, ...]
@@ -140,9 +144,10 @@ class Diversity:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """For every set that holds a protected value: records with none of its unprotected ones, with none of all.
+        """Records without the unprotected values, and without all values, of every set with a protected
+        value.
 
-        If a set of values takes all records away and its unprotected ones do not, a smallest part of it that does
+        If a set of values removes all records and its unprotected values do not, a smallest subset that does
         holds a protected value.
         """
         protected = frozenset(_protected(self.ruled))
@@ -160,9 +165,9 @@ class Diversity:
         return tuple(values for values in sets if not protected.isdisjoint(values))
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """Only where those with a value of the set could be all of the fewest records that a part has.
+        """Return True where the records with a value of the set could fill the smallest part.
 
-        And of pairs only those that no other test implies (:class:`_Pairs`).
+        Pairs implied by another test are left out (:class:`_Pairs`).
         """
         counts: dict[Measure, Ints] = {tally: totals[tally] for tally in totals}
         n = totals[RECORDS]
@@ -194,15 +199,16 @@ class Diversity:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The cases of a :class:`Diversity` that are of two values, and which of them need no test in a group.
+    """Cases of a :class:`Diversity` with two values. Some need no test in a group.
 
-    A value is *below* another where all records of a group that have it have the other, too. Who fails at {a, b}
-    fails at {c, b}, too, where a is below a protected c. Where a is below b, who fails at {a, b} fails at {b} alone,
-    and nobody does if b is not protected. Of values that the same records have, those that come later are below the
-    first: so what is left out follows from what is tested.
+    A value is *below* a second value if all records of a group with the first value also have the second. If
+    a is below a protected c, failure at {a, b} implies failure at {c, b}. If a is below b, failure at {a, b}
+    implies failure at {b} alone, and is impossible if b is not protected. Among values with the same records,
+    later values are below the first. So the omitted cases follow from the tested cases.
 
-    values:     all in some pair. alone: the case of each by itself, -1 for none. protected: whether each is.
-    members:    of every pair, by number: shape (n_pairs, 2). case: of every pair.
+    values:     all values in pairs. alone: case of each value by itself, -1 without a case. protected: True
+                for protected values.
+    members:    numbers of every pair's values: shape (n_pairs, 2). case: of every pair.
     """
 
     values: tuple[Value, ...]
@@ -237,11 +243,11 @@ class _Pairs:
 
 
 _MOST_PLACES = 1 << 22
-"""Pairs of values times groups that are looked at at a time."""
+"""Most (pairs of values) × groups examined at once."""
 
 
 def _left_without(values: tuple[Value, ...]) -> Form:
-    """Records with none of some values; without one alone, by the same counts as C."""
+    """Return the form of the records without some values; for a single value, from the same counts as C."""
     if len(values) == 1:
         return Form(((RECORDS, 1), (Tally(values), -1)))
     return Form(((_lacking(values), 1),))
@@ -252,7 +258,7 @@ def _protected(ruled: Sequence[RuledColumn]) -> tuple[Value, ...]:
 
 
 def _sets(ruled: Sequence[RuledColumn], size: int) -> Iterator[tuple[Value, ...]]:
-    """Sets of so many values, as many of each column as it allows."""
+    """Return the sets of ``size`` values within the limits of each column."""
     values = [(column.number, value) for column in ruled for value in range(column.n_values)]
     return (chosen for chosen in combinations(values, size) if _keeps(ruled, chosen))
 
@@ -268,19 +274,21 @@ def _lacking(values: tuple[Value, ...]) -> Tally:
 
 
 def _holding(value: Value, without: tuple[Value, ...]) -> Tally:
-    """Records with a value and none of others; those of its own column they lack anyway."""
+    """Return the tally with a value and without the others. Records with the value lack other values of its
+    column anyway.
+    """
     return Tally((value,), tuple(other for other in without if other[0] != value[0]))
 
 
 @dataclass(frozen=True)
 class RuledOutValues:
-    """``ruled_out`` as a job asks for it.
+    """``ruled_out`` as a demand of a job.
 
-    bounds:   C by column; those left out have none.
-    at_most:  by column, where it says one.
-    blocks:   the columns that are looked at together; none: all of them.
+    bounds:   C by column; columns left out have no bound.
+    at_most:  limits by column, if given.
+    blocks:   columns examined together; empty: all together.
 
-    Raises SchemaError for less than 1, which C alone is.
+    Raises SchemaError for less than 1, which equals C alone.
     """
 
     most: int
@@ -308,7 +316,7 @@ class RuledOutValues:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[RuledOut, ...]:
-        """One for every block of columns; none where no value is bounded."""
+        """Return the criterion of every block of columns with a bounded value."""
         bounds = {name: bound for name, bound in self.bounds if bound < 1}
         ruled = {
             name: replace(column, bound=bounds[name]) if name in bounds else replace(column, protected=())
@@ -327,12 +335,12 @@ class RuledOutValues:
 
 @dataclass(frozen=True)
 class DiverseValues:
-    """``diversity`` as a job asks for it.
+    """``diversity`` as a demand of a job.
 
-    mixed:  columns with a C below 1 for all that is protected, which then no group has in all records.
-    blocks: the columns that are looked at together; none: all of them.
+    mixed:  columns with a C below 1 for all protected values. No group then has such a value in all records.
+    blocks: columns examined together; empty: all together.
 
-    Raises SchemaError for less than 2, which every group has.
+    Raises SchemaError for less than 2, which every group meets.
     """
 
     least: int
@@ -365,7 +373,9 @@ class DiverseValues:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[Diversity | Mixed, ...]:
-        """One for every block; with l = 2 one for each column that needs it; none where no value is protected."""
+        """Return the criterion of every block with protected values; with l = 2, of each column that needs a
+        criterion.
+        """
         columns = _columns(schema, self.at_most)
         if self.least == 2:
             needing = {name: c for name, c in columns.items() if c.at_most != 0 and name not in self.mixed}
@@ -390,13 +400,13 @@ def _columns(schema: Schema, at_most: Limits) -> dict[str, RuledColumn]:
 
 
 def _together(ruled: Mapping[str, RuledColumn], blocks: Blocks) -> Iterator[tuple[RuledColumn, ...]]:
-    """The columns of every block in which something is protected."""
+    """Yield the columns of every block with a protected value."""
     parts = (tuple(c for name, c in ruled.items() if name in block) for block in blocks or (tuple(ruled),))
     return (part for part in parts if _protected(part))
 
 
 def _apart(blocks: Blocks) -> str:
-    """As settings say it."""
+    """Return the form of the blocks in settings."""
     return " (block by block)" if len(blocks) > 1 else ""
 
 

@@ -1,12 +1,14 @@
-"""Exact search for what ruling values out tells, in one holder's groups: all groups side by side (semantics §10.13).
+"""Exact search for inferences after exclusion of values, in all groups of a holder side by side (semantics
+§10.13).
 
-Asked is whether for some set X of values and some protected value s outside of it more than a share p/q of the
-records with none of X have s. The sets are too many to try them all, and most cannot matter. Let n records be left,
-n_v of them with value v, and e further values to be ruled out. Ruling out x takes at most n_x records away, so s
-needs q·n_s > p·(n − the e greatest n_v); and as long as s is within its share, d = p·n − q·n_s >= 0, some x of every
-set of at most e values that breaks it has e·p·n_x > d. Whoever tries those alone finds a set if there is one.
+The question: is there a set X of values and a protected value s outside X such that more than a share p/q of
+the records without X have s? There are too many sets to try, and most cannot matter. Let n records be left,
+n_v with value v, and e further values to be excluded. The exclusion of x removes at most n_x records, so s
+needs q·n_s > p·(n − the e greatest n_v). While s is within its share, d = p·n − q·n_s >= 0, every set of at
+most e values that breaks the share has some x with e·p·n_x > d. A search over these x alone finds a set if
+there is one.
 
-Checking this is NP-hard for three or more columns and sets of any size, so the size is limited.
+The check is NP-hard for three or more columns and sets of any size, so the size is limited.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from anonymize.criteria.criterion import Bools, Weights
 from anonymize.table import Ints, tally
 
 _MOST_ITEMS = 1 << 21
-"""Rows that are held at a time for sets of values."""
+"""Most rows in memory at once for sets of values."""
 _MOST_COUNTS = 1 << 22
-"""Counts of values that are held at a time."""
+"""Most counts of values in memory at once."""
 _FAR = 1 << 62
 
 
 @dataclass(frozen=True)
 class RuledColumn:
-    """A sensitive column some of whose values somebody can rule out.
+    """Sensitive column with values that somebody can exclude.
 
-    number:     of the column in the schema. n_values: its values, 0 … n_values - 1.
-    protected:  those that must not be inferred.
-    bound:      the greatest share of these; None: any but all.
-    at_most:    how many of its values are ruled out and inferred together; None: any number.
+    number:     number of the column in the schema. n_values: number of values, 0 … n_values - 1.
+    protected:  values that must not be inferred.
+    bound:      greatest share of a protected value; None: any share but all.
+    at_most:    values of the column excluded and inferred together; None: any number.
     """
 
     number: int
@@ -47,12 +49,12 @@ class RuledColumn:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Groups without the records of values that are ruled out.
+    """Groups without the records of excluded values.
 
-    group:    that each is made of: int64, shape (n_nodes,).
-    used:     how many values of every column are ruled out: int64, shape (n_nodes, n_columns).
-    node:     of every item left: shape (n_items,). values: its values: int32, shape (n_columns, n_items).
-    weights:  records that it stands for; None: 1.
+    group:    original group: int64, shape (n_nodes,).
+    used:     excluded values of every column: int64, shape (n_nodes, n_columns).
+    node:     of every item left: shape (n_items,). values: of every item: int32, shape (n_columns, n_items).
+    weights:  records of every item; None: 1.
     """
 
     group: Ints = field(repr=False)
@@ -79,7 +81,7 @@ class _Nodes:
         return self._of(self.group, self.used, self.node[order], order)
 
     def without(self, of: Ints, columns: Ints, values: Ints) -> _Nodes:
-        """For each of some nodes ``of`` these, which are in order, what lacks one value of one column."""
+        """Return each node of ``of``, in order, without the records with the given value of the given column."""
         sizes = np.bincount(self.node, minlength=self.n_nodes)
         starts, own = np.cumsum(sizes) - sizes, sizes[of]
         item = np.arange(int(own.sum()))
@@ -98,9 +100,9 @@ class _Nodes:
 
 @dataclass(frozen=True)
 class RuledOutSearch:
-    """Finds groups in which somebody who rules out at most ``most`` values infers too much of a member.
+    """Search for groups with too much inference about a member after exclusion of at most ``most`` values.
 
-    columns:  those that values are ruled out of, by number in the schema.
+    columns:  numbers in the schema of the columns with excluded values.
     """
 
     ruled: tuple[RuledColumn, ...]
@@ -112,19 +114,20 @@ class RuledOutSearch:
 
     @property
     def width(self) -> int:
-        """Counts that it takes of a group."""
+        """Counts per group."""
         return sum(column.n_values for column in self.ruled)
 
     @property
     def factor(self) -> int:
-        """Return the largest multiple of the number of records that a computed number can be."""
+        """Largest multiple of the number of records that a computed number can reach."""
         return max((column.bound.denominator for column in self.ruled if column.bound), default=1)
 
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
-        """Return the groups that tell too much: shape (n_keys,).
+        """Return True for the groups with too much inference: shape (n_keys,).
 
-        keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
-                  None: 1. Shape (n_items,) each.
+        keys:     group of every item. codes: by column, value of each item. weights: records of each item;
+        None:
+                  1. Shape (n_items,) each.
         """
         found = np.zeros(n_keys, dtype=bool)
         records = len(keys) if weights is None else int(weights.sum())
@@ -138,7 +141,9 @@ class RuledOutSearch:
 
 
 class _Run:
-    """One call: which groups are broken is written to ``found``. The values of all columns are numbered through."""
+    """Single call. ``found`` receives the broken groups. The values of all columns are numbered
+    consecutively.
+    """
 
     def __init__(self, ruled: Sequence[RuledColumn], records: int, found: Bools) -> None:
         sizes = np.array([column.n_values for column in ruled])
@@ -155,7 +160,7 @@ class _Run:
         self._q = np.array([bound.denominator for bound in bounds], dtype=np.int64)[of_value]
 
     def search(self, nodes: _Nodes, left: int) -> None:
-        """Look at nodes of which ``left`` further values may be ruled out."""
+        """Search nodes for which ``left`` further values may be excluded."""
         n, counts = self._counted(nodes)
         free = nodes.used < self._limits
         held = np.where(free[:, self._column[self._protected]], counts[:, self._protected], 0)
@@ -176,10 +181,12 @@ class _Run:
             self.search(part, left - 1)
 
     def _least(self, n: Ints, held: Ints, in_reach: Bools, others: Ints, left: int) -> Ints:
-        """More records than this has some value of every set that breaks the share of a value in reach.
+        """Return a lower limit: every set that breaks the share of a value in reach has a value with more
+        records.
 
-        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: records that the other
-        values of a set have at most: shape (n_nodes,).
+        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: most records
+        of
+              the other values of a set: shape (n_nodes,).
         """
         p = np.maximum(self._p, 1)
         beside = (self._p * n[:, None] - self._q * held) // p // left
@@ -189,7 +196,7 @@ class _Run:
         return least
 
     def _counted(self, nodes: _Nodes) -> tuple[Ints, Ints]:
-        """Records of every node, and those with every value: shape (n_nodes,) and (n_nodes, n_values)."""
+        """Count the records of every node, and with every value: shape (n_nodes,) and (n_nodes, n_values)."""
         width = len(self._column)
         keys = nodes.node * width
         counts = np.zeros(nodes.n_nodes * width, dtype=np.int64)
@@ -200,7 +207,7 @@ class _Run:
         return by_node[:, of_first].sum(axis=1), by_node
 
     def _without(self, nodes: _Nodes, node: Ints, value: Ints) -> Iterator[_Nodes]:
-        """Nodes without the records of one value each, so many at a time that all are held easily."""
+        """Yield nodes without the records of a value each, in batches that fit in memory."""
         nodes = nodes.in_order()
         sizes = np.bincount(nodes.node, minlength=nodes.n_nodes)
         each = np.maximum(sizes[node], len(self._column) * _MOST_ITEMS // _MOST_COUNTS)
@@ -210,7 +217,7 @@ class _Run:
 
 
 def _batches(sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Neighbours of about ``_MOST_ITEMS`` together; at least one."""
+    """Yield runs of neighbours with about ``_MOST_ITEMS`` together, at least one neighbour each."""
     ends, start = np.cumsum(sizes), 0
     while start < len(sizes):
         before = int(ends[start - 1]) if start else 0

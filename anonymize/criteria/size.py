@@ -1,4 +1,4 @@
-"""K: a group without records or with at least K of them."""
+"""K: a group without records or with at least K records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LargeEnough:
 
 @dataclass(frozen=True)
 class Size:
-    """At least ``least`` records in every group; as asked for, and as it is judged.
+    """Bound of at least ``least`` records in every group: both demand and criterion.
 
     Raises SchemaError for less than 1.
     """
@@ -78,5 +78,5 @@ class Size:
 
 
 def least_size(criteria: Sequence[Criterion]) -> int:
-    """K, 1 if nothing is said of it."""
+    """Return K; 1 without a criterion of size."""
     return max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)

@@ -1,4 +1,6 @@
-"""Views map cells to tallies: several tallies of the same sensitive columns are counted in one pass."""
+"""Views that map cells to tallies: several tallies of the same sensitive columns are counted in a single
+pass.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ N = TypeVar("N", bound=np.generic)
 
 @dataclass(frozen=True)
 class CellView:
-    """Some sensitive columns as the tallies of them see these: combinations of values that no tally tells apart
-    are one *label*.
+    """Sensitive columns with *labels*: combinations of values that no tally distinguishes have the same
+    label.
 
-    columns:   their numbers, ascending.
-    labels:    the label of every combination of values, ``n_labels`` where no tally counts it: int64, one axis for
+    columns:   numbers of the columns, ascending.
+    labels:    label of every combination of values, ``n_labels`` if no tally counts it: int64, an axis for
                each column.
-    n_labels:  labels that some tally counts.
-    tallies:   per tally the labels that it adds up.
+    n_labels:  number of counted labels.
+    tallies:   labels of each tally.
     """
 
     columns: tuple[int, ...]
@@ -35,7 +37,7 @@ class CellView:
 
     @cached_property
     def tells_all_apart(self) -> bool:
-        """Return True if each tally has one label of its own, in their order."""
+        """True if each tally has a single label, in the order of the tallies."""
         return all(which.tolist() == [i] for i, (_, which) in enumerate(self.tallies))
 
     def of_cells(self, schema: Schema) -> Ints:
@@ -47,12 +49,12 @@ class CellView:
         return self.of_codes(sensitive_codes(schema, cells)) if self.columns else np.zeros_like(cells)
 
     def of_codes(self, codes: Mapping[int, NDArray[np.integer]]) -> Ints:
-        """The label of every record or cell, from its values by column: int64, shape as theirs."""
+        """Return the label of every record or cell, from its values by column: int64, shape as the codes."""
         labels: Ints = self.labels[tuple(codes[column] for column in self.columns)]
         return labels
 
     def read(self, by_label: NDArray[N]) -> dict[Measure, NDArray[N]]:
-        """The tallies, from counts by label along the first axis; modulo what the dtype holds."""
+        """Return the tallies from counts by label along the first axis; modulo the range of the dtype."""
         return {
             t: by_label[which[0]] if len(which) == 1 else by_label[which].sum(axis=0, dtype=by_label.dtype)
             for t, which in self.tallies
@@ -67,17 +69,17 @@ def sensitive_codes(schema: Schema, cells: Ints) -> dict[int, Ints]:
 
 
 def views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
-    """Group tallies by the columns that they look at, in their order; at least one view.
+    """Group tallies by columns, in their order; at least one view.
 
-    The same tallies of the same columns are not looked at anew: the root check and all tests of a run ask for them.
+    Views are cached: the root check and all tests of a run use the same tallies and columns.
     """
     return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies), linked=False)
 
 
 def linked_views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
-    """The same, but columns that some tally looks at together are in one view, with all tallies of any of them.
+    """Group tallies likewise, but join columns of a common tally into a view with all their tallies.
 
-    Fewer views, of more labels: for whom counting in a view has a price of its own.
+    The result has fewer views with more labels, for callers with a cost per view.
     """
     return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies), linked=True)
 
@@ -94,7 +96,9 @@ def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...], *, linked: boo
 
 
 def _linked(tallies: Sequence[Tally]) -> dict[int, tuple[int, ...]]:
-    """By column all those that tallies look at together with it, or with one of these; itself among them."""
+    """Return, by column, all columns linked with it by tallies, directly or indirectly, with the column
+    itself.
+    """
     found: dict[int, tuple[int, ...]] = {}
     for counted in tallies:
         known = (found.get(column, (column,)) for column in counted.columns)
@@ -120,7 +124,7 @@ def _view(sizes: Sequence[int], columns: tuple[int, ...], tallies: Sequence[Tall
 
 
 def _in_order(counted: Bools) -> NDArray[np.void]:
-    """One key for every column of bits: those that the first row counts are before the others, and so on."""
+    """Return a key for every column of bits: columns counted by the first row come first, and so on."""
     octets = np.ascontiguousarray(np.packbits(~counted, axis=0).T)
     return octets.view(np.dtype((np.void, octets.shape[1]))).reshape(-1)
 
