@@ -1,1 +1,1 @@
-"""Scores, which choose the best candidate: a file for each."""
+"""Scores, which choose the best candidate: a file for each score."""

@@ -1,4 +1,6 @@
-"""Goal classification: what a specialization adds to the table as it stands (semantics §10.6); it moves with T_g."""
+"""Goal classification: gain of a specialization on the current table (semantics §10.6). The score moves with
+T_g.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ COUNTS = "context_counts"
 
 @dataclass(frozen=True)
 class Added:
-    """Candidates with gain and children of an allowed size, those that add most first; none that adds nothing.
+    """Candidates with gain and children of an allowed size, greatest addition first; only positive additions.
 
-    contexts:   what they tell apart.
-    per_class:  records that a context has at least, for each class value but one.
+    contexts:   kind of contexts.
+    per_class:  least number of records in a context, for each class value but one.
     """
 
     contexts: By = "cells"
@@ -39,11 +41,11 @@ class Added:
     wants_sums: ClassVar[bool] = True
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """The gain, less what all grid points have in common."""
+        """Return the gain, less the part common to all grid points."""
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """Return what the specialization added, in bits of all records together."""
+        """Return the addition of the specialization, in bits of all records together."""
         return step.score / (1 << FRACTION_BITS), step.score
 
     def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedContexts:
@@ -55,7 +57,7 @@ class Added:
 
 
 class FollowedContexts(Contexts):
-    """The contexts of T_g, and which of them every candidate was told."""
+    """Contexts of T_g, with the contexts opened for every candidate."""
 
     def __init__(self, schema: Schema, table: GeneralizedTable, terms: Terms, score: Added) -> None:
         super().__init__(schema, table, score.contexts, score.per_class)
@@ -64,7 +66,9 @@ class FollowedContexts(Contexts):
         self._asked: dict[Candidate, Large] = {}
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Of new candidates the sums of all contexts, of the others those of new ones, where some were broken."""
+        """Return the sums of all contexts of new candidates; for old candidates, of new contexts if some were
+        broken.
+        """
         self._asked = {}
         for candidate in candidates:
             told = self._told.get(candidate)
@@ -81,19 +85,19 @@ class FollowedContexts(Contexts):
         return Wanted(candidate, COUNTS, large.entries, large.sums, large.totals)
 
     def asked(self, candidate: Candidate) -> Large:
-        """The contexts whose sums were wanted of it this time."""
+        """Return the contexts of the candidate's sums in this turn."""
         return self._asked[candidate]
 
 
 @dataclass
 class _Sums:
-    """Sums that are known of a candidate.
+    """Known sums of a candidate.
 
-    of_node:    class counts of its children: int64, shape (n_children, n_classes).
-    partition:  of each context but what is left of the node: int64, shape (n_contexts,).
-    counts:     of each: int64, shape (n_contexts, n_children, n_classes).
-    added:      what each adds: int64, shape (n_contexts,).
-    total:      what all contexts add.
+    of_node:    class counts of the children: int64, shape (n_children, n_classes).
+    partition:  leaf partition of each context but the remainder of the node: int64, shape (n_contexts,).
+    counts:     counts of each context: int64, shape (n_contexts, n_children, n_classes).
+    added:      addition of each context: int64, shape (n_contexts,).
+    total:      addition of all contexts.
     """
 
     candidate: Candidate
@@ -104,7 +108,7 @@ class _Sums:
     total: int = 0
 
     def take(self, large: Large, sums: Ints, broken: Ints) -> None:
-        """Put new contexts in the place of those of broken leaf partitions."""
+        """Replace the contexts of broken leaf partitions by the new contexts."""
         kept = ~np.isin(self.partition, broken)
         counts = large.with_last(sums)
         self.partition = np.concatenate([self.partition[kept], large.partition])

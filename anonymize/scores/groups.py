@@ -22,9 +22,9 @@ from anonymize.tds import Step
 
 @dataclass(frozen=True)
 class Groups:
-    """All candidates, those with the largest groups first.
+    """All candidates, largest groups first.
 
-    power:  to which the sizes of the leaf partitions are raised and added up.
+    power:  exponent of the sizes of the leaf partitions in the sum.
     """
 
     power: ClassVar[int] = 2
@@ -42,7 +42,7 @@ class Groups:
         return -squares
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """The sum as a share of what it is for one group of all records."""
+        """Return the sum as a share of its value for a single group of all records."""
         n_records = int(class_counts.sum())
         return step.score / n_records**self.power, step.score
 
@@ -98,7 +98,7 @@ class GroupSizes:
         return int(self._sums[candidate.column][candidate.node.first])
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
-        """Account for a specialization: only partitions that it refined count differently."""
+        """Account for a specialization: only the refined partitions change the sums."""
         after = refinement.table
         old = np.unique(before.partition[refinement.entries])
         new = np.unique(after.partition[refinement.targets[refinement.targets >= 0]])
@@ -118,6 +118,6 @@ class GroupSizes:
 
 @dataclass(frozen=True)
 class Records(Groups):
-    """All candidates, those with most records first: the sizes of their leaf partitions, added up as they are."""
+    """All candidates, most records first: the sum of the sizes of the leaf partitions."""
 
     power: ClassVar[int] = 1

@@ -26,7 +26,7 @@ class InfoGain:
     wants_sums: ClassVar[bool] = False
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """The gain, less what all grid points have in common."""
+        """Return the gain, less the part common to all grid points."""
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:

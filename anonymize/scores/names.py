@@ -1,4 +1,4 @@
-"""The names of scores, and what a job file may say with each. No algorithm is imported."""
+"""Names of scores, and their settings in a job file. No algorithm is imported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 By: TypeAlias = Literal["cells", "partitions"]
-"""The contexts that a score tells apart (:mod:`anonymize.contexts`)."""
+"""Kind of contexts of a score (:mod:`anonymize.contexts`)."""
 
 _OF_CLASSES = ("added", "infogain", "tdr")
 
@@ -15,18 +15,18 @@ OF_GOAL: Mapping[str, tuple[str, ...]] = {
     "general": ("groups", "records"),
     "clusters": _OF_CLASSES,
 }
-"""By goal the names of its scores; the first one is the default."""
+"""Names of the scores by goal; the first name is the default."""
 
 SCORES = tuple(dict.fromkeys(name for names in OF_GOAL.values() for name in names))
 """All names. :data:`anonymize.joint.lkc.scores.rows.SCORES` has an object for each."""
 
 WITH_CONTEXTS = ("added",)
-"""The scores that count by contexts, so that a job says what these tell apart."""
+"""Scores with contexts, whose kind a job can set."""
 
 STRICT = ("infogain", "groups", "records")
-"""The scores that tell nothing of candidates before they are taken."""
+"""Scores that open nothing about a candidate before its turn."""
 
 
 def needs_class(goal: str) -> bool:
-    """Return whether a job with this goal must have a column whose values are told apart."""
+    """Return True if a job with the goal needs a class column."""
     return OF_GOAL[goal] == _OF_CLASSES

@@ -1,7 +1,7 @@
-"""Scores: the best candidate, and the place where an interval is split (semantics §3, §10.4).
+"""Scores: choice of the best candidate and of the split point of an interval (semantics §3, §10.4).
 
-A score is an object: what it follows of T_g, and its exact integer comparison where one holder, or a leader, has the
-counts. Its comparison inside circuits is the same object's in :mod:`anonymize.joint.lkc.scores`.
+A score is an object with its figures of T_g and its exact integer comparison, for a single holder or a leader
+with the counts. The same score's comparison inside circuits is in :mod:`anonymize.joint.lkc.scores`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from anonymize.tds import Step
 
 @dataclass(frozen=True)
 class Wanted:
-    """Sums over the holders that a score wants of a candidate before the next one is chosen.
+    """Sums over the holders that a score needs for a candidate before the next choice.
 
-    They are linear in the records per (refined entry of T_g, child), as leaf partitions, groups and contexts are.
+    The sums are linear in the records per (refined entry of T_g, child), as are leaf partitions, groups and
+    contexts.
 
-    name:     by which a leader is told them, in the reveal ledger.
-    entries:  which of the entries that the candidate refines count, ascending: int64, shape (n_entries,).
-    of:       one holder's sums, from its records in them, shape (n_entries, n_children): int64, shape (n,
-              n_children - 1, ...); those of the last child follow.
-    totals:   of all children together, which are public: int64, shape (n, ...).
+    name:     name of the sums, opened to a leader, in the reveal ledger.
+    entries:  counted entries among the candidate's refined entries, ascending: int64, shape (n_entries,).
+    of:       function from a holder's records, shape (n_entries, n_children), to the holder's sums: int64,
+              shape (n, n_children - 1, ...). Sums of the last child follow.
+    totals:   public sums of all children together: int64, shape (n, ...).
     """
 
     candidate: Candidate
@@ -45,28 +46,28 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a requirement that scores go by.
+    """Terms of a requirement for scores.
 
-    scopes:   of its entries.
-    of_size:  by column what children of its nodes must meet by their size alone, each by itself.
+    scopes:   scopes of the entries.
+    of_size:  by column, the criteria on the size of a single child.
     """
 
     scopes: tuple[Scope, ...]
     of_size: tuple[tuple[Criterion, ...], ...]
 
     def about(self, column: int) -> tuple[int, ...]:
-        """The entries that speak of a column, by number."""
+        """Return the numbers of the entries with a column."""
         return tuple(i for i, scope in enumerate(self.scopes) if column in scope.columns)
 
     def allow(self, candidate: Candidate, sizes: Ints) -> bool:
-        """Return True if children of these sizes, shape (n_children,), could be valid by themselves."""
+        """Return True if the sizes of the children, shape (n_children,), allow a valid specialization."""
         of_size = self.of_size[candidate.column]
         return all(met_by_group(criterion, {RECORDS: sizes}).all() for criterion in of_size)
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate with its score as a fraction of integers: the greatest is the best."""
+    """Candidate with its score as a fraction of integers; the greatest fraction is the best."""
 
     candidate: Candidate
     numerator: int
@@ -74,22 +75,23 @@ class Ranked:
 
 
 class Followed(Protocol):
-    """Figures of T_g that a score follows; public among the parties of a run."""
+    """Figures of T_g for a score; public among the parties of a run."""
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
-        """Account for a specialization, and return its score; 0 where that is computed from what is published."""
+        """Account for a specialization and return its score; 0 if the score is computed from the publication."""
         ...
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Return the sums of public candidates that are to be added up anew, before one is chosen.
+        """Return the sums of public candidates to add up anew before the next choice.
 
-        Nothing where the turn before discarded its candidate: a joint run then knows the next one already.
+        The result is empty if the last turn discarded its candidate: a joint run then already knows the next
+        candidate.
         """
         ...
 
 
 class _Nothing:
-    """Of a score that depends on a node alone."""
+    """Figures of a score that depends on a node alone."""
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """A node's counts are fixed."""
@@ -103,18 +105,18 @@ NOTHING: Followed = _Nothing()
 
 
 class CandidatePool(Protocol):
-    """The candidates that were neither applied nor discarded yet. Ties go to the earlier column, then node."""
+    """Candidates neither applied nor discarded. Ties go to the earlier column, then node."""
 
     def add(self, proposal: Proposal) -> bool:
-        """Enter a node's specialization; False if it is no candidate by this score."""
+        """Enter a node's specialization; return False if the score rejects the candidate."""
         ...
 
     def told(self, wanted: Wanted, sums: Ints) -> None:
-        """Take note of what was wanted: the sums over all holders."""
+        """Store wanted sums over all holders."""
         ...
 
     def best(self) -> Ranked | None:
-        """The best candidate, which stays."""
+        """Return the best candidate without removing it."""
         ...
 
     def pop(self) -> Candidate | None:
@@ -122,16 +124,18 @@ class CandidatePool(Protocol):
         ...
 
     def ahead(self, most: int) -> list[Candidate]:
-        """At most so many of the best, which stay, in the order in which they are popped if none is applied."""
+        """Return at most ``most`` of the best candidates without removing them. The order is that of
+        :meth:`pop` if no candidate is applied.
+        """
         ...
 
     def drop(self, applied: Candidate) -> None:
-        """Take out the candidates of a node that was specialized, and so is no longer in the cut."""
+        """Remove the candidates of a specialized node, which is no longer in the cut."""
         ...
 
 
 class SettledPool:
-    """Commons of the pools of scores that want nothing."""
+    """Base of the pools of scores without wanted sums."""
 
     def told(self, wanted: Wanted, sums: Ints) -> None:
         raise ValueError(f"{wanted.name}: this score wants no sums")
@@ -149,21 +153,21 @@ S = TypeVar("S")
 
 
 class MovingPool(ABC, Generic[K]):
-    """Commons of the pools of scores that move with T_g: candidates by their order."""
+    """Base of the pools of scores that move with T_g: candidates by their order."""
 
     def __init__(self) -> None:
         self._known: dict[Order, K] = {}
 
     @abstractmethod
     def best(self) -> Ranked | None:
-        """The best candidate, which stays."""
+        """Return the best candidate without removing it."""
 
     def pop(self) -> Candidate | None:
         best = self.best()
         return None if best is None else self._known.pop(best.candidate.order).candidate
 
     def ahead(self, most: int) -> list[Candidate]:
-        """The best one: all scores may move before the next one is due."""
+        """Return only the best candidate: all scores may move before the next choice."""
         best = self.best()
         return [] if best is None else [best.candidate]
 
@@ -176,33 +180,34 @@ class Score(Protocol):
 
     @property
     def needs_class(self) -> bool:
-        """Return True if there must be a column whose values are told apart."""
+        """True if the score needs a class column."""
         ...
 
     @property
     def no_candidate(self) -> str:
-        """In words what all values have in common that could have been specialized and never were."""
+        """Common property, in words, of all values that could have been specialized and never were."""
         ...
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """The score of an applied step in its unit, and the exact integer that candidates were compared by.
+        """Return the score of an applied step in its unit, and the compared exact integer.
 
-        class_counts: of the published values of its column, by first leaf (docs/report.md).
+        class_counts: of the published values of the column, by first leaf (docs/report.md).
         """
         ...
 
     @property
     def wants_sums(self) -> bool:
-        """Return True if the score wants sums of candidates before one is chosen.
+        """True if the score needs sums of candidates before a choice.
 
-        Candidates must then be public: joint runs tell all parties, when a node appears, whether it is one, and its
-        split point. A single holder keeps its leaf partitions by all cells, not only by what validity tells apart.
+        Candidates must then be public. For every new node, joint runs open to all parties whether the node is
+        a candidate, and its split point. A single holder keeps leaf partitions by all cells, not only by the
+        coarsest cells for validity.
         """
         ...
 
     @property
     def follows_partitions(self) -> bool:
-        """Return True if scores follow the leaf partitions, so that these must be kept."""
+        """True if the score needs the leaf partitions."""
         ...
 
     def merit(self, left: Ints, right: Ints) -> Ints:
@@ -210,14 +215,14 @@ class Score(Protocol):
         ...
 
     def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> Followed:
-        """Return what the score follows, from T_g on.
+        """Return the figures for the score, from T_g on.
 
-        Raises PrivacyError for a table of which it cannot be computed exactly.
+        Raises PrivacyError for a table too large for exact figures.
         """
         ...
 
     def pool(self, followed: Followed) -> CandidatePool:
-        """An empty pool; ``followed``: of this score."""
+        """Return an empty pool. ``followed``: figures of this score."""
         ...
 
 
@@ -228,16 +233,18 @@ SCORES: Mapping[str, tuple[str, str]] = {
     "groups": ("anonymize.scores.groups", "Groups"),
     "records": ("anonymize.scores.groups", "Records"),
 }
-"""By the name that a job says the module and the class of a score: it is imported for a job that asks for it."""
+"""Module and class of every score, by its name in a job. A module is imported only for a job with the score."""
 
 
 def score_of(name: str, contexts: By | None) -> Score:
-    """Return the score of a name; ``contexts``: what they tell apart, None for a score without any."""
+    """Return the score with a name; ``contexts``: kind of contexts, None for a score without contexts."""
     module, kind = SCORES[name]
     score: Score = made(getattr(import_module(module), kind), name, contexts)
     return score
 
 
 def made(kind: Callable[..., S], name: str, contexts: By | None) -> S:
-    """Make the score of a name. kind: its class; contexts: what they tell apart, None for a score without any."""
+    """Make the score with a name. kind: its class; contexts: kind of contexts, None for a score without
+    contexts.
+    """
     return kind(contexts=contexts) if contexts is not None and name in WITH_CONTEXTS else kind()

@@ -1,9 +1,9 @@
-"""Goal classification: InfoGain for each step of anonymity that is lost ([TDR] 3.2, Score; semantics §10.12).
+"""Goal classification: InfoGain per lost step of anonymity ([TDR] 3.2, Score; semantics §10.12).
 
-The anonymity of an entry of the requirement, A, is the smallest of its groups. It moves with T_g, and so do scores. A
-group that a specialization parts has a part that is no larger, so A only falls: the smallest group that was ever
-counted of a candidate is the smallest that there is, and only new groups need counting. After a specialization of a
-column these are groups that agree on that column, too, and are made of the leaf partitions that it refined.
+The anonymity A of an entry of the requirement is the size of its smallest group. A moves with T_g, and so do
+scores. A divided group has a part that is no larger, so A only falls. So the smallest group ever counted for
+a candidate is the smallest of all, and only new groups need counting. After a specialization of a column, the
+new groups agree on this column, too, and consist of the refined leaf partitions.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from anonymize.tds import Step
 SIZES = "group_counts"
 
 UNIT_BITS = 2 * FRACTION_BITS
-"""Binary places of the score that is told."""
+"""Binary places of the published score."""
 
 MOST_DENOMINATOR = 1 << 62
-"""Denominators are below, so that numerators are words, too."""
+"""Bound above all denominators, so that numerators are also words."""
 
 NO_GROUP = np.iinfo(np.int64).max
 """Stands for the size of the smallest of no groups."""
@@ -43,8 +43,8 @@ NO_GROUP = np.iinfo(np.int64).max
 class Tdr:
     """Candidates with gain and children of an allowed size, greatest InfoGain / (lost anonymity + 1) first.
 
-    The anonymity that is lost is the mean of A − min(A, smallest group after it) over the entries that speak of the
-    column, as in the paper.
+    The lost anonymity is the mean of A − min(A, smallest group after it) over the entries with the column, as
+    in the paper.
     """
 
     needs_class: ClassVar[bool] = True
@@ -55,7 +55,9 @@ class Tdr:
     wants_sums: ClassVar[bool] = True
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """The gain, less what all grid points have in common: anonymity does not decide where to split."""
+        """Return the gain, less the part common to all grid points. Anonymity does not influence the split
+        point.
+        """
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
@@ -72,7 +74,7 @@ class Tdr:
 
 
 def check_products(terms: Terms, n_records: int) -> None:
-    """Refuse tables whose scores are no fractions of words. Raises PrivacyError."""
+    """Refuse tables whose scores are not fractions of words. Raises PrivacyError."""
     most = max(1, len(terms.scopes))
     if most * n_records * (n_records + 1) >= MOST_DENOMINATOR:
         raise PrivacyError(
@@ -84,11 +86,11 @@ def check_products(terms: Terms, n_records: int) -> None:
 
 @dataclass(frozen=True)
 class GroupsAfter:
-    """Groups whose children a candidate's specialization is judged by.
+    """Groups that decide the lost anonymity of a candidate.
 
-    entries:  of the requirement, that speak of its column.
-    groups:   told apart for these.
-    totals:   records of each before it: int64, shape (n_groups,).
+    entries:  numbers of the requirement's entries with the candidate's column.
+    groups:   groups of these entries.
+    totals:   records of each group before the specialization: int64, shape (n_groups,).
     """
 
     entries: tuple[int, ...]
@@ -103,7 +105,9 @@ class GroupsAfter:
         return self.groups.summed(counts[:, :-1])
 
     def smallest(self, sums: Ints) -> list[int]:
-        """Of each entry the records of the smallest (group, child) that has any, from what :meth:`sums` gave."""
+        """Return, for each entry, the size of the smallest non-empty (group, child), from the result of
+        :meth:`sums`.
+        """
         sizes = np.column_stack([sums, self.totals - sums.sum(axis=1)])
         sizes[sizes == 0] = NO_GROUP
         of_group = sizes.min(axis=1)
@@ -111,9 +115,9 @@ class GroupsAfter:
 
 
 class FollowedGroups:
-    """The anonymity of every entry, and which groups every candidate was told the sizes of.
+    """Anonymity of every entry, and the groups with opened sizes of every candidate.
 
-    anonymity:  A by entry: the smallest of its groups in T_g.
+    anonymity:  A by entry: the size of its smallest group in T_g.
     """
 
     def __init__(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> None:
@@ -153,7 +157,9 @@ class FollowedGroups:
         self._changed[before.partition[refinement.entries]] = True
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """The sizes of all groups of new candidates, of the others those of groups that the last turn made."""
+        """Return the sizes of all groups of new candidates; for old candidates, of the groups from the last
+        turn.
+        """
         self._asked, wanted = {}, []
         for candidate in candidates:
             is_new = candidate not in self._told
@@ -169,7 +175,7 @@ class FollowedGroups:
         return wanted
 
     def _fresh(self, candidate: Candidate, refined: Ints, within: int | None) -> GroupsAfter:
-        """Its groups that it was not told yet, of those that :meth:`_groups` gives."""
+        """Return the candidate's groups from :meth:`_groups` without opened sizes."""
         after = self._groups(candidate, refined, within)
         names = after.groups.names_by_scope
         told = self._told.get(candidate, names[:0])
@@ -177,14 +183,14 @@ class FollowedGroups:
         return after.among(~np.isin(names, told))
 
     def asked(self, candidate: Candidate) -> GroupsAfter:
-        """The groups whose sums were wanted of it this time."""
+        """Return the groups of the candidate's sums in this turn."""
         return self._asked[candidate]
 
     def _groups(self, candidate: Candidate, refined: Ints, within: int | None = None) -> GroupsAfter:
-        """Groups that a specialization is judged by, from T_g as it is.
+        """Return the groups that decide a specialization, from the current T_g.
 
-        refined:  entries of T_g that they are made of: all that it refines, or those that the last turn refined.
-        within:   in the latter case the column of that turn: groups that agree on it, too, which have no others.
+        refined:  entries of T_g in the groups: all refined entries, or the entries refined in the last turn.
+        within:   in the second case, the column of the last turn: groups must agree on it, too.
         """
         entries = self.terms.about(candidate.column)
         scopes = [self.terms.scopes[entry] for entry in entries]
@@ -195,7 +201,9 @@ class FollowedGroups:
     def fraction(
         self, entries: Sequence[int], gain: int, size: int, smallest: Sequence[int]
     ) -> tuple[int, int]:
-        """gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry, after it."""
+        """Return gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry,
+        after it.
+        """
         p = max(1, len(entries))
         lost = sum(max(0, self.anonymity[e] - least) for e, least in zip(entries, smallest, strict=True))
         return gain * p, size * (lost + p)
@@ -203,7 +211,7 @@ class FollowedGroups:
 
 @dataclass
 class _Known:
-    """A candidate, and by entry the smallest groups after it that were counted so far."""
+    """Candidate, with its smallest counted groups by entry."""
 
     proposal: Proposal
     smallest: list[int]
