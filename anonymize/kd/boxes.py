@@ -1,9 +1,10 @@
-"""Boxes, and where they are cut: per column a run of leaves, and the cut points of `split: public` (semantics §11.2).
+"""Boxes and their cut points: per column a run of leaves, and the cut points of `split: public` (semantics
+§11.2).
 
-A box of a numeric column is any interval of its grid; of a categorical one a node, or neighbouring children of one
-node. Where a box may be cut follows from one number for each boundary between two leaves, how deep the lowest node
-above both lies: a run is cut where that is least, which is between the children of the lowest node that covers it. A
-grid has no nodes, so all its boundaries are equal.
+A box of a numeric column is any interval of the grid. A box of a categorical column is a node, or
+neighbouring children of the same node. Every boundary between two leaves has a number: the depth of the
+lowest node above both leaves. A run is cut at the boundaries with the least depth, which lie between the
+children of the lowest node above the run. A grid has no nodes, so all its boundaries are equal.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from anonymize.table import Ints, QidColumn, Schema
 from anonymize.taxonomy import Node, Taxonomy
 
 FRACTIONS = tuple((t, k) for t in (1, 2, 3) for k in range(1, 1 << t, 2))
-"""Places at which a box is cut, in order: after about k / 2**t of its leaves."""
+"""Places of cuts, in order: after about k / 2**t of the leaves of a box."""
 N_SLOTS = len(FRACTIONS)
 SIBLINGS = "|"
-"""Between the labels of neighbouring children of one node."""
+"""Separator of the labels of neighbouring children of a node."""
 _TIERS = tuple(
     [slot for slot, (of, _) in enumerate(FRACTIONS) if of == t] for t in sorted({t for t, _ in FRACTIONS})
 )
@@ -31,7 +32,7 @@ _TIERS = tuple(
 
 @dataclass(frozen=True)
 class Boxes:
-    """Runs of leaves [first, last), one for every column: int64, shape (n_columns, n_boxes) each."""
+    """Runs of leaves [first, last), a run for every column: int64, shape (n_columns, n_boxes) each."""
 
     first: Ints = field(repr=False)
     last: Ints = field(repr=False)
@@ -49,7 +50,7 @@ class Boxes:
         return Boxes(self.first[:, boxes], self.last[:, boxes])
 
     def sides(self, columns: Ints, at: Ints) -> tuple[Boxes, Boxes]:
-        """Return the boxes left and right of leaf ``at`` of one column, of every box; shape (n_boxes,) each."""
+        """Return the parts left and right of leaf ``at`` of a column, for every box; shape (n_boxes,) each."""
         boxes = np.arange(self.n_boxes)
         last, first = self.last.copy(), self.first.copy()
         last[columns, boxes] = at
@@ -58,13 +59,13 @@ class Boxes:
 
 
 def whole(schema: Schema) -> Boxes:
-    """The one box with everything in it."""
+    """Return the box of the whole domain."""
     last = np.array([[column.n_leaves] for column in schema.qid], dtype=np.int64).reshape(-1, 1)
     return Boxes(np.zeros_like(last), last)
 
 
 def joined_boxes(parts: Sequence[Boxes]) -> Boxes:
-    """Boxes of one schema, one part after the other."""
+    """Return the boxes of all parts, part after part, for the same schema."""
     return Boxes(
         np.concatenate([part.first for part in parts], axis=1),
         np.concatenate([part.last for part in parts], axis=1),
@@ -98,11 +99,10 @@ def boundaries(depth: Ints, first: int, last: int) -> Ints:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Places where boxes may be cut, column by column, and the order of the columns.
+    """Possible cuts of boxes, column by column, and the order of the columns.
 
-    at:     first leaf of the right-hand side, 0 where there is no such candidate: int64, shape (n_boxes, n_columns,
-            N_SLOTS).
-    order:  columns, those first of which a box covers most: int64, shape (n_boxes, n_columns).
+    at:     first leaf of the right-hand side, 0 for no candidate: int64, shape (n_boxes, n_columns, N_SLOTS).
+    order:  columns, widest share of the box first: int64, shape (n_boxes, n_columns).
     """
 
     at: Ints = field(repr=False)
@@ -110,11 +110,11 @@ class Candidates:
 
     @property
     def columns(self) -> Ints:
-        """The column of every candidate, as :meth:`in_order` arranges them."""
+        """Column of every candidate, in the order of :meth:`in_order`."""
         return self.in_order(np.broadcast_to(np.arange(self.at.shape[1])[None, :, None], self.at.shape))
 
     def in_order(self, values: Ints) -> Ints:
-        """Something of every candidate in the order in which they are tried: shape (n_boxes, n_columns · N_SLOTS)."""
+        """Arrange values of candidates in the order of the tests: shape (n_boxes, n_columns · N_SLOTS)."""
         by_rank = np.take_along_axis(values, self.order[:, :, None], axis=1)
         return np.concatenate(
             [by_rank[:, :, tier].reshape(len(values), values.shape[1] * len(tier)) for tier in _TIERS], axis=1
@@ -122,7 +122,7 @@ class Candidates:
 
 
 class PublicSplit:
-    """The cut points of `split: public`: they follow from the box alone."""
+    """Cut points of `split: public`, which follow from the box alone."""
 
     def __init__(self, schema: Schema) -> None:
         self._columns = [
@@ -155,7 +155,7 @@ class _GridCuts:
 
 
 class _TaxonomyCuts:
-    """Cut points lie between children of the lowest node that covers a run."""
+    """Cut points between children of the lowest node that covers a run."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self._depth = depths(taxonomy)
@@ -178,9 +178,7 @@ class _TaxonomyCuts:
 
 
 class Labels:
-    """Labels of the boxes of one column: an interval, the deepest node with these leaves, or siblings
-    `A|B|C`.
-    """
+    """Labels of the boxes of a column: an interval, the deepest node with these leaves, or siblings `A|B|C`."""
 
     def __init__(self, column: QidColumn) -> None:
         self._column = column

@@ -1,11 +1,12 @@
-"""The loop of kd: fronts of groups that are cut side by side (semantics §11.3).
+"""Loop of kd: fronts of groups that are cut side by side (semantics §11.3).
 
-All open groups are cut at once, each by the first of its candidates that is valid for it. What all parties of a joint
-run know is here: boxes, sizes, which candidates come next. Who says which candidate is valid, and what a cut leaves
-on either side, is a :class:`Cutter`: a single holder, the parties of a joint run, or whoever replays a release.
+Each turn cuts every open group by its first valid candidate. The module holds the knowledge of all parties of
+a joint run: boxes, sizes, and the next candidates. A :class:`Cutter` decides the valid candidates and the
+counts on both sides of a cut. The cutter is a single holder, the parties of a joint run, or the replay of a
+release.
 
-This is not :func:`anonymize.tds.specialize_top_down`, whose turn takes one candidate of the whole table and applies
-it or discards it for good: here a turn has a verdict for every open group, and observers are told numbers of groups.
+:func:`anonymize.tds.specialize_top_down` differs: its turn applies or discards a single candidate of the
+whole table. Here a turn has a verdict for every open group, and observers receive numbers of groups.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Front:
-    """The next candidates of every open group, in the order in which they are tried.
+    """Next candidates of every open group, in the order of the tests.
 
-    boxes:    of the open groups.
-    sizes:    their records: int64, shape (n_groups,).
-    columns:  of every candidate: int64, shape (n_groups, n_candidates).
-    at:       first leaf of the right-hand side, 0 where a group has no such candidate: as ``columns``.
-    depths:   cuts that led to each: int64, shape (n_groups,).
+    boxes:    boxes of the open groups.
+    sizes:    records of the groups: int64, shape (n_groups,).
+    columns:  column of every candidate: int64, shape (n_groups, n_candidates).
+    at:       first leaf of the right-hand side, 0 for no candidate: as ``columns``.
+    depths:   cuts above each group: int64, shape (n_groups,).
     """
 
     boxes: Boxes
@@ -46,7 +47,9 @@ class Front:
         return len(self.sizes)
 
     def of(self, taken: Ints) -> tuple[Ints, Ints]:
-        """Column and leaf of one candidate of every group; where it is NONE, the first column and its box's end."""
+        """Return column and leaf of the taken candidate of every group; for NONE, the first column and its
+        box's end.
+        """
         groups, is_cut = np.arange(self.n_groups), taken != NONE
         columns = np.where(is_cut, self.columns[groups, taken], 0)
         return columns, np.where(is_cut, self.at[groups, taken], self.boxes.last[0])
@@ -56,8 +59,8 @@ class Front:
 class Verdict:
     """Verdict of a cutter on a front.
 
-    taken:  which candidate of every group is its first valid one, or NONE: int64, shape (n_groups,).
-    left:   records left of it, all where there is none: int64, shape (n_groups,).
+    taken:  first valid candidate of every group, or NONE: int64, shape (n_groups,).
+    left:   records left of the cut; all records for NONE: int64, shape (n_groups,).
     """
 
     taken: Ints = field(repr=False)
@@ -66,12 +69,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Move:
-    """The way of the groups of a front: the sides of its cuts, those without records left out.
+    """Result of the cuts of a front: the sides with records.
 
-    First all left-hand sides in the order of the groups, with those that stay as they are, then all right-hand ones.
+    All left-hand sides come first, in the order of the groups, with the uncut groups; then all right-hand
+    sides.
 
-    parent:    the group that each comes from: int64, shape (n_sides,).
-    is_right:  its side. is_final: it is not cut any further. bool, shape (n_sides,).
+    parent:    original group of each side: int64, shape (n_sides,).
+    is_right:  True for right-hand sides. is_final: True for a group without further cuts. bool, shape
+               (n_sides,).
     """
 
     parent: Ints = field(repr=False)
@@ -80,7 +85,7 @@ class Move:
 
 
 class CutCounts:
-    """Number of groups that were cut in a column, after each number of cuts."""
+    """Number of groups cut in a column, by the number of cuts before."""
 
     def __init__(self, schema: Schema) -> None:
         self._n_columns = len(schema.qid)
@@ -109,7 +114,7 @@ class Split(Protocol):
 
 
 class Fronts:
-    """The open groups of a run, and the final ones."""
+    """Open and final groups of a run."""
 
     def __init__(self, schema: Schema, split: Split, n_records: int, least: int) -> None:
         """``least``: K. A group with fewer than 2·K records is final."""
@@ -128,7 +133,7 @@ class Fronts:
             self._used = self._depths = np.zeros(1, dtype=np.int64)
 
     def next(self, width: int | None = None) -> Front | None:
-        """The next ``width`` candidates of every open group, all of them by default; None when no group is open."""
+        """Return the next ``width`` candidates of every open group, by default all; None without open groups."""
         if len(self._sizes) == 0:
             return None
         most = self._at.shape[1]
@@ -139,7 +144,7 @@ class Fronts:
         return Front(self._boxes, self._sizes, columns, at, self._depths)
 
     def follow(self, front: Front, verdict: Verdict) -> Move:
-        """Cut the groups of the front that was given last."""
+        """Cut the groups of the last front."""
         is_cut = verdict.taken != NONE
         left, right = front.boxes.sides(*front.of(verdict.taken))
         lefts = np.flatnonzero(verdict.left > 0)
@@ -161,9 +166,9 @@ class Fronts:
         return Move(parent, np.arange(len(parent)) >= len(lefts), is_final)
 
     def boxes_after(self, front: Front, taken: Ints) -> Boxes:
-        """Return the boxes of all groups once those of the front are cut, also of sides without records.
+        """Return the boxes of all groups after the cuts of the front, with sides without records.
 
-        taken:  as :class:`Verdict` has it.
+        taken:  as in :class:`Verdict`.
         """
         left, right = front.boxes.sides(*front.of(taken))
         return joined_boxes(
@@ -172,11 +177,11 @@ class Fronts:
 
     @property
     def final(self) -> tuple[Boxes, Ints]:
-        """The final groups and their records, in the order in which they became final."""
+        """Final groups and their records, in the order of becoming final."""
         return joined_boxes([boxes for boxes, _ in self._final]), np.concatenate([n for _, n in self._final])
 
     def _entered(self, boxes: Boxes) -> tuple[Ints, Ints]:
-        """Columns and leaves of the candidates of boxes, those that there are first."""
+        """Return columns and leaves of the boxes' candidates; existing candidates come first."""
         found = self._split.candidates(boxes)
         columns, at = found.columns, found.in_order(found.at)
         first = np.argsort(at == 0, axis=1, kind="stable")
@@ -191,11 +196,11 @@ class Cutter(Protocol):
     """Answers the loop."""
 
     def next(self) -> Front | None:
-        """The next candidates of every open group, None when none is open."""
+        """Return the next candidates of every open group, None without open groups."""
         ...
 
     def verdict(self, front: Front) -> Turn[Verdict]:
-        """Say which candidate of every group is its first valid one."""
+        """Return the first valid candidate of every group."""
         ...
 
     def apply(self, front: Front, verdict: Verdict) -> None:
@@ -204,7 +209,7 @@ class Cutter(Protocol):
 
 
 def cut_fronts(cutter: Cutter, observer: Observer) -> Turn[None]:
-    """Cut groups until none is open."""
+    """Cut groups until all groups are final."""
     number = 0
     while (front := cutter.next()) is not None:
         number += 1
@@ -214,6 +219,6 @@ def cut_fronts(cutter: Cutter, observer: Observer) -> Turn[None]:
 
 
 def first_valid(valid: Bools) -> Ints:
-    """The first valid candidate of every group, or NONE; valid: shape (n_groups, n_candidates)."""
+    """Return the first valid candidate of every group, or NONE; valid: shape (n_groups, n_candidates)."""
     found: Ints = np.where(valid.any(axis=1), valid.argmax(axis=1), NONE)
     return found

@@ -1,7 +1,8 @@
-"""`split: median` ([MSA] Fig. 5): groups are cut where their own records are halved best; for one holder alone.
+"""`split: median` ([MSA] Fig. 5): groups are cut at the best halving of their own records; for a single
+        holder only.
 
-A cut point that is tried and refused is then known to nobody who has the release, so a joint run would tell more than
-its table (semantics §11.6).
+Readers of the release do not know the tried and refused cut points. So a joint run would reveal more than its
+table (semantics §11.6).
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from anonymize.tds import Turn
 
 
 class MedianHolder(SingleHolder):
-    """The one holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter` with one candidate for each column.
+    """Single holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter` with a candidate for each
+    column.
 
-    It is the allowed place with records on both sides for which |2·left − n| is least, the smaller of two.
+    The candidate is the allowed place with records on both sides and the least |2·left − n|; on a tie, the
+    smaller place.
     """
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
@@ -42,7 +45,9 @@ class MedianHolder(SingleHolder):
 
 
 class _OnePerColumn(PublicSplit):
-    """A place in every column that may be cut at all, in the order of the columns; where it is cut, the rows say."""
+    """Place in every column that can be cut, in the order of the columns. The rows decide the actual cut
+    point.
+    """
 
     def candidates(self, boxes: Boxes) -> Candidates:
         found = super().candidates(boxes)

@@ -1,4 +1,4 @@
-"""Metrics of a kd release: its worth, and what its groups tell, computed from what is published."""
+"""Metrics of a kd release, computed from published data: its utility, and inferences from its groups."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from anonymize.verification.tables import Bound, kinds_of_rows, label_codes, num
 
 @dataclass(frozen=True)
 class Metrics:
-    """Measures of a released table; groups are those that its readers see, boxes that print alike being one.
+    """Measures of a released table. Groups are as seen by readers: boxes with equal labels are the same
+    group.
 
     groups:                distinct combinations of generalized quasi-identifiers.
-    smallest:              records in the smallest one.
+    smallest:              records in the smallest group.
     average_group:         Σ |G|² / n: records in the group of an average record; at best K.
     discernibility_ratio:  Σ |G|² / n² ([T] 3.4): 0 to 1, lower is better.
     """
@@ -37,9 +38,10 @@ class Metrics:
 class Loss:
     """Loss by generalization.
 
-    generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box of w of the column's W
-                          leaves: 0 for raw values, 1 for the root; 0 for a column of one leaf.
-    ncp:                  the mean of these over all columns (normalized certainty penalty).
+    generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box with w of the
+                          column's W leaves: 0 for raw values, 1 for the root; 0 for a column with a single
+                          leaf.
+    ncp:                  mean over all columns (normalized certainty penalty).
     """
 
     generalization_loss: dict[str, float]
@@ -48,13 +50,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Inference:
-    """Inference on one sensitive column from the groups of a table, each figure of the group for which it is
-    worst.
+    """Inference on a sensitive column from the groups of a table, each figure from its worst group.
 
     fewest_values:    different values in a group.
-    greatest_share:   of one protected value in a group.
-    smallest_entropy_l: 2 to the entropy of a group's values: as many equally frequent ones would tell as much.
-    greatest_t:       half the sum over values of what their shares in a group and in the table differ by.
+    greatest_share:   share of a protected value in a group.
+    smallest_entropy_l: 2 to the entropy of a group's values: the number of equally frequent values with the
+                        same entropy.
+    greatest_t:       half the sum over values of the differences between the shares in a group and in the
+                      table.
     """
 
     fewest_values: int
@@ -72,7 +75,7 @@ def measure_loss(schema: Schema, table: BoxedTable) -> Loss:
 
 
 class Groups:
-    """The groups of a release as its readers see them, with what they tell of sensitive columns."""
+    """Groups of a release as seen by readers, with inferences on sensitive columns."""
 
     def __init__(
         self,
@@ -81,9 +84,10 @@ class Groups:
         bounds: Sequence[Bound],
         blocks: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        """columns: the quasi-identifiers. bounds: of each sensitive column its protected values, with its C.
+        """Group the rows. columns: the quasi-identifiers. bounds: protected values and C of each sensitive
+        column.
 
-        blocks: of sensitive columns that the release links; None: all.
+        blocks: linked sensitive columns of the release; None: all.
         """
         self._blocks = [[bound.column for bound in bounds]] if blocks is None else blocks
         codes = [label_codes(release.columns[name]) for name in columns]
@@ -127,8 +131,8 @@ class Groups:
 
     @property
     def linked_exposure(self) -> int:
-        """Records whose protected value has a share above C among those of their group that have the same value of
-        some other sensitive column that is linked: what somebody finds out who knows one such value of a person.
+        """Records exposed to somebody who knows a value of another linked sensitive column. Among the records
+        of the group with the same known value, the record's protected value has a share above C.
         """
         exposed = np.zeros(len(self._group), dtype=bool)
         for block in self._blocks:
@@ -137,7 +141,7 @@ class Groups:
         return int(self._count[exposed].sum())
 
     def _exposed(self, known: _Sensitive, told: _Sensitive) -> Bools:
-        """Return the entries that have a protected value too frequent beside what is known."""
+        """Return True for the entries whose protected value is too frequent, given the known value."""
         pairs, pair = np.unique(self._group * len(known.protected) + known.codes, return_inverse=True)
         sizes = tally(pair, self._count, len(pairs))
         n_values = len(told.protected)
@@ -152,7 +156,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class _Sensitive:
-    """A sensitive column of distinct rows: codes, and by code whether its value is protected."""
+    """Sensitive column of distinct rows: codes, and by code True for protected values."""
 
     bound: Bound
     codes: Ints = field(repr=False)

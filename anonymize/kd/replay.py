@@ -1,9 +1,9 @@
 """Replay of a kd run from its release alone (semantics §11.5).
 
-The first candidate of a group that no final one lies on both sides of is the first that is valid: each of its sides
-is a union of groups that meet the requirement, which does so, too; and a valid one is taken. So every decision of a
-run, and every count that a joint run opens on its way, follows from the final boxes and their counts: whoever has the
-table has learned nothing more from the run.
+The first valid candidate of a group is the first candidate that no final group crosses. Each side of such a
+candidate is a union of groups that meet the requirement, so the side meets it, too. Conversely, a valid
+candidate is taken. So every decision of a run, and every count opened by a joint run, follows from the final
+boxes and their counts. A holder of the table learns nothing more from the run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from anonymize.table import Ints, Schema, tally
 
 @dataclass(frozen=True)
 class Replayed:
-    """One front of a run.
+    """Front of a run.
 
-    left:  final groups left of the cut of their group, and all those of groups that are not cut: shape (n_final,).
-    group:  the open group in which each final one lies, NONE in one that is final already: int64, shape (n_final,).
+    left:  final groups left of the cut of their group, and all final groups in uncut groups: shape
+           (n_final,).
+    group:  open group of each final group, NONE if already final: int64, shape (n_final,).
     """
 
     front: Front
@@ -35,9 +36,9 @@ class Replayed:
 
 
 def cuts_of(schema: Schema, table: BoxedTable, least: int) -> Ints:
-    """Groups that were cut, by column and cuts before: int64, shape (n_columns, n_depths); least: K.
+    """Count the cut groups, by column and cuts before: int64, shape (n_columns, n_depths); least: K.
 
-    Raises ValueError for boxes that are not those of the groups that the replay ends with: no run made them.
+    Raises ValueError for boxes other than the final boxes of the replay: no run makes such boxes.
     """
     cuts, fronts = CutCounts(schema), _fronts(schema, table, least)
     for each in _replayed(table, fronts, lambda _: None):
@@ -54,8 +55,8 @@ def replay(
 ) -> Iterator[Replayed]:
     """Yield every front of the run that made a table.
 
-    least:  K. width: candidates in the next front, None for all, from the open group of every final one (NONE: it is
-    final by now).
+    least:  K. width: function from the open group of every final group (NONE: already final) to the number of
+            candidates in the next front, None for all.
     """
     yield from _replayed(table, _fronts(schema, table, least), width)
 

@@ -1,4 +1,6 @@
-"""One holder's rows, kept in the order of the open groups: what is left of a cut is counted without sorting."""
+"""Rows of a holder in the order of the open groups, so that the left side of a cut is counted without
+sorting.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from anonymize.kd.fronts import Front, Move
 from anonymize.table import CodedTable, Codes, Ints, tally
 
 _MOST_BINS = 1 << 22
-"""Bins of histograms that are held at a time."""
+"""Most bins of histograms in memory at once."""
 _DEEP, _FAR = 1 << 20, 1 << 62
 _BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
 """Beyond so many bins rows are compared with every leaf instead."""
@@ -21,10 +23,11 @@ _BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
 
 @dataclass(frozen=True)
 class Sides:
-    """Rows of both sides of one cut of each of some groups.
+    """Rows on both sides of a cut of each group.
 
-    labels:   as what rows are counted. keys: 0 … n_groups − 1 on the left, the next so many on the right.
-    weights:  records that each stands for; None: 1. int64, shape (n_rows,) each.
+    labels:   labels of the rows for counting. keys: 0 … n_groups − 1 on the left, the next n_groups on the
+              right.
+    weights:  records of each row; None: 1. int64, shape (n_rows,) each.
     """
 
     labels: Sequence[Ints] = field(repr=False)
@@ -34,13 +37,15 @@ class Sides:
 
 
 class OpenRows:
-    """The rows of the open groups, group by group, and the final group of all others.
+    """Rows of the open groups, group by group, and the final group of all other rows.
 
-    In a joint run a group may have none of ours.
+    In a joint run a group may have no row of the holder.
     """
 
     def __init__(self, table: CodedTable, labels: Sequence[Ints] = ()) -> None:
-        """``labels``: as what rows are counted: numbers of each row, shape (n_rows,), for each way to count."""
+        """Start with all rows in a single group. ``labels``: number of each row, shape (n_rows,), for each
+        way to count.
+        """
         n = len(table.cells)
         widest = max((codes.dtype for codes in table.qid), key=lambda dtype: dtype.itemsize)
         self._codes = np.stack([codes.astype(widest) for codes in table.qid])
@@ -50,10 +55,12 @@ class OpenRows:
         self._starts = np.array([0, n], dtype=np.int64)
         self._n_final = 0
         self.group = np.zeros(n, dtype=np.int64)
-        """The final group of every row, in the order in which groups became final: int64, shape (n_rows,)."""
+        """Final group of every row, in the order of becoming final: int64, shape (n_rows,)."""
 
     def left_of(self, front: Front) -> Ints:
-        """Records left of every candidate of a front: int64, shape as ``front.at``, 0 where that is 0."""
+        """Count the records left of every candidate of a front: int64, shape as ``front.at``; 0 without a
+        candidate.
+        """
         left = np.zeros(front.at.shape, dtype=np.int64)
         for column in np.unique(front.columns).tolist():
             group, place = np.nonzero((front.columns == column) & (front.at > 0))
@@ -69,7 +76,9 @@ class OpenRows:
     def _left_in_column(
         self, column: int, groups: slice, first: Ints, last: Ints, group: Ints, at: Ints
     ) -> Ints:
-        """Records of neighbouring groups left of leaves of one column; group, at: of every candidate, (n,) each."""
+        """Count the records of neighbouring groups left of leaves of a column; group, at: of every candidate,
+        (n,) each.
+        """
         starts = self._starts[groups.start : groups.stop + 1]
         rows = slice(int(starts[0]), int(starts[-1]))
         codes = self._codes[column, rows]
@@ -85,10 +94,10 @@ class OpenRows:
         return found
 
     def medians(self, front: Front, depths: Sequence[Ints]) -> Ints:
-        """Return the places where the candidates' columns are halved best, with records on both sides; as
+        """Return the best halving places in the candidates' columns, with records on both sides; as
         ``front.at``, 0 for nowhere.
 
-        depths:  by column and leaf, of the boundary before it: a box is cut where that is least.
+        depths:  by column and leaf, depth of the boundary before the leaf: a box is cut at the least depth.
         """
         found = np.zeros(front.at.shape, dtype=np.int64)
         for column in np.unique(front.columns).tolist():
@@ -120,7 +129,7 @@ class OpenRows:
         return np.where(best < _FAR, best % radix, 0)
 
     def goes_left(self, columns: Ints, at: Ints) -> Bools:
-        """Return the rows that are left of leaf ``at`` of one column, of every open group: shape
+        """Return True for the rows left of leaf ``at`` of a column, for every open group: shape
         (n_open_rows,).
         """
         sizes, left = np.diff(self._starts), np.empty(len(self._row), dtype=bool)
@@ -129,7 +138,9 @@ class OpenRows:
         return left
 
     def sides_of(self, groups: Ints, columns: Ints, at: Ints) -> Sides:
-        """The rows of both sides of one cut of some groups. columns, at: of these groups, shape (n_groups,)."""
+        """Return the rows on both sides of a cut of the given groups. columns, at: of these groups, shape
+        (n_groups,).
+        """
         sizes = np.diff(self._starts)[groups]
         number = np.repeat(np.arange(len(groups)), sizes)
         rows = np.arange(len(number)) + np.repeat(self._starts[groups] - (np.cumsum(sizes) - sizes), sizes)
@@ -140,8 +151,8 @@ class OpenRows:
         return Sides(labels, keys, 2 * len(groups), weights)
 
     def measured(self, front: Front, views: Sequence[CellView]) -> Ints:
-        """Return the counts of views, whose labels rows have, on both sides of every candidate. Of a
-        candidate that there is not, all is on the left.
+        """Return the counts of the views on both sides of every candidate. Without a candidate, all records
+        are on the left.
 
         int64, shape (n_measures, 2, n_groups, n_candidates), left first, measures as :func:`measures_of`.
         """
@@ -193,7 +204,7 @@ def _compared(codes: Codes, weights: Ints | None, starts: Ints, group: Ints, at:
 
 
 def _parts(widths: Ints) -> list[slice]:
-    """Neighbouring groups, so many at a time that their histograms are small; at least one."""
+    """Return runs of neighbouring groups with small histograms, at least one group each."""
     bins = np.cumsum(widths + 1)
     parts, start = [], 0
     while start < len(widths):

@@ -1,4 +1,4 @@
-"""kd of one holder's table ([MSA] Fig. 5, corrected): the reference for every joint run (semantics §11)."""
+"""kd of a holder's table ([MSA] Fig. 5, corrected): the reference for every joint run (semantics §11)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from anonymize.table import CodedTable, Ints, QidColumn, Schema
 from anonymize.tds import Observer, Turn, at_once, run_single
 
 _MOST_COUNTS = 1 << 22
-"""Counts that are held at a time to judge groups."""
+"""Most counts in memory at once for the judgement of groups."""
 
 
 @dataclass(frozen=True)
 class KdOutcome:
     """Result of a single holder's run.
 
-    group:    of every row of the table: int64, shape (n_rows,).
-    cuts:     groups cut, by column and cuts before: int64, shape (n_columns, n_depths).
-    refused:  cuts that the sizes of both sides allowed, and another criterion refused: where there are none, groups
-              follow from quasi-identifiers alone. Made from raw data: for the holder.
+    group:    group of every row of the table: int64, shape (n_rows,).
+    cuts:     cut groups, by column and cuts before: int64, shape (n_columns, n_depths).
+    refused:  cuts that the sizes of both sides allowed and another criterion refused. If 0, the groups follow
+              from quasi-identifiers alone. Made from raw data: for the holder.
     """
 
     schema: Schema
@@ -48,12 +48,12 @@ def anonymize_kd(
     observer: Observer | None = None,
     holder: Callable[[CodedTable, Sequence[Criterion]], SingleHolder] | None = None,
 ) -> KdOutcome:
-    """Cut one holder's table into groups, each as far as the requirement allows (semantics §11).
+    """Cut a holder's table into groups, each as far as the requirement allows (semantics §11).
 
-    holder:  who says where; None: :class:`SingleHolder`, at public places.
+    holder:  cutter of the groups; None: :class:`SingleHolder`, with public places.
 
-    Raises PrivacyError if even the whole table violates the requirement or is too large for exact integer arithmetic,
-    SchemaError for a requirement or a schema that kd does not take.
+    Raises PrivacyError if the whole table violates the requirement or is too large for exact integer
+    arithmetic, SchemaError for a requirement or a schema that kd does not take.
     """
     schema = table.schema
     entry = the_entry(requirement, schema)
@@ -66,7 +66,7 @@ def anonymize_kd(
 
 
 def the_entry(requirement: Requirement, schema: Schema) -> Entry:
-    """The one entry of a requirement of kd: of all qid columns, with as many known.
+    """Return the entry of a requirement of kd: all qid columns, all of them known.
 
     Raises SchemaError for another requirement.
     """
@@ -96,7 +96,7 @@ def the_entry(requirement: Requirement, schema: Schema) -> Entry:
 
 
 def check_labels(qid: Sequence[QidColumn]) -> None:
-    """Refuse labels that could not be told from a run of siblings. Raises SchemaError."""
+    """Refuse labels that look like a run of siblings. Raises SchemaError."""
     for column in qid:
         if not isinstance(column.values, Grid) and any(SIBLINGS in label for label in column.values.printed):
             raise SchemaError(
@@ -108,7 +108,7 @@ def check_labels(qid: Sequence[QidColumn]) -> None:
 
 
 class SingleHolder:
-    """The one holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter`."""
+    """Single holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter`."""
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
         schema = table.schema
@@ -127,7 +127,7 @@ class SingleHolder:
 
     @property
     def group(self) -> Ints:
-        """The final group of every row; of one that was never open, 0."""
+        """Final group of every row; 0 for a root that was never open."""
         return self._rows.group
 
     def next(self) -> Front | None:
@@ -161,7 +161,7 @@ class SingleHolder:
         return met.reshape(sizes.shape)
 
     def _is_met(self, test: GroupTest, front: Front, groups: Ints, taken: Ints) -> Bools:
-        """Return the groups of which both sides of one cut meet the criteria that look at cells."""
+        """Return True for the groups where both sides of a cut meet the criteria on cells."""
         columns, at = front.columns[groups, taken[groups]], front.at[groups, taken[groups]]
         met = np.ones(len(groups), dtype=bool)
         at_a_time = max(1, _MOST_COUNTS // (2 * test.width))

@@ -1,4 +1,4 @@
-"""The result of a kd run: final groups with their boxes, and the counts of their cells."""
+"""Result of a kd run: final groups with their boxes, and the counts of their cells."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 class BoxedTable:
     """Groups, in the order of their boxes, and their non-empty cells, in the order of group and cell.
 
-    boxes:  of the groups. No two have a combination of leaves in common.
-    group:  of each entry: int64, shape (n_entries,).
-    cell:   of each entry (class and sensitive values): int64, shape (n_entries,).
+    boxes:  boxes of the groups, without a common combination of leaves.
+    group:  group of each entry: int64, shape (n_entries,).
+    cell:   cell of each entry (class and sensitive values): int64, shape (n_entries,).
     count:  records of each entry, positive: int64, shape (n_entries,).
     """
 
@@ -38,16 +38,18 @@ class BoxedTable:
 
 
 def in_box_order(boxes: Boxes) -> Ints:
-    """Numbers of boxes in the one order that follows from them alone: by column, first leaf before last."""
+    """Return the numbers of boxes in an order that depends on the boxes alone: by column, first leaf before
+    last.
+    """
     keys = [key for first, last in zip(boxes.first, boxes.last, strict=True) for key in (first, last)]
     order: Ints = np.lexsort(keys[::-1])
     return order
 
 
 def boxed(table: CodedTable, boxes: Boxes, group: Ints) -> tuple[BoxedTable, Ints]:
-    """Count the cells of groups; return them, and the group of every row in their order.
+    """Count the cells of groups. Return the counts, and the group of every row in the order of the boxes.
 
-    group:  the box of every row, by number: int64, shape (n_rows,).
+    group:  box number of every row: int64, shape (n_rows,).
     """
     order = in_box_order(boxes)
     rank = np.empty_like(order)
@@ -65,7 +67,7 @@ def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
 
 
 def release_of_boxed_rows(table: CodedTable, boxes: Boxes, group: Ints) -> Release:
-    """Generalize coded rows: one released row for every record. group: the box of every row, by number."""
+    """Generalize coded rows. Every record gives a released row. group: box number of every row."""
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     return _released(table.schema, boxes, group[rows], table.cells[rows])
 
@@ -83,9 +85,9 @@ def _labelled(labels: Labels, first: Ints, last: Ints) -> LabelledColumn:
 
 
 class GroupsByLeaves:
-    """The groups of some rows, found again by their leaves.
+    """Groups of rows, found again by their leaves.
 
-    Combinations of leaves are numbered column by column: what was numbered so far, then the leaf.
+    Combinations of leaves are numbered column by column: the number so far, then the leaf.
     """
 
     def __init__(self, schema: Schema, qid: Sequence[Codes], group: Ints) -> None:
@@ -100,7 +102,9 @@ class GroupsByLeaves:
         self._group[number] = group
 
     def of(self, qid: Sequence[Codes]) -> Ints:
-        """The groups of other rows: int64, shape (n_rows,). Raises DataError for leaves that no row had."""
+        """Return the groups of other rows: int64, shape (n_rows,). Raises DataError for unknown combinations
+        of leaves.
+        """
         number = np.zeros(len(qid[0]), dtype=np.int64)
         for radix, codes, known in zip(self._radices, qid, self._known, strict=True):
             keys = number * radix + codes
