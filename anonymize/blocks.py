@@ -1,10 +1,9 @@
 """Blocks of columns in joint tables. The parties count each block separately and open no link between blocks.
 
-If a release does not link all sensitive columns (semantics §10.15), every group opens the counts of each
-block. The class is a separate block and stays with the quasi-identifiers. Nobody learns which values of
-different blocks belong to the same record. The written table links the counts in a fixed way that follows
-from them. In each block, the records of a group stand in the order of their values. The first records of all
-blocks form the first row, and so on.
+If a release does not link all sensitive columns (semantics §10.15), every group opens the counts of each block. The
+class is a separate block and stays with the quasi-identifiers. Nobody learns which values of different blocks belong
+to the same record. The written table links the counts in a fixed way that follows from them. In each block, the
+records of a group stand in the order of their values. The first records of all blocks form the first row, and so on.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from anonymize.errors import SchemaError
 from anonymize.table import CodedTable, Combinations, Ints, Schema, tally
 
 Blocks = tuple[tuple[str, ...], ...]
-"""Sensitive columns by block. The values of a record stay together within a block. Empty: all columns are
-linked.
-"""
+"""Sensitive columns by block. The values of a record stay together within a block. Empty: all columns are linked."""
 Entries = tuple[Ints, Ints, Ints]
 """Group, cell and count of the non-empty cells, in the order of group and cell: int64, shape (n_entries,) each."""
 
@@ -114,8 +111,7 @@ def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequen
 
 
 def linked_root(schema: Schema, blocks: Sequence[CountedBlock], roots: Sequence[Ints]) -> tuple[Schema, Ints]:
-    """Link the whole table the same way. Return the schema of the occurring cells and their counts,
-    (n_cells,).
+    """Link the whole table the same way. Return the schema of the occurring cells and their counts, (n_cells,).
 
     roots:  records by own cell of every block; all sums are equal.
     """

@@ -49,9 +49,7 @@ class Prospect(Protocol):
         ...
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
-        """Return the counts of every option's first child, from the counts of the parts: shape (n_options,
-        ...).
-        """
+        """Return the counts of every option's first child, from the counts of the parts: shape (n_options, ...)."""
         ...
 
     def specialized(self, option: int) -> Candidate:
@@ -176,8 +174,8 @@ def n_children(column: QidColumn, node: Node) -> int:
 
 
 def specialization(number: int, column: QidColumn, node: Node, n_left: int) -> Candidate:
-    """Return the candidate with all children of a node of column ``number``. An interval is split after
-    ``n_left`` cells.
+    """Return the candidate with all children of a node of column ``number``. An interval is split after ``n_left``
+    cells.
     """
     children = interval_children(node, n_left) if column.is_numeric else column.children(node)
     return Candidate(number, node, children)
@@ -195,8 +193,8 @@ def marked(number: int, column: QidColumn, node: Node, mark: int) -> Candidate |
 class Prospects:
     """Prospects of a run without the discarded prospects.
 
-    If a child could not leave a node, the child cannot leave the rest or be separated from a last sibling
-    (semantics §10.10).
+    If a child could not leave a node, the child cannot leave the rest or be separated from a last sibling (semantics
+    §10.10).
     """
 
     def __init__(self, schema: Schema, *, each_child: bool) -> None:

@@ -1,9 +1,8 @@
 """Contexts: parts of the published table that already inform about the class (semantics §10.6).
 
-A context of a node is a set of records that T_g separates before the node is specialized. A context is a
-large cell (leaf partition × sensitive values), the remainder of a leaf partition, or the remainder of the
-node. All contexts follow from T_g, which is public in joint runs. The gain of a specialization is counted
-context by context.
+A context of a node is a set of records that T_g separates before the node is specialized. A context is a large cell
+(leaf partition × sensitive values), the remainder of a leaf partition, or the remainder of the node. All contexts
+follow from T_g, which is public in joint runs. The gain of a specialization is counted context by context.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from anonymize.scores.names import By
 from anonymize.table import Ints, Schema, tally
 
 PARAMETER = 1_512_775
-"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice the expected gain by chance (AIC), in
-units of F.
+"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice the expected gain by chance (AIC), in units of F.
 """
 
 LEAST_PER_CLASS = 64
-"""Least number of records in a context for each class value but one. Above it, noise within a cell does not
-decide.
+"""Least number of records in a context for each class value but one. Above it, noise within a cell does not decide.
 """
 
 MOST_CONTEXTS = 512
@@ -149,9 +146,7 @@ class Contexts:
         return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
 
     def _large_of(self, table: GeneralizedTable) -> Large:
-        """Find the large cells. Join the smaller cells of a leaf partition if together they have enough
-        records.
-        """
+        """Find the large cells. Join the smaller cells of a leaf partition if together they have enough records."""
         n_rest = self._n_sensitive
         large = table.sizes() >= self._least
         entries = np.flatnonzero(large[table.partition])
@@ -188,8 +183,7 @@ class Contexts:
 
 
 def total_added(large: Ints, of_node: Ints) -> Ints:
-    """Return A(v) from the node's contexts, shape (n_contexts, n_children, n_classes), and the remainder of
-    the node.
+    """Return A(v) from the node's contexts, shape (n_contexts, n_children, n_classes), and the remainder of the node.
     """
     left = of_node - large.sum(axis=0)
     total: Ints = added_by(np.concatenate([large, left[None]])).sum()

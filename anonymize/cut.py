@@ -20,8 +20,7 @@ Order: TypeAlias = tuple[int, int, int, int]
 class Candidate:
     """Specialization ``node`` → ``children`` of a column (by its number in the schema).
 
-    The children cover the leaves of the node, from left to right; or they are a child of the node and the
-    rest.
+    The children cover the leaves of the node, from left to right; or they are a child of the node and the rest.
     """
 
     column: int

@@ -1,8 +1,8 @@
 """Errors about tables, schemas and privacy requirements.
 
-``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count
-from data. ``private`` holds text for the data's owner alone. ``cause`` is the operating system's message,
-with paths; it has no data but belongs to the owner, too.
+``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count from data.
+``private`` holds text for the data's owner alone. ``cause`` is the operating system's message, with paths; it has no
+data but belongs to the owner, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Numeric columns: a public domain cut into a public grid of cells (semantics §3.2).
 
-The leaves of a numeric column are the cells of its grid. A node is an interval of cells, split in two at a
-grid point. Values are IEEE doubles. A value belongs to the cell with the greatest lower edge that does not
-exceed the value.
+The leaves of a numeric column are the cells of its grid. A node is an interval of cells, split in two at a grid
+point. Values are IEEE doubles. A value belongs to the cell with the greatest lower edge that does not exceed the
+value.
 """
 
 from __future__ import annotations

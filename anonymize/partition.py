@@ -1,8 +1,8 @@
 """Current generalized table T_g: leaf partitions with their counts.
 
-T_g consists of its non-empty entries (leaf partition × cell → count): the released table in counted form. T_g
-is public in a joint run and private to the holder in a single-holder run. A refinement takes only the counts
-of the entries' children from the data.
+T_g consists of its non-empty entries (leaf partition × cell → count): the released table in counted form. T_g is
+public in a joint run and private to the holder in a single-holder run. A refinement takes only the counts of the
+entries' children from the data.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
 class LocalRecords:
     """Records of a holder with their entries of T_g.
 
-    In a joint run every holder follows the same public T_g. An entry with a record of the holder is non-empty
-    in T_g, so each record always has an entry.
+    In a joint run every holder follows the same public T_g. An entry with a record of the holder is non-empty in T_g,
+    so each record always has an entry.
     """
 
     def __init__(self, table: CodedTable, cells: Ints, generalized: GeneralizedTable) -> None:
@@ -171,8 +171,7 @@ class LocalRecords:
         return rows[own], child[own]
 
     def placed(self, candidate: Candidate, entries: Ints) -> tuple[Ints, Codes, Ints]:
-        """Return the place of the refined entry, the child and the weight of each own row with the
-        candidate's node.
+        """Return the place of the refined entry, the child and the weight of each own row with the candidate's node.
 
         Shape (n,) each.
         """

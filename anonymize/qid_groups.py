@@ -1,8 +1,7 @@
 """Qid groups: records with the same generalized values on a subset of the columns that somebody may know.
 
 A scope says how many columns somebody may know, and of which. A specialization changes the groups with leaf
-partitions that hold its node. Groups of the same leaf partitions have a single number, in all columns and
-scopes.
+partitions that hold its node. Groups of the same leaf partitions have a single number, in all columns and scopes.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _LOOKED_UP = 16
 
 
 def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, ascending, and the rank of each item. Look-up suffices: numbers are small
-    and not negative.
+    """Return the distinct numbers, ascending, and the rank of each item. Look-up suffices: numbers are small and not
+    negative.
     """
     held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
     held[numbers] = True
@@ -78,8 +77,8 @@ class QidGroups:
         columns: Sequence[int],
         within: int | None = None,
     ) -> None:
-        """Prepare the columns. ``partition``: partition of every item, shape (n_items,). ``columns``: columns
-        of the scope.
+        """Prepare the columns. ``partition``: partition of every item, shape (n_items,). ``columns``: columns of the
+        scope.
 
         within:  further column that every subset contains.
         """
@@ -99,16 +98,15 @@ class QidGroups:
     def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
         """Yield (group of each item, number of groups) for every subset of ``n_others`` more columns.
 
-        Subsets with the finest columns come first. A column with a single value among these partitions
-        separates nothing and is left out. A subset that already separates all partitions stands for all its
-        supersets.
+        Subsets with the finest columns come first. A column with a single value among these partitions separates
+        nothing and is left out. A subset that already separates all partitions stands for all its supersets.
         """
         for codes, n_codes in self.of_partitions(n_others):
             yield codes[self._rank], n_codes
 
     def of_partitions(self, n_others: int) -> Iterator[tuple[Ints, int]]:
-        """Yield the same as (group of each partition, number of groups). :meth:`places` returns the partition
-        of an item.
+        """Yield the same as (group of each partition, number of groups). :meth:`places` returns the partition of an
+        item.
         """
         yield from self._subsets(0, min(n_others, len(self._columns)), *self._first)
 
@@ -189,8 +187,7 @@ def distinct_groups(
     names: Names | None = None,
     within: int | None = None,
 ) -> Groups:
-    """Number the groups of all subsets of the entries' columns. Each set of leaf partitions gets a single
-    number.
+    """Number the groups of all subsets of the entries' columns. Each set of leaf partitions gets a single number.
 
     partition:  partition of every item, shape (n_items,).
     names:      names of every leaf partition; None: names from the partition numbers.

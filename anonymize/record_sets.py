@@ -1,7 +1,7 @@
 """Names of record sets: 64 bits for every leaf partition, added up over a set of partitions.
 
-Two different sets have the same sum with probability about 2**-64. The numbers are public. A party that
-invents rows influences the partitions and could search for colliding sets (docs/security.md, N24).
+Two different sets have the same sum with probability about 2**-64. The numbers are public. A party that invents rows
+influences the partitions and could search for colliding sets (docs/security.md, N24).
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ _ENTRIES = 1 << 62
 
 
 def marks_of(n_entries: int) -> Names:
-    """Return the mark of every entry of a requirement, which is added to the names of the entry's groups:
-    uint64.
-    """
+    """Return the mark of every entry of a requirement, which is added to the names of the entry's groups: uint64."""
     return names_of(_ENTRIES + np.arange(n_entries))
 
 

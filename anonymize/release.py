@@ -104,9 +104,7 @@ def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -
 
 
 def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -> Release:
-    """Return generalized columns with the class and sensitive values of the rows; cells: per row, shape
-    (n_rows,).
-    """
+    """Return generalized columns with the class and sensitive values of the rows; cells: per row, shape (n_rows,)."""
     columns, axes = dict(qid), schema.axes(cells)
     if schema.class_name is not None:
         columns[schema.class_name] = narrowed(schema.classes, axes[0])

@@ -1,7 +1,7 @@
 """Schemas and coded tables: the input of every algorithm here.
 
-A schema is public. A coded table is a holder's data after pass 1 (semantics §2): leaf numbers instead of
-values, with a weighted row per distinct combination.
+A schema is public. A coded table is a holder's data after pass 1 (semantics §2): leaf numbers instead of values, with
+a weighted row per distinct combination.
 """
 
 from __future__ import annotations
@@ -100,11 +100,10 @@ class QidColumn:
         return self.rest.format(label) if node.without else label
 
     def children(self, node: Node) -> tuple[Node, ...]:
-        """Return the nodes into which the taxonomy separates a node, through only children, without children
-        taken out.
+        """Return the nodes into which the taxonomy separates a node, through only children, without children taken
+        out.
 
-        The result is empty for a leaf and for any interval. It never has length 1: a node of a cut has no
-        only child.
+        The result is empty for a leaf and for any interval. It never has length 1: a node of a cut has no only child.
         """
         return () if isinstance(self.values, Grid) else self.values.parts(node)
 
@@ -241,8 +240,8 @@ class Schema:
         return number, len(found)
 
     def require_few_cells(self, most: int = MAX_CELLS) -> None:
-        """Raise SchemaError for more cells than joint runs can count separately. Separately counted blocks of
-        columns are checked block by block.
+        """Raise SchemaError for more cells than joint runs can count separately. Separately counted blocks of columns
+        are checked block by block.
         """
         if self.n_cells > most:
             raise SchemaError(
@@ -288,8 +287,7 @@ class CodedTable:
         return codes % shape[i] if i else codes
 
     def sparse(self) -> CodedTable:
-        """Return the rows with cells numbered by the occurring combinations. So no array has the length of
-        all cells.
+        """Return the rows with cells numbered by the occurring combinations. So no array has the length of all cells.
         """
         present, cells = np.unique(self.cells, return_inverse=True)
         schema = replace(self.schema, occurring=Combinations(self.schema.axes(present)))
@@ -414,8 +412,7 @@ def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) ->
 def pack(columns: Sequence[Codes], radices: Sequence[int]) -> Ints:
     """Combine columns into a key per row. Keys are equal if all columns are equal; int64, shape (n,).
 
-    The key is mixed radix while the product fits 62 bits. Beyond 62 bits, the packed part is first ranked
-    densely.
+    The key is mixed radix while the product fits 62 bits. Beyond 62 bits, the packed part is first ranked densely.
     """
     keys: Ints = np.zeros(len(columns[0]), dtype=np.int64)
     space = 1

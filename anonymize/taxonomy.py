@@ -1,8 +1,8 @@
 """Value hierarchies of categorical columns (semantics §3.1).
 
-A node is its path from the root. Leaves are numbered depth first in file order, so every node covers a
-contiguous range. A :class:`Node` is this range and the node's place in path order. If children were taken out
-of a node separately (semantics §10.10), the remainder is a node, too: the *rest*.
+A node is its path from the root. Leaves are numbered depth first in file order, so every node covers a contiguous
+range. A :class:`Node` is this range and the node's place in path order. If children were taken out of a node
+separately (semantics §10.10), the remainder is a node, too: the *rest*.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class _Path(NamedTuple):
 
 @dataclass(slots=True)
 class _Branch:
-    """Node of the tree as read from the lines. below: children by label, in order of first appearance; None
-    at a value.
+    """Node of the tree as read from the lines. below: children by label, in order of first appearance; None at a
+    value.
     """
 
     label: str
@@ -117,8 +117,7 @@ class Taxonomy:
     def narrowed(self, node: Node) -> Node:
         """Follow only children: return the first node from here down that has no child or several children.
 
-        All nodes on the way have the same leaves. The lowest node has the most informative label and costs
-        nothing.
+        All nodes on the way have the same leaves. The lowest node has the most informative label and costs nothing.
         """
         return self._narrowed[node.place]
 
@@ -153,9 +152,9 @@ def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
 
     missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has it.
 
-    Raises SchemaError with the line if the file is empty or not CSV, has another separator, an empty level or
-    lines with different roots, if a value stands on two lines or is also a group, and for more than
-    ``MAX_DEPTH`` levels or ``MAX_NODES`` nodes.
+    Raises SchemaError with the line if the file is empty or not CSV, has another separator, an empty level or lines
+    with different roots, if a value stands on two lines or is also a group, and for more than ``MAX_DEPTH`` levels or
+    ``MAX_NODES`` nodes.
     """
     lines = text.splitlines()
     _refuse_other_separator(lines, column)
@@ -291,8 +290,8 @@ def _from_paths(paths: Iterator[_Path], column: str, missing_leaf: bool) -> Taxo
 def _grown(paths: Iterator[_Path], column: str) -> tuple[_Branch, Mapping[str, int | None]]:
     """Return the tree of all paths, each prefix once, and the values with their lines.
 
-    Raises SchemaError for several roots, a repeated value, a value that is also a group, too many levels or
-    too many nodes.
+    Raises SchemaError for several roots, a repeated value, a value that is also a group, too many levels or too many
+    nodes.
     """
     root, values, n_nodes = None, dict[str, int | None](), 0
     first = _Path(())
@@ -329,8 +328,8 @@ def _grown(paths: Iterator[_Path], column: str) -> tuple[_Branch, Mapping[str, i
 def _several_roots(
     first: _Path, other: _Path, later: Iterator[_Path], n_before: int, column: str
 ) -> SchemaError:
-    """Return the error of a line with another root than the ``n_before`` lines before it; ``first`` is the
-    first of them.
+    """Return the error of a line with another root than the ``n_before`` lines before it; ``first`` is the first of
+    them.
 
     If all lines from the second on agree, the first line is wrong, perhaps a header.
     """

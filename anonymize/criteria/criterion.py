@@ -1,11 +1,11 @@
 """Criteria for every group of records: their counts and the arithmetic of their tests.
 
-A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their
-values. Measures are tallies, which the cells of a group determine, and side counts, which the cells do not
-determine. Counts of the whole table enter as public factors of the forms (:class:`Relative`). Linear steps
-commute with the addition of holders' counts and with additive shares. So forms are computed at the place of
-the counts; only the rule needs the values. The rule is written once, over an :class:`Arithmetic`: arrays in
-the clear (:mod:`anonymize.criteria.clear`) or the gates of a circuit.
+A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their values.
+Measures are tallies, which the cells of a group determine, and side counts, which the cells do not determine. Counts
+of the whole table enter as public factors of the forms (:class:`Relative`). Linear steps commute with the addition of
+holders' counts and with additive shares. So forms are computed at the place of the counts; only the rule needs the
+values. The rule is written once, over an :class:`Arithmetic`: arrays in the clear (:mod:`anonymize.criteria.clear`)
+or the gates of a circuit.
 
 Every criterion is closed under union: if two groups without common records meet the criterion, so does their
 union. So a refused candidate stays refused, and a group on fewer columns needs no separate test.
@@ -60,8 +60,8 @@ class Tally:
         return tuple(sorted({column for column, _ in (*self.holding, *self.lacking)}))
 
     def among(self, codes: Mapping[int, Ints]) -> Bools:
-        """Return True for the counted records or cells. codes: categories of all items per sensitive column,
-        of equal shape.
+        """Return True for the counted records or cells. codes: categories of all items per sensitive column, of equal
+        shape.
         """
         counted = [codes[column] == value for column, value in self.holding]
         counted += [codes[column] != value for column, value in self.lacking]
@@ -76,8 +76,8 @@ RECORDS = Tally()
 class SideCount:
     """Count of a group that its cells do not determine: its persons, or the records of a single party.
 
-    Every holder counts its own rows (:class:`SideData`), and the counts are added up. The sum never exceeds
-    the number of records. No group's sum is public, so the last child does not follow from the others.
+    Every holder counts its own rows (:class:`SideData`), and the counts are added up. The sum never exceeds the
+    number of records. No group's sum is public, so the last child does not follow from the others.
 
     of_one:       only the party with the name of the count influences the count. Only sealed runs take such
                   counts: the leader of an open run would see them.
@@ -150,9 +150,7 @@ class Arithmetic(Protocol[W, B]):
     def is_zero(self, word: W) -> B: ...
 
     def is_empty(self, size: W) -> B:
-        """Return 1 where there is no group of the size. The whole table is always a group, even without
-        records.
-        """
+        """Return 1 where there is no group of the size. The whole table is always a group, even without records."""
         ...
 
     def negation(self, bit: B) -> B: ...
@@ -264,9 +262,9 @@ class Criterion(Protocol):
 class Relative(Protocol):
     """Criterion that compares groups with the whole table. The table's counts are factors of its forms.
 
-    Every whole table meets the criterion, so it applies only once the counts are public. A single holder's
-    run applies it at once, a horizontal run once the root is opened. In a vertical run the counts stay with
-    the holder of the sensitive column.
+    Every whole table meets the criterion, so it applies only once the counts are public. A single holder's run
+    applies it at once, a horizontal run once the root is opened. In a vertical run the counts stay with the holder of
+    the sensitive column.
 
     tallies:  tallies of the whole table.
     """

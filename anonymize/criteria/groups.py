@@ -1,6 +1,4 @@
-"""Tests of criteria for groups of a holder's items: by cases, from counts in a single pass, or by exact
-search.
-"""
+"""Tests of criteria for groups of a holder's items: by cases, from counts in a single pass, or by exact search."""
 
 from __future__ import annotations
 
@@ -53,8 +51,7 @@ class GroupTest:
         weights: Weights | None,
         beside: Sequence[Ints] = (),
     ) -> Iterator[tuple[Criterion, Bools]]:
-        """Yield each criterion with True for the groups that meet it, shape (n_keys,). Searched criteria come
-        last.
+        """Yield each criterion with True for the groups that meet it, shape (n_keys,). Searched criteria come last.
 
         labels:  from :meth:`labels`. keys: group of every item. weights: records of each item; None: 1. Shape
                  (n_items,) each. beside: side counts of every group, shape (n_keys,) each.

@@ -100,7 +100,5 @@ class PersonOfRow:
 
 
 def counted_persons(criteria: Sequence[Criterion], person: Ints) -> Beside:
-    """Return a holder's data for counting people, if the criteria count people. ``person``: by row of its
-    table.
-    """
+    """Return a holder's data for counting people, if the criteria count people. ``person``: by row of its table."""
     return {PERSONS: PersonOfRow(person)} if PERSONS in sides_of(criteria) else {}

@@ -1,15 +1,15 @@
 """Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns
 together.
 
-Somebody who excludes the values X of the sensitive columns of a group's member is left with the records
-without X. The tests cover every set X of at most E values and every protected value s outside X. Among the
-remaining records, if any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E =
-l − 2). With a single sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 −
-C) (Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values
-protected is [MSA] Definition 6; with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
+Somebody who excludes the values X of the sensitive columns of a group's member is left with the records without X.
+The tests cover every set X of at most E values and every protected value s outside X. Among the remaining records, if
+any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2). With a single
+sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C) (Machanavajjhala, Kifer,
+Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values protected is [MSA] Definition 6;
+with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
 
-Every condition is linear in counts without a constant, so both are closed under union. The cases are the
-definition and the tests of joint runs. A single holder gets the same result from
+Every condition is linear in counts without a constant, so both are closed under union. The cases are the definition
+and the tests of joint runs. A single holder gets the same result from
 :class:`anonymize.criteria.search.RuledOutSearch`.
 """
 
@@ -108,8 +108,8 @@ class RuledOut:
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """Return True where all records with s and without X could exceed the bound in the smallest part.
 
-        A part has at least ``least`` records, and at most the group's number of records with a value of X. If
-        this number is 0, X excludes nothing, and the case without X suffices.
+        A part has at least ``least`` records, and at most the group's number of records with a value of X. If this
+        number is 0, X excludes nothing, and the case without X suffices.
         """
         found = []
         for (form,) in self.cases:
@@ -144,11 +144,10 @@ class Diversity:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """Records without the unprotected values, and without all values, of every set with a protected
-        value.
+        """Records without the unprotected values, and without all values, of every set with a protected value.
 
-        If a set of values removes all records and its unprotected values do not, a smallest subset that does
-        holds a protected value.
+        If a set of values removes all records and its unprotected values do not, a smallest subset that does holds a
+        protected value.
         """
         protected = frozenset(_protected(self.ruled))
         forms = []
@@ -201,10 +200,10 @@ class Diversity:
 class _Pairs:
     """Cases of a :class:`Diversity` with two values. Some need no test in a group.
 
-    A value is *below* a second value if all records of a group with the first value also have the second. If
-    a is below a protected c, failure at {a, b} implies failure at {c, b}. If a is below b, failure at {a, b}
-    implies failure at {b} alone, and is impossible if b is not protected. Among values with the same records,
-    later values are below the first. So the omitted cases follow from the tested cases.
+    A value is *below* a second value if all records of a group with the first value also have the second. If a is
+    below a protected c, failure at {a, b} implies failure at {c, b}. If a is below b, failure at {a, b} implies
+    failure at {b} alone, and is impossible if b is not protected. Among values with the same records, later values
+    are below the first. So the omitted cases follow from the tested cases.
 
     values:     all values in pairs. alone: case of each value by itself, -1 without a case. protected: True
                 for protected values.
@@ -274,8 +273,8 @@ def _lacking(values: tuple[Value, ...]) -> Tally:
 
 
 def _holding(value: Value, without: tuple[Value, ...]) -> Tally:
-    """Return the tally with a value and without the others. Records with the value lack other values of its
-    column anyway.
+    """Return the tally with a value and without the others. Records with the value lack other values of its column
+    anyway.
     """
     return Tally((value,), tuple(other for other in without if other[0] != value[0]))
 

@@ -1,5 +1,4 @@
-"""Exact search for inferences after exclusion of values, in all groups of a holder side by side (semantics
-§10.13).
+"""Exact search for inferences after exclusion of values, in all groups of a holder side by side (semantics §10.13).
 
 The question: is there a set X of values and a protected value s outside X such that more than a share p/q of
 the records without X have s? There are too many sets to try, and most cannot matter. Let n records be left,
@@ -141,9 +140,7 @@ class RuledOutSearch:
 
 
 class _Run:
-    """Single call. ``found`` receives the broken groups. The values of all columns are numbered
-    consecutively.
-    """
+    """Single call. ``found`` receives the broken groups. The values of all columns are numbered consecutively."""
 
     def __init__(self, ruled: Sequence[RuledColumn], records: int, found: Bools) -> None:
         sizes = np.array([column.n_values for column in ruled])

@@ -96,9 +96,7 @@ def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...], *, linked: boo
 
 
 def _linked(tallies: Sequence[Tally]) -> dict[int, tuple[int, ...]]:
-    """Return, by column, all columns linked with it by tallies, directly or indirectly, with the column
-    itself.
-    """
+    """Return, by column, all columns linked with it by tallies, directly or indirectly, with the column itself."""
     found: dict[int, tuple[int, ...]] = {}
     for counted in tallies:
         known = (found.get(column, (column,)) for column in counted.columns)

@@ -5,8 +5,8 @@ a joint run: boxes, sizes, and the next candidates. A :class:`Cutter` decides th
 counts on both sides of a cut. The cutter is a single holder, the parties of a joint run, or the replay of a
 release.
 
-:func:`anonymize.tds.specialize_top_down` differs: its turn applies or discards a single candidate of the
-whole table. Here a turn has a verdict for every open group, and observers receive numbers of groups.
+:func:`anonymize.tds.specialize_top_down` differs: its turn applies or discards a single candidate of the whole table.
+Here a turn has a verdict for every open group, and observers receive numbers of groups.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Front:
         return len(self.sizes)
 
     def of(self, taken: Ints) -> tuple[Ints, Ints]:
-        """Return column and leaf of the taken candidate of every group; for NONE, the first column and its
-        box's end.
+        """Return column and leaf of the taken candidate of every group; for NONE, the first column and its box's end.
         """
         groups, is_cut = np.arange(self.n_groups), taken != NONE
         columns = np.where(is_cut, self.columns[groups, taken], 0)
@@ -71,8 +70,7 @@ class Verdict:
 class Move:
     """Result of the cuts of a front: the sides with records.
 
-    All left-hand sides come first, in the order of the groups, with the uncut groups; then all right-hand
-    sides.
+    All left-hand sides come first, in the order of the groups, with the uncut groups; then all right-hand sides.
 
     parent:    original group of each side: int64, shape (n_sides,).
     is_right:  True for right-hand sides. is_final: True for a group without further cuts. bool, shape

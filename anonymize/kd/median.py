@@ -1,8 +1,8 @@
 """`split: median` ([MSA] Fig. 5): groups are cut at the best halving of their own records; for a single
         holder only.
 
-Readers of the release do not know the tried and refused cut points. So a joint run would reveal more than its
-table (semantics §11.6).
+Readers of the release do not know the tried and refused cut points. So a joint run would reveal more than its table
+(semantics §11.6).
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from anonymize.tds import Turn
 
 
 class MedianHolder(SingleHolder):
-    """Single holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter` with a candidate for each
-    column.
+    """Single holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter` with a candidate for each column.
 
-    The candidate is the allowed place with records on both sides and the least |2·left − n|; on a tie, the
-    smaller place.
+    The candidate is the allowed place with records on both sides and the least |2·left − n|; on a tie, the smaller
+    place.
     """
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
@@ -45,9 +44,7 @@ class MedianHolder(SingleHolder):
 
 
 class _OnePerColumn(PublicSplit):
-    """Place in every column that can be cut, in the order of the columns. The rows decide the actual cut
-    point.
-    """
+    """Place in every column that can be cut, in the order of the columns. The rows decide the actual cut point."""
 
     def candidates(self, boxes: Boxes) -> Candidates:
         found = super().candidates(boxes)

@@ -19,8 +19,7 @@ from anonymize.verification.tables import Bound, kinds_of_rows, label_codes, num
 
 @dataclass(frozen=True)
 class Metrics:
-    """Measures of a released table. Groups are as seen by readers: boxes with equal labels are the same
-    group.
+    """Measures of a released table. Groups are as seen by readers: boxes with equal labels are the same group.
 
     groups:                distinct combinations of generalized quasi-identifiers.
     smallest:              records in the smallest group.
@@ -84,8 +83,7 @@ class Groups:
         bounds: Sequence[Bound],
         blocks: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        """Group the rows. columns: the quasi-identifiers. bounds: protected values and C of each sensitive
-        column.
+        """Group the rows. columns: the quasi-identifiers. bounds: protected values and C of each sensitive column.
 
         blocks: linked sensitive columns of the release; None: all.
         """
@@ -131,8 +129,8 @@ class Groups:
 
     @property
     def linked_exposure(self) -> int:
-        """Records exposed to somebody who knows a value of another linked sensitive column. Among the records
-        of the group with the same known value, the record's protected value has a share above C.
+        """Records exposed to somebody who knows a value of another linked sensitive column. Among the records of the
+        group with the same known value, the record's protected value has a share above C.
         """
         exposed = np.zeros(len(self._group), dtype=bool)
         for block in self._blocks:

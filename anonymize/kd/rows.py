@@ -1,6 +1,4 @@
-"""Rows of a holder in the order of the open groups, so that the left side of a cut is counted without
-sorting.
-"""
+"""Rows of a holder in the order of the open groups, so that the left side of a cut is counted without sorting."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ class OpenRows:
     """
 
     def __init__(self, table: CodedTable, labels: Sequence[Ints] = ()) -> None:
-        """Start with all rows in a single group. ``labels``: number of each row, shape (n_rows,), for each
-        way to count.
+        """Start with all rows in a single group. ``labels``: number of each row, shape (n_rows,), for each way to
+        count.
         """
         n = len(table.cells)
         widest = max((codes.dtype for codes in table.qid), key=lambda dtype: dtype.itemsize)
@@ -76,8 +74,8 @@ class OpenRows:
     def _left_in_column(
         self, column: int, groups: slice, first: Ints, last: Ints, group: Ints, at: Ints
     ) -> Ints:
-        """Count the records of neighbouring groups left of leaves of a column; group, at: of every candidate,
-        (n,) each.
+        """Count the records of neighbouring groups left of leaves of a column; group, at: of every candidate, (n,)
+        each.
         """
         starts = self._starts[groups.start : groups.stop + 1]
         rows = slice(int(starts[0]), int(starts[-1]))
@@ -94,8 +92,8 @@ class OpenRows:
         return found
 
     def medians(self, front: Front, depths: Sequence[Ints]) -> Ints:
-        """Return the best halving places in the candidates' columns, with records on both sides; as
-        ``front.at``, 0 for nowhere.
+        """Return the best halving places in the candidates' columns, with records on both sides; as ``front.at``, 0
+        for nowhere.
 
         depths:  by column and leaf, depth of the boundary before the leaf: a box is cut at the least depth.
         """
@@ -151,8 +149,8 @@ class OpenRows:
         return Sides(labels, keys, 2 * len(groups), weights)
 
     def measured(self, front: Front, views: Sequence[CellView]) -> Ints:
-        """Return the counts of the views on both sides of every candidate. Without a candidate, all records
-        are on the left.
+        """Return the counts of the views on both sides of every candidate. Without a candidate, all records are on
+        the left.
 
         int64, shape (n_measures, 2, n_groups, n_candidates), left first, measures as :func:`measures_of`.
         """

@@ -52,8 +52,8 @@ def anonymize_kd(
 
     holder:  cutter of the groups; None: :class:`SingleHolder`, with public places.
 
-    Raises PrivacyError if the whole table violates the requirement or is too large for exact integer
-    arithmetic, SchemaError for a requirement or a schema that kd does not take.
+    Raises PrivacyError if the whole table violates the requirement or is too large for exact integer arithmetic,
+    SchemaError for a requirement or a schema that kd does not take.
     """
     schema = table.schema
     entry = the_entry(requirement, schema)

@@ -23,11 +23,9 @@ from anonymize.verification.tables import kinds_of_rows, label_codes
 
 
 def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:
-    """Return the class counts per node of the final cut, at the node's first leaf: shape (n_leaves,
-    n_classes).
+    """Return the class counts per node of the final cut, at the node's first leaf: shape (n_leaves, n_classes).
 
-    The counts of every node specialized during the run follow, because the node is a union of nodes of the
-    cut.
+    The counts of every node specialized during the run follow, because the node is a union of nodes of the cut.
     """
     n_leaves, n_classes = schema.qid[column].n_leaves, schema.n_classes
     classes = schema.classes_of(generalized.cell)

@@ -66,9 +66,7 @@ class PairTest:
         return None
 
     def _sums(self, candidate: Candidate, other: int | None, nodes: Sequence[Node]) -> Ints:
-        """Sum up the measures of the criteria per (child, node of the other column): shape (n_measures,
-        n_groups).
-        """
+        """Sum up the measures of the criteria per (child, node of the other column): shape (n_measures, n_groups)."""
         by_label = []
         for counts in self._counted(candidate.column, other):
             by_group = child_counts(nodes, child_counts(candidate.children, counts), axis=1)

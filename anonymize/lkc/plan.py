@@ -1,10 +1,10 @@
 """Sums of a validity check with counts from several holders.
 
-The leaf partitions and their counts before a specialization are public; the counts per child are not. A plan
-lists, in an order that every holder derives alike, the sums that decide validity. There is a sum for every
-tally of the criteria in every non-empty qid group of every concerned entry and every child but the last. The
-last child follows from the group's public total. Side counts have no public total and are added up for every
-child. Groups of the same leaf partitions are tested once for all columns and entries.
+The leaf partitions and their counts before a specialization are public; the counts per child are not. A plan lists,
+in an order that every holder derives alike, the sums that decide validity. There is a sum for every tally of the
+criteria in every non-empty qid group of every concerned entry and every child but the last. The last child follows
+from the group's public total. Side counts have no public total and are added up for every child. Groups of the same
+leaf partitions are tested once for all columns and entries.
 """
 
 from __future__ import annotations
@@ -155,8 +155,7 @@ class GroupPlan:
         return self._beside(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
     def sums_of_sides(self, sides: SidesOfGroups | None, wanted: Bools | None = None) -> Ints:
-        """Return a holder's side counts of every (group, child): int64, shape (n_groups, n_children,
-        n_sides).
+        """Return a holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides).
 
         wanted:  side counts to compute, shape (n_sides,); the rest are 0. None: all.
         """
@@ -244,8 +243,7 @@ class GroupPlan:
         return least
 
     def by_child(self, sums: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
-        """Return the measures of every (group, child). The last child of a tally is the remainder of the
-        totals.
+        """Return the measures of every (group, child). The last child of a tally is the remainder of the totals.
 
         sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape
               (groups, children).

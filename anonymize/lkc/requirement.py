@@ -1,8 +1,7 @@
 """Requirement on a release: a list of entries with scope and criteria, and the errors if the whole table
 fails. LKC ([T] 3.2.1, Definition 3.1) is a list with a single entry.
 
-All entries must hold. A specialization of a column outside an entry's scope does not change the groups of the
-entry.
+All entries must hold. A specialization of a column outside an entry's scope does not change the groups of the entry.
 """
 
 from __future__ import annotations
@@ -238,9 +237,7 @@ def _size(table: CodedTable, entries: Sequence[Entry], counts: Ints) -> str:
 
 
 def check_root_of_cells(schema: Schema, entries: Sequence[Entry], cell_counts: Ints) -> Violation | None:
-    """Judge the criteria without side counts, whose counts are public once the root is opened. Shape
-    (n_cells,).
-    """
+    """Judge the criteria without side counts, whose counts are public once the root is opened. Shape (n_cells,)."""
     return _check_root(schema, entries, cell_counts, {})
 
 
@@ -337,8 +334,7 @@ _MOST_SAID = 3
 
 
 def what_is_asked(entries: Sequence[Entry]) -> str:
-    """Return a clause with the requirements of the entries and their places; empty if the entries have no
-    ``said``.
+    """Return a clause with the requirements of the entries and their places; empty if the entries have no ``said``.
     """
     said = [entry.said for entry in entries if entry.said]
     more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""

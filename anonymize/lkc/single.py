@@ -40,8 +40,8 @@ def anonymize_alone(
 
     beside:  data per row for the side counts of the requirement.
 
-    Raises PrivacyError if the fully generalized table violates the requirement or is too large for exact
-    integer arithmetic.
+    Raises PrivacyError if the fully generalized table violates the requirement or is too large for exact integer
+    arithmetic.
     """
     entries = met_by_the_whole(table, requirement, beside or {})
     holder = SingleHolder(table, entries, goal, beside or {})
@@ -159,8 +159,7 @@ class Partitions:
         return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
 
     def failing(self, candidate: Candidate, most: int) -> Ints | None:
-        """Return the rows in groups forbidden by the requirement; None if the rows have more than ``most``
-        records.
+        """Return the rows in groups forbidden by the requirement; None if the rows have more than ``most`` records.
         """
         counts, sides = self.counts(candidate), self._sides(candidate)
         found = self._test.failing(self.generalized, candidate, counts, most, sides)

@@ -1,10 +1,10 @@
 """LKC-privacy of specializations (semantics §3.6; [T] 3.2.1, Definition 3.1, and 3.3.2).
 
-A candidate v → child(v) is valid if every subset of min(L, |QID|) quasi-identifier columns with v's column
-meets two conditions. After the specialization, every non-empty qid group has at least K records and, for
-every protected sensitive value s, P(s | group) <= C. An unrefined column has a single value and changes no
-group. A group on fewer columns is a union of groups on more columns and meets the conditions if these groups
-do. So the scan covers the subsets of L − 1 *other refined* columns, or all of them if there are fewer.
+A candidate v → child(v) is valid if every subset of min(L, |QID|) quasi-identifier columns with v's column meets two
+conditions. After the specialization, every non-empty qid group has at least K records and, for every protected
+sensitive value s, P(s | group) <= C. An unrefined column has a single value and changes no group. A group on fewer
+columns is a union of groups on more columns and meets the conditions if these groups do. So the scan covers the
+subsets of L − 1 *other refined* columns, or all of them if there are fewer.
 
 All sums are linear in counts of (T_g entry, child). Joint runs share these counts and test the same sums.
 """
@@ -28,8 +28,8 @@ from anonymize.table import Ints, Schema, pack
 def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
     """Map every cell to the first cell that is equivalent for validity: int64, shape (n_cells,).
 
-    Equivalent cells count alike for every criterion and, toward insiders, have the same class. A single
-    holder counts leaf partitions by these cells.
+    Equivalent cells count alike for every criterion and, toward insiders, have the same class. A single holder counts
+    leaf partitions by these cells.
     """
     classes = schema.classes_of(np.arange(schema.n_cells))
     keys = classes if any(entry.insider for entry in entries) else np.zeros(schema.n_cells, dtype=np.int64)
@@ -78,11 +78,10 @@ class PartitionTest:
         most: int,
         sides: SidesOfGroups | None = None,
     ) -> Bools | None:
-        """Return each (refined entry, child) in a group that the requirement forbids; None for too many
-        records.
+        """Return each (refined entry, child) in a group that the requirement forbids; None for too many records.
 
-        Without these records, further groups may become too small. Such groups are also removed, until all
-        remaining groups are allowed (side counts: unchanged).
+        Without these records, further groups may become too small. Such groups are also removed, until all remaining
+        groups are allowed (side counts: unchanged).
 
         counts, sides:  as in :meth:`violation`. most: maximum number of removed records.
         Shape as counts.
@@ -173,9 +172,7 @@ class _EntryTest:
             out |= ~allowed[keys]
 
     def insider_violation(self, items: _Items) -> Violation | None:
-        """Judge the inference bounds in every (group on all columns, class value) cell after the
-        specialization.
-        """
+        """Judge the inference bounds in every (group on all columns, class value) cell after the specialization."""
         assert self._bounds is not None, "an entry for insiders"
         classes = self._schema.classes_of(items.cell)
         table, columns = items.table, self.entry.scope.columns

@@ -1,15 +1,14 @@
 """Suppression of records: a holder leaves rows out so that more of the remaining records can be specialized.
 
-A few odd records may keep a column at its root. Rows are chosen before any publication, by a public rule
-(semantics §10.9). After a run, each value that could still be specialized is examined. The rule finds the
-records in groups of the final table that the specialization must not make. Among the values with few enough
-records, the rule takes the value that lowers the generalization loss most per record. The records of the
-value are left out and the run is repeated. The rule keeps the run with the least loss on the whole table. A
-suppressed record counts as lost altogether, so no record is suppressed without a change of the cut.
+A few odd records may keep a column at its root. Rows are chosen before any publication, by a public rule (semantics
+§10.9). After a run, each value that could still be specialized is examined. The rule finds the records in groups of
+the final table that the specialization must not make. Among the values with few enough records, the rule takes the
+value that lowers the generalization loss most per record. The records of the value are left out and the run is
+repeated. The rule keeps the run with the least loss on the whole table. A suppressed record counts as lost
+altogether, so no record is suppressed without a change of the cut.
 
-Stages limit the number of records, equally for every limit. The runs for a greater limit begin with the runs
-for a smaller limit, so a greater limit never makes a worse table. A stage has few runs, so their number is
-bounded.
+Stages limit the number of records, equally for every limit. The runs for a greater limit begin with the runs for a
+smaller limit, so a greater limit never makes a worse table. A stage has few runs, so their number is bounded.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ RUNS_OF_A_STAGE = 8
 
 
 def most_runs(most: int, n_records: int) -> int:
-    """Return the most possible runs if at most ``most`` records may be suppressed, including the run on all
-    rows.
-    """
+    """Return the most possible runs if at most ``most`` records may be suppressed, including the run on all rows."""
     return 1 + RUNS_OF_A_STAGE * len(_stages(most, n_records))
 
 
@@ -139,8 +136,8 @@ class _Trial:
         return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
-        """Return the generalization loss, the mean over columns, summed over all records; 1 for each
-        suppressed record.
+        """Return the generalization loss, the mean over columns, summed over all records; 1 for each suppressed
+        record.
         """
         gone = whole.n_records - self.table.n_records
         return self._lost(self.outcome.cut, range(len(self.table.qid))) + gone

@@ -66,8 +66,7 @@ class FollowedContexts(Contexts):
         self._asked: dict[Candidate, Large] = {}
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Return the sums of all contexts of new candidates; for old candidates, of new contexts if some were
-        broken.
+        """Return the sums of all contexts of new candidates; for old candidates, of new contexts if some were broken.
         """
         self._asked = {}
         for candidate in candidates:

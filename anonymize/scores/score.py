@@ -1,7 +1,7 @@
 """Scores: choice of the best candidate and of the split point of an interval (semantics §3, §10.4).
 
-A score is an object with its figures of T_g and its exact integer comparison, for a single holder or a leader
-with the counts. The same score's comparison inside circuits is in :mod:`anonymize.joint.lkc.scores`.
+A score is an object with its figures of T_g and its exact integer comparison, for a single holder or a leader with
+the counts. The same score's comparison inside circuits is in :mod:`anonymize.joint.lkc.scores`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from anonymize.tds import Step
 class Wanted:
     """Sums over the holders that a score needs for a candidate before the next choice.
 
-    The sums are linear in the records per (refined entry of T_g, child), as are leaf partitions, groups and
-    contexts.
+    The sums are linear in the records per (refined entry of T_g, child), as are leaf partitions, groups and contexts.
 
     name:     name of the sums, opened to a leader, in the reveal ledger.
     entries:  counted entries among the candidate's refined entries, ascending: int64, shape (n_entries,).
@@ -124,8 +123,8 @@ class CandidatePool(Protocol):
         ...
 
     def ahead(self, most: int) -> list[Candidate]:
-        """Return at most ``most`` of the best candidates without removing them. The order is that of
-        :meth:`pop` if no candidate is applied.
+        """Return at most ``most`` of the best candidates without removing them. The order is that of :meth:`pop` if
+        no candidate is applied.
         """
         ...
 
@@ -199,9 +198,9 @@ class Score(Protocol):
     def wants_sums(self) -> bool:
         """True if the score needs sums of candidates before a choice.
 
-        Candidates must then be public. For every new node, joint runs open to all parties whether the node is
-        a candidate, and its split point. A single holder keeps leaf partitions by all cells, not only by the
-        coarsest cells for validity.
+        Candidates must then be public. For every new node, joint runs open to all parties whether the node is a
+        candidate, and its split point. A single holder keeps leaf partitions by all cells, not only by the coarsest
+        cells for validity.
         """
         ...
 
@@ -244,7 +243,5 @@ def score_of(name: str, contexts: By | None) -> Score:
 
 
 def made(kind: Callable[..., S], name: str, contexts: By | None) -> S:
-    """Make the score with a name. kind: its class; contexts: kind of contexts, None for a score without
-    contexts.
-    """
+    """Make the score with a name. kind: its class; contexts: kind of contexts, None for a score without contexts."""
     return kind(contexts=contexts) if contexts is not None and name in WITH_CONTEXTS else kind()

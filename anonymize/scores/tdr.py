@@ -1,9 +1,9 @@
 """Goal classification: InfoGain per lost step of anonymity ([TDR] 3.2, Score; semantics §10.12).
 
-The anonymity A of an entry of the requirement is the size of its smallest group. A moves with T_g, and so do
-scores. A divided group has a part that is no larger, so A only falls. So the smallest group ever counted for
-a candidate is the smallest of all, and only new groups need counting. After a specialization of a column, the
-new groups agree on this column, too, and consist of the refined leaf partitions.
+The anonymity A of an entry of the requirement is the size of its smallest group. A moves with T_g, and so do scores.
+A divided group has a part that is no larger, so A only falls. So the smallest group ever counted for a candidate is
+the smallest of all, and only new groups need counting. After a specialization of a column, the new groups agree on
+this column, too, and consist of the refined leaf partitions.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ NO_GROUP = np.iinfo(np.int64).max
 class Tdr:
     """Candidates with gain and children of an allowed size, greatest InfoGain / (lost anonymity + 1) first.
 
-    The lost anonymity is the mean of A − min(A, smallest group after it) over the entries with the column, as
-    in the paper.
+    The lost anonymity is the mean of A − min(A, smallest group after it) over the entries with the column, as in the
+    paper.
     """
 
     needs_class: ClassVar[bool] = True
@@ -55,9 +55,7 @@ class Tdr:
     wants_sums: ClassVar[bool] = True
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """Return the gain, less the part common to all grid points. Anonymity does not influence the split
-        point.
-        """
+        """Return the gain, less the part common to all grid points. Anonymity does not influence the split point."""
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
@@ -105,8 +103,7 @@ class GroupsAfter:
         return self.groups.summed(counts[:, :-1])
 
     def smallest(self, sums: Ints) -> list[int]:
-        """Return, for each entry, the size of the smallest non-empty (group, child), from the result of
-        :meth:`sums`.
+        """Return, for each entry, the size of the smallest non-empty (group, child), from the result of :meth:`sums`.
         """
         sizes = np.column_stack([sums, self.totals - sums.sum(axis=1)])
         sizes[sizes == 0] = NO_GROUP
@@ -157,9 +154,7 @@ class FollowedGroups:
         self._changed[before.partition[refinement.entries]] = True
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Return the sizes of all groups of new candidates; for old candidates, of the groups from the last
-        turn.
-        """
+        """Return the sizes of all groups of new candidates; for old candidates, of the groups from the last turn."""
         self._asked, wanted = {}, []
         for candidate in candidates:
             is_new = candidate not in self._told
@@ -201,8 +196,8 @@ class FollowedGroups:
     def fraction(
         self, entries: Sequence[int], gain: int, size: int, smallest: Sequence[int]
     ) -> tuple[int, int]:
-        """Return gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry,
-        after it.
+        """Return gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry, after
+        it.
         """
         p = max(1, len(entries))
         lost = sum(max(0, self.anonymity[e] - least) for e, least in zip(entries, smallest, strict=True))

@@ -1,8 +1,9 @@
-"""Global suppression ([T] Algorithms 4.1 and 4.2, corrected): an item goes from all records or stays in all.
+"""Global suppression ([T] Algorithms 4.1 and 4.2, corrected): an item is removed from all records or from no
+record.
 
-A sequence without such items is as frequent as it was, so taking items away makes nothing violate that did not. Hence
-one search for the minimal violating sequences of the raw table, and then items are taken until none of these is left,
-each time the one with the greatest gain for its cost; ties: the smallest code.
+The removal of items leaves the frequency of all other sequences unchanged, so it creates no violation. So a
+single search finds the minimal violating sequences of the raw table. Then items are removed until all these
+sequences are gone. Each time, the item with the greatest gain per cost is removed; ties: the smallest code.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from anonymize.trajectory.sweep import Asked, Search, Suppressed, Sweep, answere
 
 
 class Cost(Protocol):
-    """Cost of taking an item from all records.
+    """Cost of removing an item from all records.
 
-    counts:  by item, at least 1 for one that occurs: int64, shape (domain,).
+    counts:  cost by item, at least 1 for an occurring item: int64, shape (domain,).
     """
 
     @property
@@ -36,18 +37,18 @@ class Cost(Protocol):
 
 
 class Instances:
-    """The records that have the item (MM/IL of Xu, Wang, Fu, Yu, KDD 2008)."""
+    """Number of records with the item (MM/IL of Xu, Wang, Fu, Yu, KDD 2008)."""
 
     def __init__(self, paths: Paths) -> None:
         weights = np.repeat(paths.weights, paths.lengths)
         self.counts: Ints = np.bincount(paths.items, weights, paths.domain).astype(np.int64)
 
     def take(self, item: int) -> None:
-        """Take an item. The costs of the others stay as they are."""
+        """Remove an item. Other costs do not change."""
 
 
 class Frequent:
-    """1, and the maximal frequent sequences that have the item ([T] Equation 4.1)."""
+    """1 plus the number of maximal frequent sequences with the item ([T] Equation 4.1)."""
 
     def __init__(self, sequences: Sequence[Itemset], domain: int) -> None:
         self.maximal = Maximal(sequences, domain)
@@ -61,7 +62,9 @@ class Frequent:
 
 
 class Violations:
-    """Minimal violating sequences while items are taken; ``gains``: by item, how many of those left have it."""
+    """Minimal violating sequences during the removal; ``gains``: number of remaining sequences with each
+    item.
+    """
 
     def __init__(self, by_size: Sequence[Items], domain: int) -> None:
         self._left = np.ones(sum(map(len, by_size)), dtype=bool)
@@ -74,7 +77,7 @@ class Violations:
         self._ends = np.cumsum(self.gains)
 
     def take(self, item: int) -> None:
-        """An item is taken, and no record has these sequences any more."""
+        """Remove an item and all its sequences."""
         start = self._ends[item - 1] if item else 0
         gone = self._whose[start : self._ends[item]]
         gone = gone[self._left[gone]]
@@ -85,7 +88,7 @@ class Violations:
 
 
 def best(gains: Ints, costs: Ints) -> int | None:
-    """The item with the greatest gain for its cost, the smallest of these; None where no item gains."""
+    """Return the item with the greatest gain per cost, the smallest on ties; None if no item gains."""
     items = np.flatnonzero(gains)
     if len(items) == 0:
         return None
@@ -95,7 +98,7 @@ def best(gains: Ints, costs: Ints) -> int | None:
 
 
 def taken(violations: Violations, cost: Cost) -> tuple[int, ...]:
-    """The items that are taken, in that order."""
+    """Remove items and return them in order."""
     items: list[int] = []
     while (item := best(violations.gains, cost.counts)) is not None:
         violations.take(item)
@@ -105,9 +108,9 @@ def taken(violations: Violations, cost: Cost) -> tuple[int, ...]:
 
 
 def minimal_violating(paths: Paths, bounds: Bounds, max_candidates: int) -> tuple[list[Items], Sweep]:
-    """The sequences that violate the bounds and of which no part does ([T] Definition 4.5), by size; what was asked.
+    """Return the violating sequences without a violating part ([T] Definition 4.5), by size, and the sweep.
 
-    Raises PrivacyError if more than ``max_candidates`` sequences of a size are to be counted.
+    Raises PrivacyError for more than ``max_candidates`` sequences of a size.
     """
     found: list[Items] = []
 
@@ -123,12 +126,13 @@ def minimal_violating(paths: Paths, bounds: Bounds, max_candidates: int) -> tupl
 def suppress_everywhere(
     paths: Paths, bounds: Bounds, max_candidates: int, frequent: int | None = None
 ) -> Suppressed:
-    """Take items from all records of one holder until every sequence that occurs is kept.
+    """Remove items from all records of a single holder until every occurring sequence is kept.
 
-    frequent:  an item costs the maximal sequences that so many records have; None: the records that have it.
+    frequent:  the cost of an item is the number of maximal sequences with this support; None: the number of
+               records.
 
-    Raises PrivacyError if all records together violate the bounds, or if more than ``max_candidates`` sequences of a
-    size are to be counted.
+    Raises PrivacyError if all records together violate the bounds, or for more than ``max_candidates``
+    sequences of a size.
     """
     met_by_all(paths, bounds)
     violating, sweep = minimal_violating(paths, bounds, max_candidates)

@@ -1,14 +1,15 @@
 """Inference by exclusion: nobody is at two places at once (semantics of sequences; not in [T] chapter 4).
 
-Who knows items that a person had, and does not find them in any record, may still discard every record that shows
-another place at one of the times. What is left are the *candidates* of a known sequence: the records that have each
-of its items or nothing at that time. [T] 4.1 promises 1/K by counting records that have the whole sequence; a record
-that lost one of the items is not among these, so whoever knows that item can come below K, or above C, by discarding.
+Somebody may know items of a person and find no record with all of them. This reader can still discard every
+record with another place at one of the times. The remaining records are the *candidates* of the known
+sequence: each has every item, or nothing at its time. [T] 4.1 promises 1/K by counting records with the whole
+sequence. A record that lost an item is not counted, so a reader who knows the item can get below K, or above
+C, by discarding.
 
-Here the sequences are found that a record lost something of and whose candidates do not meet the requirement. It
-needs the paths before suppression, which only their owner has. It assumes that the table shows no record at two
-places at one time: if it does, a reader cannot discard anybody, and there is nothing to find. Sets and places without
-times have no such exclusion either.
+The module finds the sequences that lost an item in some record and whose candidates violate the requirement.
+The search needs the paths before suppression, known only to their owner. It assumes that no record of the
+table is at two places at the same time: otherwise readers cannot discard any record. Sets and places without
+times have no such exclusion.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ _COUNTED_AT_ONCE = 1 << 12
 _CHOSEN_AT_ONCE = 1 << 16
 
 MOST_KNOWN = 1 << 24
-"""Most sequences that are tested, each as often as distinct paths have it; a public number."""
+"""Most tested sequences, counted once per distinct path; a public number."""
 MOST_WORDS = 1 << 34
-"""Most words of 64 records that are read to count candidates; a public number."""
+"""Most words of 64 records read to count candidates; a public number."""
 UNTESTED = "exclusion-untested"
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Findings by exclusion. All of them are for the owner of the paths.
+    """Findings by exclusion, all for the owner of the paths.
 
-    exposed:    the sequences whose candidates do not meet the requirement: int32 arrays of shape (m, i), one for
-                every length i that there is, sequences in canonical order.
-    records:    how many records lost something of a sequence that is exposed.
-    least:      no sequence that a record lost something of has fewer candidates; None if nothing was lost.
+    exposed:    sequences whose candidates violate the requirement: int32 arrays of shape (m, i) for every
+                occurring length i, in canonical order.
+    records:    records that lost an item of an exposed sequence.
+    least:      fewest candidates of a sequence that lost an item; None if nothing was lost.
     """
 
     exposed: tuple[Items, ...] = field(repr=False)
@@ -62,14 +63,14 @@ class Exclusion:
         return sum(len(of_length) for of_length in self.exposed)
 
     def sequences(self) -> Iterator[tuple[int, ...]]:
-        """The exposed sequences one by one, the shorter first."""
+        """Yield the exposed sequences, shorter sequences first."""
         for of_length in self.exposed:
             yield from map(tuple, of_length.tolist())
 
 
 @dataclass(frozen=True)
 class Untested:
-    """Readers can discard records; what they find out is not known: there are too many sequences to be tested."""
+    """Unknown result of exclusion: readers can discard records, but there are too many sequences to test."""
 
 
 def excludes(table: Paths, vocabulary: Vocabulary) -> bool:
@@ -93,19 +94,19 @@ def exclusion(
     counted: int = _COUNTED,
     most: int = MOST_KNOWN,
 ) -> Exclusion | None:
-    """Find what can be found out about records by exclusion; None where nobody can be excluded.
+    """Find the sequences exposed by exclusion; return None if no record can be excluded.
 
-    raw:      one holder's paths before suppression. left: what is left of each of them, path by path.
-    table:    what readers see: the paths of all records of the release. A single holder's are ``left``.
-    counted:  up to how many sequences are counted for the fewest candidates alone, beyond which a bound stands for
-              them; ``exposed`` does not depend on it.
-    most:     how many sequences are tested, at most.
+    raw:      paths of a holder before suppression. left: remainder of each path, in the same order.
+    table:    paths of all records of the release, as seen by readers; ``left`` for a single holder.
+    counted:  most sequences counted only for the fewest candidates; beyond, a bound replaces the count.
+              ``exposed`` does not depend on this number.
+    most:     most tested sequences.
 
-    Raises PrivacyError (exclusion-untested) if there are more, before any is; or if their candidates are too many to
-    be counted.
+    Raises PrivacyError (exclusion-untested) for too many sequences, before any test, or for too many
+    candidates to count.
 
-    Cost: for each sequence of at most L items of a path that lost one of them a sum; where that does not show that
-    enough candidates are left, a count over the distinct paths of the table.
+    Cost: a sum for each sequence of at most L items that lost an item of its path. If the sum does not prove
+          enough candidates, a count over the distinct paths of the table.
     """
     if not excludes(table, vocabulary):
         return None
@@ -132,7 +133,9 @@ def exclusion_or_untested(
 
 
 def _require_few(lengths: Ints, longest: int, most: int) -> None:
-    """Raise PrivacyError if paths of these lengths have more sequences of ``longest`` items at most."""
+    """Raise PrivacyError if paths of these lengths have more than ``most`` sequences of up to ``longest``
+    items.
+    """
     of_length = zip(*np.unique(lengths, return_counts=True), strict=True)
     known = sum(int(n) * sum(comb(int(length), i) for i in range(1, longest + 1)) for length, n in of_length)
     if known > most:
@@ -149,7 +152,7 @@ def _untested(private: str) -> PrivacyError:
 
 
 class CandidateRecords:
-    """The records of a table that can be somebody of whom a sequence is known."""
+    """Records of a table that a person with a known sequence may have."""
 
     def __init__(self, table: Paths, vocabulary: Vocabulary, bounds: Bounds) -> None:
         none = np.zeros(table.n_paths, dtype=np.int32)
@@ -170,19 +173,21 @@ class CandidateRecords:
         self._planes = [_planes(counts) for counts in self._counts]
 
     def _elsewhere(self, item: int) -> Ints:
-        """The distinct paths that show another place at the time of an item: no path shows two."""
+        """Return the distinct paths with another place at the time of an item. No path has two places at a
+        time.
+        """
         first = item // self._places * self._places
         edges = self._ends[[first, item, item + 1, first + self._places]]
         begin, before, after, end = edges.tolist()
         return np.concatenate([self._whose[begin:before], self._whose[after:end]])
 
     def discarded(self, item: int) -> Ints:
-        """Of every tally, how much of it who knows the item discards: int64, shape (n_tallies,)."""
+        """Return the part of every tally that knowledge of the item discards: int64, shape (n_tallies,)."""
         found: Ints = self._counts[:, self._elsewhere(item)].sum(axis=1)
         return found
 
     def _row(self, item: int) -> Words:
-        """A bit for each distinct path: whether it can be that of somebody who had the item."""
+        """Return a bit for each distinct path: 1 if a person with the item may have the path."""
         if item not in self._rows:
             can_be = np.ones(self._n, dtype=bool)
             can_be[self._elsewhere(item)] = False
@@ -216,7 +221,7 @@ def _packed(bits: Bools) -> Words:
 
 
 def _planes(counts: Ints) -> list[Words]:
-    """Numbers of 0 or more bit by bit, the lowest first, each up to the last word that is not 0."""
+    """Return the bits of non-negative numbers, lowest bit first, each plane up to its last non-zero word."""
     bits = range(int(counts.max(initial=0)).bit_length())
     planes = [_packed((counts >> bit & 1).astype(bool)) for bit in bits]
     return [plane[: int(np.flatnonzero(plane).max(initial=-1)) + 1] for plane in planes]
@@ -226,7 +231,7 @@ class _Search:
     """The exposed sequences found so far, and the fewest candidates."""
 
     def __init__(self, candidates: CandidateRecords, bounds: Bounds, items: Items, budget: int) -> None:
-        """``items``: those of all sequences to come."""
+        """Prepare the items. ``items``: items of all later sequences."""
         self._candidates = candidates
         self._bounds = bounds
         self._place = np.zeros(int(items.max(initial=-1)) + 1, dtype=np.int32)
@@ -239,7 +244,7 @@ class _Search:
         self.least: int | None = None
 
     def through(self, sequences: Items) -> Bools:
-        """Return the sequences, of some of one length, that are exposed: shape (n_sequences,)."""
+        """Return True for the exposed sequences, given sequences of the same length: shape (n_sequences,)."""
         lower, surely = self._bound(sequences)
         exposed = np.zeros(len(sequences), dtype=bool)
         exposed[~surely] = self._count(sequences[~surely])
@@ -257,7 +262,7 @@ class _Search:
         return exposed
 
     def _count(self, sequences: Items) -> Bools:
-        """Return the exposed sequences, by counting their candidates."""
+        """Return True for the exposed sequences, by counting their candidates."""
         if len(sequences) == 0:
             return np.zeros(0, dtype=bool)
         self._words -= len(sequences) * self._candidates.n_words
@@ -271,10 +276,10 @@ class _Search:
         self.least = candidates if self.least is None else min(self.least, candidates)
 
     def _bound(self, sequences: Items) -> tuple[Ints, Bools]:
-        """At least how many candidates there are, and whether they surely meet the requirement.
+        """Return a lower bound on the candidates, and True where the candidates surely meet the requirement.
 
-        Each item discards as many as it would alone, at most. K and C are met by more records, or fewer that have a
-        protected value, if they are met by less favourable ones.
+        Items together discard at most the sum of their separate discards. If the requirement holds for these
+        worst counts, it holds for more records, or fewer with a protected value.
         """
         of_each = self._discarded[:, self._place[sequences]]
         totals = self._candidates.totals
@@ -290,9 +295,9 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Touched:
-    """Distinct pairs of a path that lost something and what is left of it.
+    """Distinct pairs of a path that lost an item and its remainder.
 
-    rows:    a path of each pair: int64, shape (n_pairs,). of_row: the pair of every path, −1 if it lost nothing.
+    rows:    a path of each pair: int64, shape (n_pairs,). of_row: pair of every path, −1 without a loss.
     """
 
     rows: Ints = field(repr=False)
@@ -313,10 +318,10 @@ def _touched(raw: Paths, left: Paths) -> _Touched:
 
 @dataclass(frozen=True)
 class _Known:
-    """Sequences of one length that are known of somebody who lost one of their items.
+    """Sequences of the same length known of a person who lost an item of the sequence.
 
-    sequences:  each once: int32, shape (n_sequences, i).
-    number:     the sequence of every occurrence: int64, shape (n,). whose: the touched pair that has it.
+    sequences:  without repetitions: int32, shape (n_sequences, i).
+    number:     sequence of every occurrence: int64, shape (n,). whose: touched pair of every occurrence.
     """
 
     sequences: Items = field(repr=False)
@@ -325,7 +330,7 @@ class _Known:
 
 
 def _known(raw: Paths, left: Paths, touched: _Touched, longest: int) -> Iterator[_Known]:
-    """All of them, some at a time; a sequence may come again."""
+    """Yield all known sequences in batches. A sequence may occur in several batches."""
     gone, lengths = lost(raw, left), raw.lengths[touched.rows]
     for length in np.unique(lengths).tolist():
         pairs = np.flatnonzero(lengths == length)

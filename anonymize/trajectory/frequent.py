@@ -1,4 +1,4 @@
-"""Maximal frequent sequences ([T] 4.2.2), of any length: what a release is still good for."""
+"""Maximal frequent sequences ([T] 4.2.2), of any length: the remaining use of a release."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from anonymize.trajectory.requirement import bounds_of
 from anonymize.trajectory.sweep import Search, answered
 
 Itemset: TypeAlias = tuple[int, ...]
-"""A sequence: its items, ascending."""
+"""Sequence as its items, ascending."""
 MOST_IN_ALL = 1 << 20
-"""Most sequences of all sizes together that are counted to find the frequent ones; a public number."""
+"""Most sequences of all sizes together counted in the search for frequent sequences; a public number."""
 MOST_FOUND = 1 << 30
-"""Most times that sequences may be found in different paths; a public number."""
+"""Most occurrences of sequences in different paths; a public number."""
 _NOTHING_SENSITIVE = Schema((), None, ("",))
 
 
 def maximal_frequent(
     paths: Paths, least: int, max_candidates: int, in_all: int = MOST_IN_ALL, found: int = MOST_FOUND
 ) -> tuple[Itemset, ...]:
-    """The sequences that at least ``least`` records have, without those that are part of another one; in order.
+    """Return, in order, the sequences with at least ``least`` records that are part of no other such
+    sequence.
 
-    Raises SchemaError for a ``least`` below 1, PrivacyError if more than ``max_candidates`` sequences of a size, or
-    more than ``in_all`` of all sizes together, are to be counted, or these are found more than ``found`` times in
-    different paths. The memory it takes is in proportion to ``in_all`` and the longest path, not to the records.
+    Raises SchemaError for a ``least`` below 1. Raises PrivacyError for more than ``max_candidates`` sequences
+    of a size, more than ``in_all`` of all sizes together, or more than ``found`` occurrences in different
+    paths. The memory depends on ``in_all`` and the longest path, not on the number of records.
     """
     longest = max(int(paths.lengths.max(initial=0)), 1)
     bounds = bounds_of(Ask(longest, (Size(least),)), _NOTHING_SENSITIVE)
@@ -58,7 +59,7 @@ def _too_many(max_candidates: int, in_all: int, found: int) -> PrivacyError:
 
 
 def supports(paths: Paths, sequences: Sequence[Itemset]) -> Ints:
-    """Count the records that have each sequence: int64, shape (n_sequences,)."""
+    """Count the records with each sequence: int64, shape (n_sequences,)."""
     order = np.argsort(paths.items, kind="stable")
     whose = np.repeat(np.arange(paths.n_paths), paths.lengths)[order]
     starts = np.concatenate([[0], np.cumsum(np.bincount(paths.items, minlength=paths.domain))])
@@ -67,7 +68,7 @@ def supports(paths: Paths, sequences: Sequence[Itemset]) -> Ints:
 
 
 def _common(sets: Sequence[Ints], paths: Paths) -> Ints:
-    """Return the intersection of some sets, each ascending; all paths where there are none."""
+    """Return the intersection of ascending sets; all paths for an empty list."""
     if not sets:
         return np.arange(paths.n_paths)
     left, *others = sorted(sets, key=len)
@@ -78,7 +79,7 @@ def _common(sets: Sequence[Ints], paths: Paths) -> Ints:
 
 
 class Maximal:
-    """The maximal frequent sequences of a table from which items are taken, one after the other, in all records."""
+    """Maximal frequent sequences of a table during the removal of items from all records."""
 
     def __init__(self, sequences: Sequence[Itemset], domain: int) -> None:
         self._with: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
@@ -88,14 +89,14 @@ class Maximal:
 
     @property
     def sequences(self) -> tuple[Itemset, ...]:
-        """As they are now, in order."""
+        """Current maximal sequences, in order."""
         return tuple(sorted({tuple(sorted(q)) for each in self._with.values() for q in each}))
 
     def take(self, item: int) -> None:
-        """Take an item from all records.
+        """Remove an item from all records.
 
-        A sequence without the item is as frequent as it was, so those that are maximal now were, or are the rest of
-        one that was. [T] Algorithm 4.2, line 5, forgets the rests.
+        Sequences without the item keep their frequency. So each new maximal sequence was maximal before or is
+        the rest of such a sequence. [T] Algorithm 4.2, line 5, forgets the rests.
         """
         gone = list(self._with[item])
         for sequence in gone:
@@ -108,7 +109,7 @@ class Maximal:
                 self._add(rest)
 
     def _rarest(self, sequence: frozenset[int]) -> Set[frozenset[int]]:
-        """Return the sequences with the item of a sequence that is in fewest."""
+        """Return the sequences with the given sequence's rarest item."""
         return min((self._with[item] for item in sequence), key=len)
 
     def _add(self, sequence: frozenset[int]) -> None:

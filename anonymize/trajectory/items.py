@@ -15,13 +15,13 @@ MAX_ITEMS = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The items that there can be, numbered by time cell and then by location; those of a set by value. Public.
+    """Public set of possible items, numbered by time cell and then by location; items of a set by value.
 
     n_locations:  locations, or values of the set.
-    n_cells:      time cells; 1 where items have no time.
-    timed:        whether an item says when.
+    n_cells:      time cells; 1 for items without time.
+    timed:        True if items have a time.
 
-    Raises SchemaError for no items, or for more than an int32 can number.
+    Raises SchemaError for no items, or for more items than int32 numbers.
     """
 
     n_locations: int

@@ -1,9 +1,9 @@
-"""Sequences of one size after the other, and how they are found in paths.
+"""Sequences size by size, and the search for them in paths.
 
-A level holds sequences of one size, each as a *prefix*, which is one of the level below, with one later item behind
-it: so a path is searched by walking from the prefixes that it has to the longer sequences. The sequences with all
-their subsets in the level below are the candidates of the next ([T] Algorithm 4.1, lines 12 to 17, where line 14
-forgets the smaller violating ones).
+A level holds sequences of the same size. Each is a *prefix*, a sequence of the level below, with a later item
+behind it. So the search of a path goes from its prefixes to longer sequences. The sequences with all their
+subsets in a level are the candidates of the next level ([T] Algorithm 4.1, lines 12 to 17, where line 14
+forgets the smaller violating sequences).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _AT_ONCE = 1 << 20
 TOO_MANY = "too-many-sequences"
 _REMEDY = "take a coarser time, fewer locations or a smaller L, or raise `max_candidates`"
 PAIRS = 16
-"""Pairs of sequences that are looked at, at most, for each that may be found."""
+"""Most examined pairs of sequences per sequence that may be found."""
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Sequences of one size i.
+    """Sequences of the same size i.
 
-    items:    of every sequence, ascending: int32, shape (m, i).
-    subsets:  the number in the level below of what is left of it without its first, …, last item: int32, shape
-              (m, i); in the first level 0, the empty sequence.
+    items:    items of every sequence, ascending: int32, shape (m, i).
+    subsets:  numbers in the level below of the sequence without its first, …, last item: int32, shape (m, i);
+    in
+              the first level 0, the empty sequence.
     """
 
     items: Items = field(repr=False)
@@ -54,14 +55,14 @@ class Level:
 
 
 class Index:
-    """Finds sequences of a level by their prefix, a number in the level below, and their last item.
+    """Search index for sequences of a level by prefix, a number in the level below, and last item.
 
-    The items behind a prefix are mostly near each other, so each prefix has a window of a table, from the first such
-    item to the last. Where the windows are too wide, sorted codes are searched.
+    The items behind a prefix are mostly close together. So each prefix has a window of a table, from its
+    first item to its last. If the windows are too wide, sorted codes are searched instead.
     """
 
     def __init__(self, level: Level, domain: int) -> None:
-        """``level``: its sequences may stand in any order. domain: of the items."""
+        """Build the index. ``level``: sequences in any order. domain: number of items."""
         prefix, item = level.subsets[:, -1], level.items[:, -1]
         n_prefixes = int(prefix.max(initial=-1)) + 1
         self._domain = domain
@@ -83,7 +84,7 @@ class Index:
         self._numbers = np.append(numbers[order], np.int32(NONE))
 
     def find(self, prefix: Numbers, item: Items) -> Numbers:
-        """The number of every sequence, NONE for what is not in the level: int32, shape as theirs."""
+        """Return the number of every sequence, NONE if the level lacks it: int32, shape as the arguments."""
         prefix = np.minimum(prefix, len(self._low) - 1)  # the last one has nothing behind it
         inside = (item >= self._low[prefix]) & (item < self._high[prefix])
         if self._table is not None:
@@ -98,17 +99,18 @@ class Index:
 
 
 def singles(domain: int) -> Level:
-    """All sequences of one item."""
+    """Return all sequences of a single item."""
     items = np.arange(domain, dtype=np.int32)[:, None]
     return Level(items, np.zeros_like(items))
 
 
 def joined(level: Level, index: Index, most: int) -> Level:
-    """The sequences one longer of which every subset is in the level, in the order of their items.
+    """Return the sequences, one item longer, with every subset in the level, in the order of their items.
 
-    level:  in the order of their items. index: of these, and perhaps of further ones behind them.
+    level:  in the order of the items. index: of the level's sequences, possibly with further sequences
+    behind.
 
-    Raises PrivacyError if there are more than ``most``, or if more than PAIRS · ``most`` pairs are to be looked at.
+    Raises PrivacyError for more than ``most`` sequences or more than PAIRS · ``most`` pairs.
     """
     prefix = level.subsets[:, -1]
     end = np.searchsorted(prefix, prefix, side="right")
@@ -134,7 +136,7 @@ def joined(level: Level, index: Index, most: int) -> Level:
 
 
 def _joined(level: Level, index: Index, first: Ints, pairs: Ints) -> Level:
-    """Join the sequences ``first``, each with the ``pairs`` sequences behind it."""
+    """Join each sequence of ``first`` with the ``pairs`` sequences behind it."""
     one = np.repeat(first, pairs)
     other = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
     subsets = np.empty((len(one), level.size + 1), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Costs of suppression: figures for the holder of the paths as they were and as they are."""
+"""Costs of suppression: figures for the holder, from the paths before and after."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from anonymize.trajectory.paths import Paths
 
 @dataclass(frozen=True)
 class Loss:
-    """Losses of one holder's records.
+    """Losses of a holder's records.
 
-    instances:  items of all records before. lost: those that are gone. touched: records that lost one.
+    instances:  items of all records before. lost: lost items. touched: records that lost an item.
     """
 
     instances: int = field(repr=False)
@@ -24,7 +24,7 @@ class Loss:
 
 
 def loss_of(before: Paths, after: Paths) -> Loss:
-    """``after``: the same paths in the same order, with what is left of them."""
+    """Compute the losses. ``after``: remainders of the same paths in the same order."""
     changed = before.lengths != after.lengths
     return Loss(
         before.n_instances, before.n_instances - after.n_instances, int(before.weights[changed].sum())
@@ -33,11 +33,12 @@ def loss_of(before: Paths, after: Paths) -> Loss:
 
 @dataclass(frozen=True)
 class FrequentLoss:
-    """Losses of maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these).
+    """Losses of maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these
+    figures).
 
-    before, after:       how many there were, and are. kept: those of before that still are.
-    mean_support_lost:   what part of its records a sequence of before lost, in the mean; 0 where there was none.
-    greatest_support_lost:  the greatest such part.
+    before, after:       number of sequences before and after. kept: sequences of before that remain.
+    mean_support_lost:   mean share of records lost by a sequence of before; 0 without such sequences.
+    greatest_support_lost:  greatest share.
     """
 
     before: int = field(repr=False)
@@ -48,7 +49,7 @@ class FrequentLoss:
 
 
 def frequent_loss(before: Paths, after: Paths, least: int, max_candidates: int) -> FrequentLoss | None:
-    """Compare the sequences that at least ``least`` records have; None if there are too many to be counted."""
+    """Compare the sequences with at least ``least`` records; return None for too many sequences."""
     found = frequent_or_none(before, least, max_candidates), frequent_or_none(after, least, max_candidates)
     was, still = found
     if was is None or still is None:
@@ -61,7 +62,7 @@ def frequent_loss(before: Paths, after: Paths, least: int, max_candidates: int) 
 
 
 def frequent_or_none(paths: Paths, least: int, max_candidates: int) -> tuple[Itemset, ...] | None:
-    """The maximal frequent sequences; None if there are too many sequences to be counted, which is no error here."""
+    """Return the maximal frequent sequences; None for too many sequences, which is no error here."""
     try:
         return maximal_frequent(paths, least, max_candidates)
     except PrivacyError as error:

@@ -1,7 +1,7 @@
-"""Paths: what the records of one table are made of, equal records collapsed.
+"""Paths of the records of a table, with equal records collapsed.
 
-A record's path is the set of its items. Since an item carries its time, a path is written in the order of its items,
-and a sequence that somebody knows of it is a subset (a subsequence of [T] 4.2.2).
+A record's path is the set of its items. An item includes its time, so a path is written in the order of its
+items. A known sequence of the path is a subset (a subsequence of [T] 4.2.2).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Items = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Records of one table, equal ones collapsed: distinct (path, sensitive cell) with how many records have it.
+    """Records of a table, collapsed: distinct (path, sensitive cell) pairs with their numbers of records.
 
-    items:    the items of path after path, ascending within each: int32, shape (n_instances,).
-    starts:   path r has ``items[starts[r]:starts[r + 1]]``, which may be empty: int64, shape (n_paths + 1,).
-    cells:    the sensitive cell of each, as in :mod:`anonymize.table`: int32, shape (n_paths,).
-    weights:  how many records have it, at least 1: int64, shape (n_paths,).
+    items:    items of path after path, ascending within a path: int32, shape (n_instances,).
+    starts:   path r is ``items[starts[r]:starts[r + 1]]``, possibly empty: int64, shape (n_paths + 1,).
+    cells:    sensitive cell of each path, as in :mod:`anonymize.table`: int32, shape (n_paths,).
+    weights:  records of each path, at least 1: int64, shape (n_paths,).
     domain:   number of items (codes are 0 … domain − 1), public.
     """
 
@@ -57,18 +57,18 @@ class Paths:
         return int(self.weights[self.lengths == 0].sum())
 
     def path(self, r: int) -> tuple[int, ...]:
-        """The items of one path."""
+        """Return the items of a path."""
         return tuple(self.items[self.starts[r] : self.starts[r + 1]].tolist())
 
 
 def paths_of(records: Codes, items: Codes, cells: Codes, domain: int) -> tuple[Paths, Ints]:
-    """Collapse records that are given by their items, in any order; an item that a record has twice counts once.
+    """Collapse records given by their items, in any order. A repeated item of a record counts once.
 
-    records:  whose each item is: numbers below ``len(cells)``, shape (n,). A record may have none.
+    records:  record of each item: numbers below ``len(cells)``, shape (n,). A record may have no item.
     items:    below ``domain``, shape (n,).
-    cells:    the sensitive cell of every record, shape (n_records,).
+    cells:    sensitive cell of every record, shape (n_records,).
 
-    Returns the paths, and the number of its path for every record: int64, shape (n_records,).
+    Returns the paths, and the path number of every record: int64, shape (n_records,).
     """
     keys = np.sort(records.astype(np.int64) * domain + items)
     keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique takes ten times as long
@@ -78,9 +78,9 @@ def paths_of(records: Codes, items: Codes, cells: Codes, domain: int) -> tuple[P
 
 
 def collapsed(items: Items, starts: Ints, cells: Codes, domain: int) -> tuple[Paths, Ints]:
-    """Collapse records that are given path after path, as :class:`Paths` has them, each of weight 1.
+    """Collapse records given path after path, as in :class:`Paths`, each of weight 1.
 
-    Returns the paths and the path of every record, as :func:`paths_of` does.
+    Returns the paths and the path of every record, as :func:`paths_of`.
     """
     n_cells = int(cells.max(initial=0)) + 1
     lengths = np.diff(starts)
@@ -102,13 +102,13 @@ def collapsed(items: Items, starts: Ints, cells: Codes, domain: int) -> tuple[Pa
 
 
 def without(paths: Paths, dropped: NDArray[np.bool_]) -> Paths:
-    """The same paths, in their order, without some instances: shape (n_instances of different paths,)."""
+    """Return the paths, in order, without some instances: shape (n_instances of different paths,)."""
     left = np.concatenate([[0], np.cumsum(~dropped)])
     return replace(paths, items=paths.items[~dropped], starts=left[paths.starts])
 
 
 def lost(before: Paths, after: Paths) -> NDArray[np.bool_]:
-    """Return the instances of paths that are gone, path by path: shape (n_instances,)."""
+    """Return the lost instances of paths, path by path: shape (n_instances,)."""
     gone = np.ones(len(before.items), dtype=bool)
     gone[np.searchsorted(_keys(before), _keys(after))] = False
     return gone
@@ -120,7 +120,7 @@ def _keys(paths: Paths) -> Ints:
 
 
 def rows_of(items: Items, starts: Ints, chosen: Ints) -> tuple[Items, Ints]:
-    """The items of some paths, by number, one after the other, and their starts."""
+    """Return the items of the chosen paths, path after path, and their starts."""
     lengths = np.diff(starts)[chosen]
     own = np.concatenate([[0], np.cumsum(lengths)])
     return items[np.arange(own[-1]) + np.repeat(starts[chosen] - own[:-1], lengths)], own

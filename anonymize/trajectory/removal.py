@@ -1,8 +1,9 @@
-"""Removal of one sweep: of the sequences that must go, each loses an item.
+"""Removal of a sweep: each sequence to suppress loses an item.
 
-A record drops the item that is in most of its sequences that must go; ties: in fewest of the kept sequences of all
-sizes, which are public; then the smallest. Then again, until none of these sequences is left. That depends on its own
-path and on public bits only, so it is the same however the records are split among holders.
+A record drops the item in most of its sequences to suppress. Ties: the item in fewest kept sequences of all
+sizes, which are public; then the smallest. The record repeats this until it has no such sequence. The result
+depends on the record's path and on public bits only, so it does not depend on the split of records among
+holders.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from anonymize.table import Codes, Ints
 def dropped(going: Ints, items: Codes, whose: Codes, order: Ints) -> Bools:
     """Return the instances that the rows drop: shape (n_instances,).
 
-    going:  found sequences that must go, as the instances of each, the last one repeated to make them of one length:
-            int64, shape (n, length).
-    items:  the item of every instance. whose: its row. Instances of a row stand together.
+    going:  found sequences to suppress, as instances, padded to equal length by the last instance: int64,
+    shape
+            (n, length).
+    items:  item of every instance. whose: row of every instance. Instances of a row stand together.
     order:  of the items (:func:`order_of`).
     """
     drops = np.zeros(len(items), dtype=bool)
@@ -37,9 +39,9 @@ def dropped(going: Ints, items: Codes, whose: Codes, order: Ints) -> Bools:
 
 
 def order_of(kept_with: Ints) -> Ints:
-    """The place of every item in the order in which items are dropped, all else being equal.
+    """Return the place of every item in the order of removal for ties.
 
-    kept_with:  by item in how many kept sequences it is.
+    kept_with:  number of kept sequences with each item.
     """
     order = np.empty(len(kept_with), dtype=np.int64)
     order[np.lexsort([np.arange(len(kept_with)), kept_with])] = np.arange(len(kept_with))

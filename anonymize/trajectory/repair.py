@@ -1,9 +1,9 @@
-"""Repair of exposure by exclusion: further records become silent at the times that give it away.
+"""Repair of exposure by exclusion: further records lose items at the exposing times.
 
-A candidate of a known sequence is a record that has each of its items or nothing at that time. Where the candidates
-are too few, records that show another place at one of the times lose what they show there. Nothing ever is added, so
-what has become a candidate stays one; in the end every record is empty, and the requirement holds for all of them
-together. For a single holder: which records to take is decided by looking at all of them.
+A candidate of a known sequence is a record with each item of the sequence, or with nothing at its time. If
+there are too few candidates, records with another place at one of the times lose their item at this time.
+Nothing is ever added, so a candidate stays a candidate. In the end every record is empty, and the requirement
+holds for all records together. For a single holder: the choice of records depends on all of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from anonymize.trajectory.requirement import Bounds
 
 @dataclass(frozen=True)
 class Repaired:
-    """A table in which nothing is exposed.
+    """Table without exposed sequences.
 
-    raw, left:  the paths of the records before suppression and what is left of each, path by path.
-    number:     the path of every record: int64, shape (n_records,).
-    turns:      how often records were emptied. emptied: items that this took, of all records.
-    exclusion:  what can be found out in the end: no sequence; None where nobody can be excluded.
+    raw, left:  paths of the records before suppression, and their remainders, path by path.
+    number:     path of every record: int64, shape (n_records,).
+    turns:      number of rounds that emptied records. emptied: items removed by these rounds, of all records.
+    exclusion:  final findings: no exposed sequence; None if no record can be excluded.
     """
 
     raw: Paths = field(repr=False)
@@ -108,7 +108,7 @@ def _losses(table: Paths, found: Exclusion, vocabulary: Vocabulary, bounds: Boun
 
 
 class _Shown:
-    """Records that show each item at each time."""
+    """Records with each item at each time."""
 
     def __init__(self, table: Paths, vocabulary: Vocabulary) -> None:
         self._table = table
@@ -117,7 +117,7 @@ class _Shown:
         self._cells = vocabulary.cells_of(table.items)
 
     def elsewhere(self, sequence: Sequence[int]) -> Bools:
-        """For each item which paths show another place at its time: shape (n_items, n_paths)."""
+        """Return, for each item, the paths with another place at its time: shape (n_items, n_paths)."""
         found = np.zeros((len(sequence), self._table.n_paths), dtype=bool)
         for row, item in zip(found, sequence, strict=True):
             cell = item // self._vocabulary.n_locations

@@ -1,9 +1,10 @@
 """Requirement on every sequence of a release: LKC-privacy ([T] Definition 4.1), with the criteria of all
 models.
 
-A sequence is a set of 1 to L items that a record has. It is *kept* if the records that have it are one group that
-meets every criterion; a sequence that no record has is not. The empty sequence, which everybody knows, must meet
-them, too ([T] leaves that out): then a table of empty paths always does, and every run ends.
+A sequence is a set of 1 to L items of a record. A sequence is *kept* if its records form a group that meets
+every criterion; a sequence without records is not kept. The empty sequence, known to everybody, must also
+meet the criteria ([T] leaves this out). Then a table of empty paths always meets the requirement, and every
+run ends.
 """
 
 from __future__ import annotations
@@ -37,14 +38,12 @@ class Bounds:
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:
-        """Return the tallies of every sequence: the records that have it, and of these those with a protected
-        value.
-        """
+        """Tallies of every sequence: its records, and its records with each protected value."""
         return tallies_of(self.entry.criteria)
 
     @cached_property
     def counted(self) -> Bools:
-        """Return the sensitive cells that each tally counts: shape (n_tallies, n_cells)."""
+        """Sensitive cells counted by each tally: shape (n_tallies, n_cells)."""
         cells = np.arange(self.schema.n_cells)
         codes, all_cells = sensitive_codes(self.schema, cells), np.ones(len(cells), dtype=bool)
         return np.stack([t.among(codes) if t.columns else all_cells for t in self.tallies])
@@ -70,7 +69,7 @@ class Bounds:
 
 
 def bounds_of(ask: Ask, schema: Schema) -> Bounds:
-    """Return the bounds for tables with these columns."""
+    """Return the bounds for tables with the columns of the schema."""
     return Bounds(schema, ask.max_known, ask.entry(schema))
 
 

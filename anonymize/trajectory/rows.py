@@ -1,4 +1,4 @@
-"""The different paths of a table while they are searched and lose items."""
+"""Different paths of a table during the search and the removal of items."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class DifferentPaths:
         return DifferentPaths(self.items[~dropped], left[self.starts], self.weights)
 
     def some(self, chosen: Ints) -> DifferentPaths:
-        """Some of them, by number."""
+        """Return the paths with the given numbers."""
         return DifferentPaths(*rows_of(self.items, self.starts, chosen), self.weights[:, chosen])
 
     def parts(self, size: int, work: int) -> Iterator[slice]:
-        """Ranges of rows that together have about ``work`` sequences of any one size up to this; at least one row."""
+        """Yield ranges of rows with about ``work`` sequences of any size up to ``size``; at least a row each."""
         return _ranges(_most(self.lengths, size), work)
 
 
 def _ranges(each: NDArray[np.float64] | Ints, work: int) -> Iterator[slice]:
-    """Ranges of what takes so much each that come to ``work`` at most; at least one of it."""
+    """Yield ranges of elements with total cost of at most ``work``; at least an element each."""
     before = np.concatenate([[0], np.cumsum(each + 1)])
     start = 0
     while start < len(each):
@@ -65,9 +65,7 @@ def _ranges(each: NDArray[np.float64] | Ints, work: int) -> Iterator[slice]:
 
 
 def _most(lengths: Ints, size: int) -> NDArray[np.float64]:
-    """Return about the largest number of sequences of a size, or a smaller one, that paths of these lengths
-    have.
-    """
+    """Return about the largest number of sequences of a size up to ``size`` in paths of these lengths."""
     found = np.ones(len(lengths))
     for i in range(size):
         found *= np.where(2 * i < lengths - 1, (lengths - i) / (i + 1), 1)
@@ -75,7 +73,7 @@ def _most(lengths: Ints, size: int) -> NDArray[np.float64]:
 
 
 def rows_by_path(paths: Paths, bounds: Bounds) -> tuple[DifferentPaths, Ints]:
-    """The different paths of a table, and which of them each of its paths is: int64, shape (n_paths,)."""
+    """Return the different paths of a table, and the number of each path in them: int64, shape (n_paths,)."""
     different, number = collapsed(paths.items, paths.starts, np.zeros(paths.n_paths, np.int32), paths.domain)
     weights = [np.bincount(number, own, different.n_paths) for own in bounds.weights(paths)]
     return DifferentPaths(different.items, different.starts, np.stack(weights)), number
@@ -83,10 +81,10 @@ def rows_by_path(paths: Paths, bounds: Bounds) -> tuple[DifferentPaths, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Extensions:
-    """Sequences that paths have with one later item behind them, known or not.
+    """Sequences of paths, extended by a later item, known or unknown.
 
-    which:   the place, among those it was made from, of each; int64.
-    at:      the instance that is its last item: int64.
+    which:   place of the original sequence among the arguments; int64.
+    at:      instance of the last item: int64.
     number:  in the level above, or NONE: int32.
     """
 
@@ -98,8 +96,8 @@ class Extensions:
 def extended(rows: DifferentPaths, ends: Ints, at: Ints, number: Numbers, index: Index) -> Extensions:
     """Extend sequences by every later item of their paths.
 
-    ends:    by instance where its path ends: shape (n_instances,).
-    at:      the last item of each, an instance. number: of the sequence in its level. Shape (n,).
+    ends:    end of each instance's path: shape (n_instances,).
+    at:      instance of each sequence's last item. number: of the sequence in its level. Shape (n,).
     index:   of the level above.
     """
     later = ends[at] - at - 1
@@ -110,7 +108,9 @@ def extended(rows: DifferentPaths, ends: Ints, at: Ints, number: Numbers, index:
 
 
 def pieces(ends: Ints, at: Ints, work: int) -> Iterator[slice]:
-    """Some sequences at a time, with about ``work`` extensions; at least one. As :func:`extended` takes them."""
+    """Yield ranges of sequences with about ``work`` extensions, at least a sequence each, for
+    :func:`extended`.
+    """
     return _ranges(ends[at] - at - 1, work)
 
 
@@ -122,12 +122,12 @@ def occurrences(
     levels: Sequence[tuple[Index, Bools]],
     work: int,
 ) -> Iterator[tuple[Ints, Numbers]]:
-    """Yield the places of wanted sequences in rows, some at a time: the last instance and the number of each.
+    """Yield the places of wanted sequences in rows, in batches: last instance and number of each.
 
-    What it takes is in proportion to ``work`` and the longest path, however often sequences occur.
+    The memory depends on ``work`` and the longest path, not on the number of occurrences.
 
-    at, number:  sequences to begin with, as :func:`extended` takes them.
-    levels:      those above: an index, and which sequences are wanted, shape (m + 1,), the last False.
+    at, number:  sequences to begin with, as in :func:`extended`.
+    levels:      levels above: an index, and True for wanted sequences, shape (m + 1,), the last False.
     """
     if not levels:
         yield at, number

@@ -1,11 +1,11 @@
-"""Local suppression: records lose items until every sequence that occurs is kept.
+"""Local suppression: records lose items until every occurring sequence is kept.
 
-A sweep asks, size after size, which sequences are kept; then every record drops items until it has none of those that
-are not (:mod:`anonymize.trajectory.removal`). Supports only fall, so a sequence that no record has any more stays
-absent. Sweeps follow until one finds that all is kept. [T] chapter 4 takes an item from all records or from none
-(:mod:`anonymize.trajectory.everywhere`), which costs far more of them.
+A sweep finds, size by size, the kept sequences. Then every record drops items until it has only kept
+sequences (:mod:`anonymize.trajectory.removal`). Supports only fall, so an absent sequence stays absent.
+Sweeps repeat until all sequences are kept. [T] chapter 4 removes an item from all records or from no record
+(:mod:`anonymize.trajectory.everywhere`), which costs far more items.
 
-The loop exists once. Who answers which sequences are kept differs between a single holder and a joint run.
+The loop exists once. A single holder and a joint run answer its questions differently.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from anonymize.trajectory.rows import DifferentPaths, ends_of, extended, occurre
 R = TypeVar("R")
 
 _WORK = 1 << 18
-"""Sequences that are looked at together."""
+"""Sequences examined together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Sequences of one size of which the loop asks whether they are kept. They are public, what is counted is not.
+    """Sequences of the same size with a question: are they kept? The sequences are public, the counts are
+    not.
 
     sequences:  in the order of their items: int32, shape (m, i).
-    counts:     of this holder's records, of every tally of the bounds: int64, shape (n_tallies, m).
+    counts:     of the holder's records, for every tally of the bounds: int64, shape (n_tallies, m).
     """
 
     sequences: Items = field(repr=False)
@@ -46,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Number of sequences of each size that were asked for, and that were kept; public."""
+    """Numbers of tested and of kept sequences of each size; public."""
 
     tested: tuple[int, ...]
     kept: tuple[int, ...]
@@ -54,11 +55,11 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class Suppressed:
-    """Rest of paths after suppression.
+    """Remainder of paths after suppression.
 
-    paths:   those that were given, in their order, with the items that are left; equal ones may recur.
-    sweeps:  what was asked; public.
-    taken:   the items that were taken from all records, in that order, where that was the way.
+    paths:   original paths, in their order, with the remaining items; equal paths may recur.
+    sweeps:  tested sequences; public.
+    taken:   items removed from all records, in order, in global suppression.
     """
 
     paths: Paths
@@ -69,14 +70,14 @@ class Suppressed:
 def local(
     paths: Paths, bounds: Bounds, max_candidates: int, observer: Observer | None = None
 ) -> Generator[Asked, Bools, Suppressed]:
-    """Suppress items of single records until every sequence that occurs is kept.
+    """Suppress items of single records until every occurring sequence is kept.
 
-    Yields what is asked and is sent which are kept, shape (m,): of the records of all holders, those that
-    :meth:`Bounds.kept` says. All holders yield the same sequences and must be sent the same. That all records
-    together meet the bounds (:func:`met_by_all`) must be known before.
+    Yields the tested sequences and receives True for the kept sequences, shape (m,): :meth:`Bounds.kept` over
+    the records of all holders. All holders yield the same sequences and must receive the same answers. The
+    caller has checked that all records together meet the bounds (:func:`met_by_all`).
 
-    Raises PrivacyError if more than ``max_candidates`` sequences of a size are to be asked for; that is public, too,
-    and nothing of that size was counted.
+    Raises PrivacyError for more than ``max_candidates`` sequences of a size. This fact is public, too, and no
+    sequence of this size was counted.
     """
     search, observer = Search(paths, bounds, max_candidates), observer or Observer()
     observer.sweep(1)
@@ -93,13 +94,15 @@ def local(
 def local_alone(
     paths: Paths, bounds: Bounds, max_candidates: int, observer: Observer | None = None
 ) -> Suppressed:
-    """The same for the one holder of all records. Raises PrivacyError as :func:`local`, :func:`met_by_all` do."""
+    """Run :func:`local` for the single holder of all records. Raises PrivacyError as :func:`local`,
+    :func:`met_by_all`.
+    """
     met_by_all(paths, bounds)
     return answered(local(paths, bounds, max_candidates, observer), lambda asked: bounds.kept(asked.counts))
 
 
 def answered(loop: Generator[Asked, Bools, R], kept: Callable[[Asked], Bools]) -> R:
-    """Run a loop whose questions one holder answers."""
+    """Run a loop with the answers of a single holder."""
     try:
         asked = next(loop)
         while True:
@@ -111,11 +114,11 @@ def answered(loop: Generator[Asked, Bools, R], kept: Callable[[Asked], Bools]) -
 
 @dataclass(eq=False)
 class _OfSize:
-    """The sequences of one size that were kept in the first sweep, then those that were not and that we have.
+    """Sequences of the same size: those kept in the first sweep, then the others with records of the holder.
 
-    alive:   those that are still kept: shape (n + 1,), the last is False for what has no number.
-    lost:    those that were asked for in this sweep, are not kept, and that we have: shape (n + 1,).
-    counts:  of our records, right for those alive: int64, shape (n_tallies, n).
+    alive:   still kept: shape (n + 1,), the last is False for missing numbers.
+    lost:    tested in this sweep, not kept, and with records of the holder: shape (n + 1,).
+    counts:  of the holder's records, valid for alive sequences: int64, shape (n_tallies, n).
     """
 
     level: Level
@@ -130,7 +133,7 @@ class _OfSize:
 
 
 class Search:
-    """One holder's paths, and what is known of the sequences in them."""
+    """Paths of a holder, and the known state of their sequences."""
 
     def __init__(
         self,
@@ -140,11 +143,11 @@ class Search:
         in_all: int | None = None,
         found: int | None = None,
     ) -> None:
-        """Require no more sequences than :meth:`first` takes; None: any number.
+        """Set limits on the sequences that :meth:`first` tests; None: no limit.
 
-        in_all:  how many sequences of all sizes together are asked for.
-        found:   how often they are found in different paths: a public number, to be given where the paths are, too,
-                 or one holder's.
+        in_all:  sequences of all sizes together.
+        found:   occurrences in different paths: a public limit, for public paths or the paths of a single
+        holder.
         """
         self._in_all, self._found = in_all, found
         self._paths, self._bounds, self._most = paths, bounds, max_candidates
@@ -154,16 +157,16 @@ class Search:
 
     @property
     def n_alive(self) -> int:
-        """Sequences that are still kept; public."""
+        """Number of sequences still kept; public."""
         return sum(known.n_alive for known in self._sizes)
 
     @property
     def _domain(self) -> int:
-        """Items that were kept in the first sweep; from then on an item is its number among these."""
+        """Number of items kept in the first sweep; later sweeps number only these items."""
         return len(self._names)
 
     def first(self) -> Generator[Asked, Bools, Sweep]:
-        """Ask for every sequence of which all subsets are kept."""
+        """Test every sequence with all subsets kept."""
         tested: list[int] = []
         for size in range(1, self._bounds.max_known + 1):
             candidates = self._candidates(size, self._left(sum(tested)))
@@ -176,12 +179,12 @@ class Search:
         return self._sweep(tested)
 
     def _sweep(self, tested: Sequence[int]) -> Sweep:
-        """A sweep in which so many sequences were asked for, and those now alive were kept."""
+        """Return a sweep with the given tested sequences; the sequences now alive were kept."""
         none = (0,) * (self._bounds.max_known - len(tested))
         return Sweep((*tested, *none), (*(known.n_alive for known in self._sizes), *none))
 
     def _left(self, tested: int) -> int:
-        """Return the number of sequences that may be asked for next."""
+        """Return the number of sequences that may still be tested."""
         return self._most if self._in_all is None else min(self._most, self._in_all - tested)
 
     def _candidates(self, size: int, most: int) -> Level:
@@ -216,7 +219,7 @@ class Search:
         return counts
 
     def _take(self, candidates: Level, counts: Ints, answer: Bools) -> None:
-        """Go on with those that are kept; the others that we have must go."""
+        """Continue with the kept sequences. The holder's other sequences must be suppressed."""
         kept, lost = np.flatnonzero(answer), np.flatnonzero(~answer & (counts[0] > 0))
         if candidates.size == 1:
             self._names = kept.astype(np.int32)
@@ -234,7 +237,7 @@ class Search:
         self._sizes.append(_OfSize(level, index, alive, is_lost, counts[:, numbers]))
 
     def again(self) -> Generator[Asked, Bools, Sweep]:
-        """Ask for every sequence that was kept before and of which all subsets still are."""
+        """Test every sequence that was kept before and whose subsets are all still kept."""
         tested = []
         below = np.ones(1, dtype=bool)
         for known in self._sizes:
@@ -251,7 +254,7 @@ class Search:
         return self._sweep(tested)
 
     def remove(self) -> None:
-        """Drop items until our paths have none of the sequences that must go."""
+        """Drop items until the holder's paths have no sequence to suppress."""
         single, *longer = self._sizes
         self._rows = self._rows.without(~single.alive[self._rows.items])
         if any(known.lost.any() for known in longer):
@@ -260,7 +263,7 @@ class Search:
             self._rows = self._rows.without(drops)
 
     def _drops(self) -> Bools:
-        """Return our instances that are dropped for the sequences of several items that must go."""
+        """Return the holder's instances to drop for the sequences of several items to suppress."""
         rows, order, leads = self._rows, order_of(self._kept_with()), self._leads()
         whose, ends = rows.whose(), ends_of(rows)
         drops = np.zeros(len(rows.items), dtype=bool)
@@ -273,7 +276,7 @@ class Search:
         return drops
 
     def _kept_with(self) -> Ints:
-        """By item in how many kept sequences of all sizes it is; public."""
+        """Return the number of kept sequences of all sizes with each item; public."""
         items = [known.level.items[known.alive[:-1]].reshape(-1) for known in self._sizes]
         return np.bincount(np.concatenate(items), minlength=self._domain)
 
@@ -282,9 +285,10 @@ class Search:
         return np.zeros((0, len(self._sizes)), dtype=np.int64)
 
     def _going(self, instances: Ints, number: Numbers, ends: Ints, leads: Sequence[Bools]) -> Iterator[Ints]:
-        """The sequences that must go and begin with some that we have, as :func:`dropped` takes them.
+        """Yield the sequences to suppress that begin with the given sequences of the holder, for
+        :func:`dropped`.
 
-        instances:  of each of these: shape (n, i). number: in its level. leads: as :meth:`_leads` has them.
+        instances:  of each given sequence: shape (n, i). number: in its level. leads: as in :meth:`_leads`.
         """
         rows, size, longest = self._rows, instances.shape[1], len(self._sizes)
         if size == longest:
@@ -301,7 +305,7 @@ class Search:
                 yield from self._going(whole, longer.number[found], ends, leads)
 
     def _leads(self) -> list[Bools]:
-        """By size which sequences some longer one that must go begins with."""
+        """Return, by size, the sequences that begin a longer sequence to suppress."""
         leads = [np.zeros_like(known.alive) for known in self._sizes]
         for i in range(len(leads) - 1, 0, -1):
             wanted = leads[i][:-1] | self._sizes[i].lost[:-1]
@@ -309,7 +313,7 @@ class Search:
         return leads
 
     def _subtract(self, drops: Bools) -> None:
-        """Take from the counts of what is alive what our paths are about to lose."""
+        """Subtract the coming losses of the holder's paths from the counts of alive sequences."""
         whose = self._rows.whose()
         changed = np.flatnonzero(np.bincount(whose[drops], minlength=self._rows.n_rows))
         rows, hit_at = self._rows.some(changed), drops[np.isin(whose, changed)]
@@ -330,7 +334,7 @@ class Search:
         subtract(np.arange(len(rows.items)), rows.items, hit_at, self._sizes)
 
     def maximal(self) -> Iterator[Items]:
-        """The sequences that are kept and part of no longer one that is, by size; after :meth:`first`."""
+        """Yield, by size, the kept sequences that are part of no longer kept sequence; after :meth:`first`."""
         part_of = [np.zeros(known.n_alive, dtype=bool) for known in self._sizes]
         for known, below in zip(self._sizes[1:], part_of, strict=False):
             below[known.level.subsets[: known.n_alive]] = True
@@ -338,11 +342,11 @@ class Search:
             yield self._names[known.level.items[: known.n_alive][~is_part]]
 
     def left(self) -> Paths:
-        """Return the rest of the paths that were given."""
+        """Return the remainder of the original paths."""
         items, starts = rows_of(self._names[self._rows.items], self._rows.starts, self._number)
         return replace(self._paths, items=items, starts=starts)
 
 
 def _tallied(numbers: Numbers, rows: DifferentPaths, whose: Numbers, n: int) -> Ints:
-    """The tallies of what rows have, by number: int64, shape (n_tallies, n)."""
+    """Return the tallies of the rows' sequences, by number: int64, shape (n_tallies, n)."""
     return np.stack([np.bincount(numbers, own[whose], n) for own in rows.weights]).astype(np.int64)
