@@ -1,1 +1,1 @@
-"""Differential privacy: DiffGen, noise and its account."""
+"""Differential privacy: DiffGen, noise, and the account of the budget."""

@@ -1,9 +1,9 @@
-"""The accountant of a differentially private run: it charges what is used, and refuses more.
+"""Accountant of a differentially private run: it charges every use of the budget and refuses overdrafts.
 
-Pure differential privacy adds up over steps, also where a step depends on what earlier ones released, as long
-as the sum stays within a total fixed beforehand (sequential composition, [T] Lemma 6.1; Rogers, Roth, Ullman,
-Vadhan, NeurIPS 2016, for charges that depend on earlier outcomes). Steps on disjoint records count once
-(parallel composition, [T] Lemma 6.2). All amounts are exact fractions.
+Pure differential privacy adds up over steps, even if a step depends on earlier releases, as long as the sum
+stays within a total fixed beforehand (sequential composition, [T] Lemma 6.1; Rogers, Roth, Ullman, Vadhan,
+NeurIPS 2016, for charges that depend on earlier outcomes). Steps on disjoint records count once (parallel
+composition, [T] Lemma 6.2). All amounts are exact fractions.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MAX_FANOUT = 64
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy budget ε of a requirement.
+    """Privacy budget ε of a requirement.
 
     epsilon:     the whole budget.
-    max_rows:    public bound on the records of one holder; more are refused before anything is sent.
-    per_person:  m: so many records may be one person's, whom ε is for; 1: ε is for a record.
+    max_rows:    public bound on the records of a holder; more records are refused before anything is sent.
+    per_person:  m: a person may have m records, and ε is per person; 1: ε is per record.
     """
 
     epsilon: Fraction
@@ -40,9 +40,7 @@ class Budget:
             raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
 
     def of_a_record(self, epsilon: Fraction) -> Fraction:
-        """Return the ε that one record may cost in a step that costs a person ``epsilon``: noise is drawn for
-        this.
-        """
+        """Return the ε of a record in a step that costs a person ``epsilon``. The noise has this ε."""
         return epsilon / self.per_person
 
 
@@ -81,12 +79,12 @@ class Dp(Budget):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The cost of one step.
+    """Cost of a step.
 
-    purpose:    what it is for, in words; public.
-    epsilon:    its share of the budget.
-    iteration:  the turn of the loop, 0 before the first; the counts come after the last.
-    distance:   total variation distance of its noise from the ideal, 0 where the noise is exact.
+    purpose:    purpose in words; public.
+    epsilon:    share of the budget.
+    iteration:  turn of the loop, 0 before the first; the counts come after the last.
+    distance:   total variation distance of the noise from ideal noise, 0 for exact noise.
     """
 
     purpose: str
@@ -96,7 +94,7 @@ class Charge:
 
 
 class Accountant:
-    """The charges of one run, in order; their sum never exceeds ``epsilon``."""
+    """Charges of a run, in order; the sum never exceeds ``epsilon``."""
 
     def __init__(self, epsilon: Fraction) -> None:
         self.epsilon = epsilon
@@ -112,13 +110,13 @@ class Accountant:
 
     @property
     def distance(self) -> Fraction:
-        """Bound on the total variation distance of the whole run from one with ideal noise."""
+        """Bound on the total variation distance of the whole run from a run with ideal noise."""
         return sum((charge.distance for charge in self.charges), Fraction(0))
 
     def charge(
         self, purpose: str, epsilon: Fraction, iteration: int = 0, distance: Fraction = Fraction(0)
     ) -> Fraction:
-        """Charge a step before it is taken, and return its ε. Raises PrivacyError on overdraft."""
+        """Charge a step in advance and return its ε. Raises PrivacyError on overdraft."""
         if epsilon <= 0 or epsilon > self.rest:
             raise PrivacyError(
                 "budget-overdrawn",
@@ -130,7 +128,7 @@ class Accountant:
 
 
 def check_rows(n_records: int, max_rows: int) -> None:
-    """Refuse a table that breaks the public bound on its rows; the text does not say by how much."""
+    """Refuse a table with more rows than the public bound; the public text hides the excess."""
     if n_records > max_rows:
         raise PrivacyError(
             "too-many-rows",

@@ -1,13 +1,13 @@
 """DiffGen: differentially private data release by top-down specialization ([T] chapter 6, Algorithm 6.1).
 
-The loop is :mod:`anonymize.tds`. Here it is answered by chance: the next specialization is the one with the
-greatest *noisy* score (report noisy max, semantics §8.2), it is always applied, and there are h of them. Then every
-cell of the product of the cuts gets a noisy count. What everybody may know — cut, candidates, account — is in
-:class:`DiffGen`; who scores, draws and counts is a :class:`Holder`, one for a single table and one for each way of
-sharing it.
+The loop is :mod:`anonymize.tds`. Here chance answers it. The next specialization has the greatest *noisy*
+score (report noisy max, semantics §8.2) and is always applied; there are h specializations. Then every cell
+of the product of the cuts gets a noisy count. :class:`DiffGen` holds the public state: cut, candidates,
+account. A :class:`Holder` scores, draws and counts. There is a holder for a single table and for each way of
+sharing a table.
 
-Everything public comes from the job: domains, class list, h, limits. Which nodes are candidates follows from
-the cut alone: every node with two children, every interval with two grid cells, empty or not.
+Everything public comes from the job: domains, class list, h, limits. The cut alone determines the candidates:
+every node with two children, every interval with two grid cells, empty or not.
 
 Source: [T] 6.3; corrections: semantics §8.2.
 """
@@ -43,7 +43,7 @@ from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_single, sp
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node of the cut that is a candidate: its column and the node."""
+    """Candidate node of the cut: its column and the node."""
 
     column: int
     node: Node
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True)
 class DpOutcome:
-    """The release of a run, and the account of it."""
+    """Release of a run with its account."""
 
     outcome: Outcome
     table: NoisyTable
@@ -59,13 +59,13 @@ class DpOutcome:
 
 
 class Holder(Protocol):
-    """A holder of the records; in a joint run each party has one, and all are in step.
+    """Holder of the records. In a joint run each party has a holder, and all holders keep in step.
 
-    Every method says what it costs by the rate of its noise; :class:`DiffGen` has charged it before.
+    The rate of the noise of every method determines its cost, which :class:`DiffGen` has charged before.
     """
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
-        """Score new candidates; where they are intervals, draw their split points first, by noisy max."""
+        """Score new candidates. Draw the split points of intervals first, by noisy max."""
         ...
 
     def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
@@ -82,10 +82,11 @@ class Holder(Protocol):
 
 
 class DiffGen:
-    """The public side of a run, as a :class:`anonymize.tds.Specializer`.
+    """Public side of a run, as a :class:`anonymize.tds.Specializer`.
 
-    bounded:  a specialization that would make more than ``max_cells`` cells is no candidate: how joint runs keep
-              to their limit. A single holder lists cells above a threshold instead.
+    bounded:  True if a specialization to more than ``max_cells`` cells is no candidate, as joint runs keep to
+    the
+              limit. A single holder lists cells above a threshold instead.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class DiffGen:
         return at_once(Step(candidate, applied=True))
 
     def name(self) -> Turn[Sequence[Candidate]]:
-        """Name no candidates: occurring values are not told, and children do not leave one by one."""
+        """Name no candidates: occurring values stay hidden, and children do not leave separately."""
         return at_once(())
 
     def apply(self, candidate: Candidate) -> Turn[int]:
@@ -153,7 +154,7 @@ class DiffGen:
         return 0
 
     def _enter(self, places: Sequence[Place]) -> Turn[None]:
-        """Make nodes candidates, if they can be; split points of intervals of one column cost ε′ together."""
+        """Make nodes candidates if possible. Split points of intervals of the same column cost ε′ together."""
         fitting = [place for place in places if is_candidate(self._schema, self._requirement, place)]
         for column in dict.fromkeys(place.column for place in fitting):
             if self._schema.qid[column].is_numeric:
@@ -171,7 +172,7 @@ def is_candidate(schema: Schema, requirement: Dp, place: Place) -> bool:
 
 
 def split_points(schema: Schema, place: Place) -> int:
-    """Public: the grid points at which an interval may be split; 0 for other nodes."""
+    """Return the number of possible split points of an interval; 0 for other nodes. Public."""
     column = schema.qid[place.column]
     return profile_length(column, place.node) - 1 if column.is_numeric else 0
 
@@ -183,9 +184,9 @@ def fits(schema: Schema, requirement: Dp, cut: Cut, place: Place) -> bool:
 
 
 def barred(schema: Schema, requirement: Dp, steps: Sequence[Step]) -> dict[Place, int]:
-    """The nodes that the limit of cells kept a bounded run from choosing, each with the first turn in which it did.
+    """Return the nodes barred by the limit of cells in a bounded run, each with the first turn of the bar.
 
-    Public: it follows from the job and the steps taken.
+    Public: the result follows from the job and the applied steps.
     """
     cut, found = top(schema), dict[Place, int]()
     for turn in range(1, min(len(steps) + 1, requirement.specializations) + 1):
@@ -199,7 +200,7 @@ def barred(schema: Schema, requirement: Dp, steps: Sequence[Step]) -> dict[Place
 
 
 class Histograms:
-    """One holder's class counts by column: all that scores depend on."""
+    """Class counts of a holder by column: the input of all scores."""
 
     def __init__(self, table: CodedTable, sets: Mapping[int, SetColumn]) -> None:
         self._schema = table.schema
@@ -213,7 +214,7 @@ class Histograms:
         return self._counts[place.column][place.node.first : place.node.last]
 
     def candidate(self, place: Place, split: int) -> Candidate:
-        """The specialization of a node; an interval is split after its first ``split`` cells."""
+        """Return the specialization of a node; an interval is split after its first ``split`` cells."""
         return specialization(place.column, self._schema.qid[place.column], place.node, split)
 
     def parts(self, candidate: Candidate) -> Ints:
@@ -232,7 +233,7 @@ def _by_set(table: CodedTable, column: int) -> Ints:
 
 
 class SingleHolder:
-    """The one holder of a whole table, with exact noise."""
+    """Single holder of a whole table, with exact noise."""
 
     def __init__(self, table: CodedTable, requirement: Dp, noise: Noise) -> None:
         self._table = table
@@ -253,7 +254,7 @@ class SingleHolder:
         return at_once(None)
 
     def _split(self, place: Place, rate: Fraction) -> int:
-        """Draw how many cells of an interval go left; 0 for other nodes."""
+        """Draw the number of left cells of an interval; 0 for other nodes."""
         if not self._table.schema.qid[place.column].is_numeric:
             return 0
         return 1 + noisy_max(self._utility.split_scores(self._histograms.cells(place)), rate, self._noise)
@@ -277,7 +278,7 @@ class SingleHolder:
         return at_once(domain.table(counts + np.array(self._noise.laplace(rate, len(counts)))))
 
     def _sparse(self, domain: CellDomain, cut: Cut, rate: Fraction) -> NoisyTable:
-        """Of a domain beyond the limit the cells whose noisy count reaches a threshold."""
+        """Return the cells with noisy counts at or above a threshold, for a domain beyond the limit."""
         test = filter_for(rate, domain.size)
         values = {i: column.value_of_sets for i, column in self._sets.items()}
         occupied = occupied_cells(self._table, cut, domain, values)
@@ -292,12 +293,12 @@ def release_alone(
     *,
     bounded: bool = False,
 ) -> DpOutcome:
-    """Release one holder's table with ε-differential privacy ([T] Algorithm 6.1).
+    """Release a holder's table with ε-differential privacy ([T] Algorithm 6.1).
 
-    Exactly ε-DP for adding or removing one record (``per_person`` of them), with ideal coins behind ``noise``.
-    ``bounded``: as joint runs do, see :class:`DiffGen`.
+    Exactly ε-DP for adding or removing a record (``per_person`` records), with ideal coins behind ``noise``.
+    ``bounded``: as in joint runs, see :class:`DiffGen`.
 
-    Raises PrivacyError if the table has more than ``max_rows`` records: the noise relies on that bound.
+    Raises PrivacyError if the table has more than ``max_rows`` records: the noise relies on this bound.
     """
     check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, requirement, noise)
@@ -306,13 +307,13 @@ def release_alone(
 
 
 def noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
-    """Report noisy max: the place of the greatest score plus geometric noise; ties go to the first.
+    """Report noisy max: return the place of the greatest score plus geometric noise; ties go to the first.
 
-    With rate ε/2Δ it is exactly ε-DP for scores that one record changes by Δ at most, with rate ε/Δ if moreover
-    all scores move in one direction (McKenna, Sheldon, NeurIPS 2020; Ding et al. 2021: permute-and-flip as noisy
-    max with exponential noise, here in integers). Proof: given the others' noise, i wins iff its noise reaches
-    some T − u_i, so with probability min(1, a^(T−u_i)); for a neighbour T rises by Δ at most, and u_i falls by Δ
-    at most, or does not where all move together.
+    With rate ε/2Δ the result is exactly ε-DP for scores that a record changes by at most Δ; with rate ε/Δ if
+    all scores also move in the same direction (McKenna, Sheldon, NeurIPS 2020; Ding et al. 2021:
+    permute-and-flip as noisy max with exponential noise, here in integers). Proof: given the noise of the
+    others, i wins iff the noise of i reaches some T − u_i, so with probability min(1, a^(T−u_i)). For a
+    neighbour, T rises by at most Δ, and u_i falls by at most Δ, or not at all if all scores move together.
     """
     noisy = [score + g for score, g in zip(scores, noise.geometric(rate, len(scores)), strict=True)]
     return noisy.index(max(noisy))

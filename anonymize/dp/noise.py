@@ -1,11 +1,11 @@
 """Exact noise from fair coins: geometric and discrete Laplace variables with rational rates.
 
 Canonne, Kamath, Steinke, *The Discrete Gaussian for Differential Privacy*, NeurIPS 2020, algorithms 1 and 2:
-integers and coins only. No float, no table and no truncation enters, so what is drawn has exactly the law
-that the privacy proofs assume (floating-point Laplace does not: Mironov, CCS 2012).
+integers and coins only. There is no float, table or truncation, so the variables have exactly the law of the
+privacy proofs (floating-point Laplace does not: Mironov, CCS 2012).
 
-All randomness comes through :class:`Coins`, uniform integers below a bound, so that a test can go through
-every sequence of them and add up exact probabilities.
+All randomness comes through :class:`Coins`, uniform integers below a bound. So a test can enumerate all coin
+sequences and add up exact probabilities.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class Noise(Protocol):
 
     @property
     def coins(self) -> Coins:
-        """Return the coins that the variables come from."""
+        """Coins of the variables."""
         ...
 
 
 class ExactNoise:
-    """Noise by the samplers of this file."""
+    """Noise from the samplers of this file."""
 
     def __init__(self, coins: Coins) -> None:
         self.coins = coins
@@ -134,9 +134,9 @@ def _bernoulli_exp(numerator: int, denominator: int, coins: Coins) -> bool:
 
 
 class Chance:
-    """A coin whose probability is a real number known by approximation, flipped exactly.
+    """Coin with a real probability known by approximation, flipped exactly.
 
-    bounds:  bounds of the probability that come together as the given bits grow.
+    bounds:  bounds of the probability that converge as the number of bits grows.
     """
 
     def __init__(self, bounds: Callable[[int], tuple[Fraction, Fraction]]) -> None:
@@ -144,9 +144,9 @@ class Chance:
         self._known: dict[int, tuple[int, int]] = {}
 
     def flip(self, coins: Coins) -> bool:
-        """Return True with this probability.
+        """Return True with the coin's probability.
 
-        A uniform real is drawn 64 bits at a time until it is clear on which side of the probability it lies.
+        The bits of a uniform real are drawn 64 at a time until its side of the probability is clear.
         """
         drawn, bits = 0, 0
         while True:

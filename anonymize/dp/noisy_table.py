@@ -1,8 +1,8 @@
-"""The released table of a differentially private run: cells with signed noisy counts.
+"""Released table of a differentially private run: cells with signed noisy counts.
 
-A cell is one generalized value of every quasi-identifier and one class value. Every cell of the product is
-released, occupied or not; of a product beyond the public limit, those whose noisy count reaches a public
-threshold. Which rows there are therefore says nothing exact about the data.
+A cell is a generalized value of every quasi-identifier and a class value. Every cell of the product is
+released, occupied or not. For a product beyond the public limit, only cells with a noisy count at or above a
+public threshold are released. So the set of rows reveals nothing exact about the data.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from anonymize.taxonomy import Node
 class NoisyTable:
     """Released cells.
 
-    cells:      one row per cell: the generalized columns, then the class; rows in the public order of the domain.
-    counts:     noisy counts, which may be negative: int64, shape (n_rows,).
-    n_cells:    cells in the domain: the rows, unless there is a threshold.
-    threshold:  the least noisy count that is listed, or None where all are.
+    cells:      a row per cell: the generalized columns, then the class; rows in the public order of the
+    domain.
+    counts:     noisy counts, possibly negative: int64, shape (n_rows,).
+    n_cells:    cells in the domain: the number of rows, unless there is a threshold.
+    threshold:  least listed noisy count, or None if all cells are listed.
     """
 
     cells: Release
@@ -39,7 +40,7 @@ class NoisyTable:
 
 
 class Values(Protocol):
-    """The generalized values of one column, in public order."""
+    """Generalized values of a column, in public order."""
 
     @property
     def size(self) -> int: ...
@@ -49,7 +50,7 @@ class Values(Protocol):
 
 @dataclass(frozen=True)
 class CutValues:
-    """The values of a categorical or numeric column: the nodes of its cut."""
+    """Values of a categorical or numeric column: the nodes of its cut."""
 
     column: QidColumn
     nodes: tuple[Node, ...]
@@ -78,7 +79,7 @@ class CellDomain:
         return prod(self.shape)
 
     def table(self, counts: Ints) -> NoisyTable:
-        """All cells with these noisy counts, shape (size,)."""
+        """Return all cells with the given noisy counts, shape (size,)."""
         positions = np.unravel_index(np.arange(self.size), self.shape)
         labels = [tuple(map(values.label, range(values.size))) for values in self.columns]
         return NoisyTable(self._release(labels, positions), counts, self.size)
@@ -125,7 +126,7 @@ def cut_domain(schema: Schema, cut: Cut) -> CellDomain:
 
 
 def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, Values]) -> CellDomain:
-    """The cells of a cut with the values of its set-valued columns."""
+    """Return the cells of a cut with the values of its set-valued columns."""
     plain = cut_domain(schema, cut).columns
     return CellDomain(schema, tuple(sets.get(i, values) for i, values in enumerate(plain)))
 
@@ -141,7 +142,7 @@ def cell_counts(table: CodedTable, cut: Cut, domain: CellDomain, values: Mapping
 def occupied_cells(
     table: CodedTable, cut: Cut, domain: CellDomain, values: Mapping[int, Sequence[int]]
 ) -> dict[int, int]:
-    """Records of every occupied cell, by its number, for domains of any size."""
+    """Return the records of every occupied cell, by its number, for domains of any size."""
     columns, names = [], []
     for i, codes in enumerate(table.qid):
         of_code = values[i] if i in values else cut.positions(i).tolist()
@@ -161,18 +162,18 @@ def occupied_cells(
 
 
 def cells_after(schema: Schema, cut: Cut, column: int, n_children: int) -> int:
-    """Cells of a cut in which one node of a column is specialized. Not for set-valued columns."""
+    """Return the number of cells after the specialization of a node of a column. Not for set-valued columns."""
     sizes = [len(nodes) + (n_children - 1) * (i == column) for i, nodes in enumerate(cut.nodes)]
     return prod(sizes) * schema.n_classes
 
 
 def most_cells(schema: Schema, specializations: int) -> int:
-    """The most cells that at most so many specializations can lead to, whatever the data."""
+    """Return the most cells after at most ``specializations`` steps, for any data."""
     return _extreme_cells(schema, specializations, max)
 
 
 def least_cells(schema: Schema, specializations: int) -> int:
-    """The fewest cells that so many specializations can lead to, or as many of them as there can be."""
+    """Return the fewest cells after ``specializations`` steps, or after as many as possible."""
     return _extreme_cells(schema, specializations, min)
 
 
@@ -217,7 +218,7 @@ def _joined(
 
 
 def check_cells(schema: Schema, specializations: int, max_cells: int) -> None:
-    """Refuse a joint job that cannot keep to its limit, before anything is spent. Raises PrivacyError."""
+    """Refuse a joint job that cannot keep to its limit, before any spending. Raises PrivacyError."""
     least = least_cells(schema, specializations)
     if least > max_cells:
         fitting = [h for h in range(1, specializations) if least_cells(schema, h) <= max_cells]
@@ -233,10 +234,11 @@ def check_cells(schema: Schema, specializations: int, max_cells: int) -> None:
 
 
 def norm_sub(counts: Ints) -> Ints:
-    """Non-negative integers with the same sum that are closest to the counts (Norm-Sub; Wang et al., NDSS 2020).
+    """Return the non-negative integers with the same sum that are closest to the counts (Norm-Sub; Wang et
+    al., NDSS 2020).
 
-    The same amount is taken off every count that stays positive; what is left over, one each, off the smallest
-    of them, the last of equal ones first. All 0 if the sum is not positive.
+    The same amount is subtracted from every count that stays positive. The remainder is subtracted, 1 each,
+    from the smallest of these counts, last ones first on ties. All 0 if the sum is not positive.
     """
     total = int(counts.sum())
     if total <= 0 or len(counts) == 0:
@@ -254,7 +256,7 @@ def norm_sub(counts: Ints) -> Ints:
 
 
 def as_records(table: NoisyTable) -> Release:
-    """Rows repeated as often as their counts say, after Norm-Sub."""
+    """Return each row as often as its count, after Norm-Sub."""
     rows = np.repeat(np.arange(len(table.counts)), norm_sub(table.counts))
     columns = {n: LabelledColumn(c.labels, c.codes[rows]) for n, c in table.cells.columns.items()}
     return Release(columns)

@@ -1,9 +1,10 @@
-"""People with several records: how many of each may count, and which.
+"""People with several records: number and choice of the records that count.
 
-A release that is ε/m-differentially private for one record is ε-differentially private for m of them. So a holder
-keeps at most m records of every person, and every rate is divided by m
-(:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Which records are kept is drawn by coins
-of their own for each person: whatever is kept of the others has the same law with a person's records and without.
+A release that is ε/m-differentially private for a record is ε-differentially private for m records. So a
+holder keeps at most m records of every person, and every rate is divided by m
+(:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Separate coins for each person
+choose the kept records. So the kept records of other people have the same law with and without a person's
+records.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Rng(Protocol):
 def at_most(table: CodedTable, person: Ints, most: int, rng: Rng) -> CodedTable:
     """Keep at most ``most`` records of every person, chosen at random; equal rows are joined.
 
-    person:  by row whose records it stands for, numbers from 0: int64, shape (n,).
+    person:  person of each row, numbers from 0: int64, shape (n,).
     """
     row = np.repeat(np.arange(len(table.weights)), table.weights)
     order = random_order(len(row), rng)

@@ -1,16 +1,17 @@
-"""Set-valued columns: a set is generalized to the combination of cut nodes it touches ([T] 6.3.1).
+"""Set-valued columns: a set is generalized to the combination of cut nodes with its items ([T] 6.3.1).
 
-Specializing v → child(v) replaces v, in every combination that holds it, by the non-empty combinations of its
-children, at most ``max_items`` nodes in all where the job bounds the items of a cell. That is up to
-2^|child(v)| − 1 for each, nearly all of them empty, so they are tested: a combination with a noisy count at
-or above a public threshold is listed, occupied or not (:mod:`anonymize.dp.sparse`). Departures from [T] 6.3.2:
+Specializing v → child(v) replaces v, in every combination with v, by the non-empty combinations of its
+children; at most ``max_items`` nodes in all if the job bounds the items of a cell. There are up to
+2^|child(v)| − 1 for each combination, nearly all empty, so they are tested: a combination with a noisy count
+at or above a public threshold is listed, occupied or not (:mod:`anonymize.dp.sparse`). Departures from [T]
+6.3.2:
 
-- The test is on the column alone and not once for every leaf partition, so the released cells stay the product
-  of the columns' values, and counts are compared with the threshold before they are split up.
-- The threshold is [T]'s √2/ε′, or higher where so many combinations are possible that more than one empty one
-  would be expected to pass.
-- Records of combinations that fail are not dropped: they stay together at the combination they had, as its
-  *rest*, which is specialized no further. Where all combinations are listed, no rest is left.
+- The test is on the column alone, not for every leaf partition. So the released cells stay the product of the
+  columns' values, and counts are compared with the threshold before they are split up.
+- The threshold is [T]'s √2/ε′, or higher if more than one of the possible empty combinations would be
+  expected to pass.
+- Records of failing combinations are not dropped. They stay together at their old combination, as its *rest*,
+  without further specialization. If all combinations are listed, no rest is left.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from anonymize.taxonomy import Node
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One generalized value of a set-valued column: the nodes that its records touch, from left to right.
+    """Generalized value of a set-valued column: the nodes of its records' items, from left to right.
 
-    rest:  holds the records whose finer combinations are not listed, and is specialized no further.
+    rest:  True for the records whose finer combinations are not listed; never specialized further.
     """
 
     nodes: tuple[Node, ...]
@@ -47,7 +48,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Subsets:
-    """The non-empty subsets of ``n`` children with at most ``most`` of them, numbered by size, then by place.
+    """Non-empty subsets of ``n`` children with at most ``most`` elements, numbered by size, then by place.
 
     A subset is a bit mask. Within a size the order is that of the combinatorial number system.
     """
@@ -87,10 +88,10 @@ def _bits(mask: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Refinable:
-    """The combinations that a specialization makes possible, numbered parent after parent.
+    """Combinations made possible by a specialization, numbered parent after parent.
 
-    parents:  the combinations that hold the candidate's node.
-    subsets:  of each, which subsets of the children may replace the node.
+    parents:  combinations with the candidate's node.
+    subsets:  for each parent, the subsets of children that may replace the node.
     """
 
     candidate: Candidate
@@ -112,12 +113,12 @@ class Refinable:
         return Combination(tuple(sorted([*others, *chosen])))
 
     def incomplete(self, listed: Iterable[int]) -> list[int]:
-        """The parents not all of whose combinations are listed."""
+        """Return the parents with unlisted combinations."""
         times = Counter(self._within(rank)[0] for rank in listed)
         return [i for i, subsets in enumerate(self.subsets) if times[i] < subsets.count]
 
     def _within(self, rank: int) -> tuple[int, int]:
-        """The parent of a number, and the number among that parent's."""
+        """Return the parent of a number, and the number within the parent."""
         parent = 0
         while rank >= self.subsets[parent].count:
             rank -= self.subsets[parent].count
@@ -126,11 +127,11 @@ class Refinable:
 
 
 class SetColumn:
-    """The values of one set-valued column and, at the holder of the records, which each set has.
+    """Values of a set-valued column and, at the holder of the records, the value of each set.
 
     values:         the listed combinations.
-    untested:       what a last specialization made possible; every combination of it is a value, too.
-    value_of_sets:  the value of every set, in [0, size).
+    untested:       combinations made possible by the last specialization, all of them values, too.
+    value_of_sets:  value of every set, in [0, size).
     """
 
     def __init__(self, column: QidColumn, sets: LeafSets, records: Ints) -> None:
@@ -144,7 +145,7 @@ class SetColumn:
 
     @property
     def size(self) -> int:
-        """Return the number of values that the column has in the release."""
+        """Number of values of the column in the release."""
         return len(self.values) + (self.untested.count if self.untested else 0)
 
     def label(self, value: int) -> str:
@@ -155,9 +156,9 @@ class SetColumn:
         return self.untested.unrank(value - len(self.values)).label(self._column)
 
     def profile(self, candidate: Candidate, classes_of_sets: Ints) -> Ints:
-        """Class counts of the child combinations of a node that occur, shape (n, n_classes).
+        """Return the class counts of the occurring child combinations of a node, shape (n, n_classes).
 
-        Only over records that can still be specialized. Empty combinations add nothing to either utility.
+        Only records open to specialization count. Empty combinations add nothing to either utility.
         """
         masks = _masks(self._sets, candidate)
         open_sets = np.array([not self.values[v].rest for v in self.value_of_sets], dtype=bool)
@@ -168,7 +169,9 @@ class SetColumn:
         return counts
 
     def specialize(self, candidate: Candidate, epsilon: Fraction | None, noise: Noise) -> None:
-        """Specialize. ``epsilon``: the cost of testing the combinations; None in the last turn, without a test."""
+        """Specialize. ``epsilon``: cost of the test of the combinations; None in the last turn, without a
+        test.
+        """
         kept = tuple(v for v in self.values if v.rest or candidate.node not in v.nodes)
         refinable = self._refinable(candidate)
         parents, ranks = self._ranked(candidate, refinable)
@@ -199,7 +202,7 @@ class SetColumn:
         return Refinable(candidate, parents, tuple(Subsets(n, bound) for bound in bounds))
 
     def _ranked(self, candidate: Candidate, refinable: Refinable) -> tuple[list[int], list[int]]:
-        """Of every set the parent it has and the number of its new combination; −1 where nothing changes."""
+        """Return the parent and the new combination number of every set; −1 for unchanged sets."""
         place = {value: i for i, value in enumerate(refinable.parents)}
         parents = [place.get(self.values[value], -1) for value in self.value_of_sets]
         known: dict[tuple[int, int], int] = {}
@@ -213,7 +216,7 @@ class SetColumn:
     def _tested(
         self, refinable: Refinable, ranks: Sequence[int], epsilon: Fraction, noise: Noise
     ) -> tuple[int, ...]:
-        """The combinations whose noisy count reaches the threshold, ascending."""
+        """Return the combinations with noisy counts at or above the threshold, ascending."""
         occupied: dict[int, int] = {}
         for rank, records in zip(ranks, self._records.tolist(), strict=True):
             if rank >= 0:
@@ -228,7 +231,7 @@ def combination_test(count: int, epsilon: Fraction) -> Filter:
 
 
 def _masks(sets: LeafSets, candidate: Candidate) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Return the children of the candidate that each set touches: uint64, shape (n_sets,)."""
+    """Return the candidate's children with items of each set: uint64, shape (n_sets,)."""
     node = candidate.node
     child = np.repeat(
         np.arange(len(candidate.children), dtype=np.uint64), [c.last - c.first for c in candidate.children]

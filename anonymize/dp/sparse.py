@@ -1,11 +1,11 @@
-"""Noisy counts of a domain too large to go through: exact test-and-generate.
+"""Noisy counts of a domain too large to enumerate: exact test-and-generate.
 
-Every cell of the domain gets discrete Laplace noise, and those whose noisy count reaches a public threshold are
-listed. Occupied cells are drawn one by one. Empty cells pass with the same probability each, so the gaps between
-passing cells are geometric, and the count of a passing cell is the threshold plus a geometric
-variable. What comes out has exactly the law of drawing every cell: the same threshold for empty and occupied
-ones (Cormode, Procopiuc, Srivastava, Tran, ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: the
-probabilities are real numbers, and a coin is compared with as many digits of them as it takes.
+Every cell of the domain gets discrete Laplace noise, and the cells with noisy counts at or above a public
+threshold are listed. Occupied cells are drawn separately. Empty cells all pass with the same probability, so
+the gaps between passing cells are geometric. The count of a passing cell is the threshold plus a geometric
+variable. The result has exactly the law of drawing every cell, with the same threshold for empty and occupied
+cells (Cormode, Procopiuc, Srivastava, Tran, ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: the
+probabilities are real numbers, and a coin is compared with as many of their digits as necessary.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _GUARD_BITS = 32
 
 @dataclass(frozen=True)
 class Filter:
-    """The threshold that a cell has to reach.
+    """Threshold for cells.
 
-    rate:       of the discrete Laplace noise on every count.
-    threshold:  the least noisy count that is listed, at least 1.
+    rate:       rate of the discrete Laplace noise on every count.
+    threshold:  least listed noisy count, at least 1.
     """
 
     rate: Fraction
@@ -43,9 +43,10 @@ class Filter:
 
 
 def filter_for(rate: Fraction, size: int, least: int = 1) -> Filter:
-    """The lowest threshold, but at least ``least``, at which one of ``size`` empty cells is expected to pass.
+    """Return the lowest threshold, at least ``least``, that about one of ``size`` empty cells is expected to
+    pass.
 
-    Public: it depends on no count. What more empty cells would cost: benchmarks/RESULTS.md.
+    Public: it depends on no count. Cost of more empty cells: benchmarks/RESULTS.md.
     """
     bits = size.bit_length() + _GUARD_BITS
 
@@ -62,18 +63,18 @@ def filter_for(rate: Fraction, size: int, least: int = 1) -> Filter:
 
 
 def least_above(bound_squared: Fraction) -> int:
-    """The least integer t ≥ 1 with t² ≥ bound_squared: a threshold such as √2/ε′, without a float."""
+    """Return the least integer t ≥ 1 with t² ≥ bound_squared, for thresholds like √2/ε′ without a float."""
     root = math.isqrt(math.ceil(bound_squared))
     return max(1, root if root * root >= bound_squared else root + 1)
 
 
 def sparse_counts(size: int, occupied: Mapping[int, int], test: Filter, noise: Noise) -> dict[int, int]:
-    """Noisy counts of the cells that pass, by cell in ascending order.
+    """Return the noisy counts of the passing cells, by cell in ascending order.
 
     size:      number of cells in the domain, of any magnitude.
-    occupied:  the records of every occupied cell, in [0, size).
+    occupied:  records of every occupied cell, in [0, size).
 
-    Privacy: test.rate-DP for all cells together, as each record is in one of them.
+    Privacy: test.rate-DP for all cells together, as each record is in a single cell.
     """
     drawn = zip(occupied.items(), noise.laplace(test.rate, len(occupied)), strict=True)
     listed = {cell: count + z for (cell, count), z in drawn if count + z >= test.threshold}
@@ -84,7 +85,7 @@ def sparse_counts(size: int, occupied: Mapping[int, int], test: Filter, noise: N
 
 
 def _passing(size: int, test: Filter, coins: Coins) -> Iterator[int]:
-    """The cells that would pass if all were empty, in ascending order."""
+    """Yield the cells that would pass if all were empty, in ascending order."""
     gaps = _gaps(test, size.bit_length())
     cell = gaps.draw(coins)
     while cell < size:
@@ -93,9 +94,10 @@ def _passing(size: int, test: Filter, coins: Coins) -> Iterator[int]:
 
 
 class _Gaps:
-    """Number of cells that fail in a row before one passes: P(k) = q^k·p for q = 1 − p, cut off at 2**digits.
+    """Number of failing cells before a passing cell: P(k) = q^k·p for q = 1 − p, cut off at 2**digits.
 
-    Below the cut-off the binary digits are independent: digit j is 1 with probability q^(2^j) / (1 + q^(2^j)).
+    Below the cut-off the binary digits are independent: digit j is 1 with probability q^(2^j) / (1 +
+    q^(2^j)).
     """
 
     def __init__(self, test: Filter, digits: int) -> None:
@@ -106,7 +108,7 @@ class _Gaps:
         self._digits = [Chance(self._odds(j)) for j in range(digits)]
 
     def draw(self, coins: Coins) -> int:
-        """Draw a gap; 2**digits stands for every larger one."""
+        """Draw a gap; 2**digits stands for all larger gaps."""
         if self._beyond.flip(coins):
             return 1 << self._n_digits
         return sum(digit.flip(coins) << j for j, digit in enumerate(self._digits))

@@ -1,13 +1,15 @@
-"""The utility functions of DiffGen, in integers, with what one record can change ([T] 6.3.2).
+"""Utility functions of DiffGen, in integers, with their sensitivities to a record ([T] 6.3.2).
 
-``max``       Max(D, v) = Σ over child partitions of the greatest class count ([T] Eq. 6.4). One record changes
-              it by at most 1, and adding one never lowers it: it is *monotone*, which halves the noise.
-``infogain``  n·InfoGain(D, v), the integer gain of semantics §3.4 (2**-20 bits times records), at least 0. [T] takes
-              the normalized gain with sensitivity log2|C|, a score ≤ 1 against noise of many times that, so the
-              choice ignores the data; unnormalized, as Friedman and Schuster (KDD 2010) do, it does not.
+``max``       Max(D, v) = Σ over child partitions of the greatest class count ([T] Eq. 6.4). A record changes
+              it by at most 1, and adding a record never lowers it: it is *monotone*, which halves the noise.
+``infogain``  n·InfoGain(D, v), the integer gain of semantics §3.4 (2**-20 bits times records), at least 0.
+[T] takes
+              the normalized gain with sensitivity log2|C|. Its noise is many times the score ≤ 1, so the
+              choice
+              ignores the data. The unnormalized gain, as in Friedman and Schuster (KDD 2010), does not.
 
-The functions are of the class counts of disjoint parts of the records, and take every part into account,
-also empty ones: nothing about a score's existence depends on data.
+The functions take the class counts of disjoint parts of the records, with empty parts: the existence of a
+score does not depend on data.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Utility:
-    """A utility function.
+    """Utility function.
 
     merit:        value of parts with given class counts: (..., n_classes) → (...), summed over parts.
-    base:         what the parts' merits are added to, from the class counts of all: (n_classes,) → integer.
-    sensitivity:  the most that adding or removing one record changes the score, an integer.
-    monotone:     whether adding a record never lowers a score.
+    base:         added to the parts' merits, from the class counts of all: (n_classes,) → integer.
+    sensitivity:  largest change of the score by a record added or removed, an integer.
+    monotone:     True if adding a record never lowers a score.
     """
 
     merit: Callable[[Ints], Ints]
@@ -43,15 +45,21 @@ class Utility:
     monotone: bool
 
     def rate(self, epsilon: Fraction) -> Fraction:
-        """The rate of the noise that makes report noisy max ε-DP: ε/Δ if monotone, else ε/2Δ (semantics §8.2)."""
+        """Return the noise rate that makes report noisy max ε-DP: ε/Δ if monotone, otherwise ε/2Δ (semantics
+        §8.2).
+        """
         return epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
 
     def score(self, parts: Ints) -> int:
-        """Score of a specialization into parts with these class counts, shape (n_parts, n_classes)."""
+        """Return the score of a specialization into parts with these class counts, shape (n_parts,
+        n_classes).
+        """
         return self._total(self.base(parts.sum(axis=0)), self.merit(parts).sum())
 
     def split_scores(self, cells: Ints) -> list[int]:
-        """Score of every grid point of an interval with these class counts per cell, (n_cells, n_classes)."""
+        """Return the score of every grid point of an interval with these class counts per cell, (n_cells,
+        n_classes).
+        """
         total = cells.sum(axis=0)
         left = cells.cumsum(axis=0)[:-1]
         base, merits = self.base(total), self.merit(left) + self.merit(total - left)
@@ -63,7 +71,7 @@ class Utility:
 
 
 def utility(name: UtilityName, max_rows: int) -> Utility:
-    """The utility of this name for tables of at most ``max_rows`` records."""
+    """Return the utility with a name for tables of at most ``max_rows`` records."""
     if name == "max":
         return Utility(lambda counts: counts.max(axis=-1), lambda _: 0, 1, monotone=True)
     return Utility(
@@ -76,17 +84,17 @@ def utility(name: UtilityName, max_rows: int) -> Utility:
 
 @lru_cache(maxsize=8)
 def gain_sensitivity(max_rows: int) -> int:
-    """The most that one record changes the integer gain, in tables of at most ``max_rows`` records.
+    """Return the largest change of the integer gain by a record, in tables of at most ``max_rows`` records.
 
     With d(x) = F(x + 1) − F(x), a record of class j in child c changes the gain by
 
         d(n) − d(n_j) − d(n_c) + d(n_cj),   n ≥ n_j, n_c ≥ n_cj ≥ 0,  n < max_rows.
 
-    Were d nondecreasing, [d(n) − d(n_c)] and [d(n_j) − d(n_cj)] would each lie in [0, max d − min d] and so
-    would their difference in absolute value: about log2(N + 1) + 1/ln 2 bits. F is piecewise linear and
-    rounded, so d falls in places, by ``drop`` at most: each bracket is at least −drop, which adds it once. The
-    drop is what a last digit of the logarithm weighs, N · 2**-20 bits and up to twice that: 1.4 of 23.3 for a
-    million rows.
+    If d were nondecreasing, [d(n) − d(n_c)] and [d(n_j) − d(n_cj)] would each lie in [0, max d − min d], and
+    so would the absolute value of their difference: about log2(N + 1) + 1/ln 2 bits. F is piecewise linear
+    and rounded, so d falls in places, by ``drop`` at most. Each bracket is at least −drop, which adds
+    ``drop`` once. The drop is the weight of the last digit of the logarithm, N · 2**-20 bits, up to twice:
+    1.4 of 23.3 for a million rows.
     """
     greatest = least = drop = 0
     for start in range(0, max_rows, _CHUNK):
