@@ -1,1 +1,1 @@
-"""A synthetic table from noisy marginals: what is public of it, and one holder."""
+"""Synthetic table from noisy marginals: the public side, and a single holder."""

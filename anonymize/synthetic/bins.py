@@ -1,12 +1,13 @@
-"""Bins of columns, and what their pairs are expected to look like, from noisy counts that were opened.
+"""Bins of columns, and expected counts of their pairs, from opened noisy counts.
 
-All of it is post-processing, in integers, alike at every party.
+All steps are post-processing in integers, with the same result at every party.
 
-*Bins.* A bin is to hold θ records, so that it is not mostly noise. Neighbouring grid cells are merged from the left.
-Of a taxonomy, values below θ are merged inside their node, and what is still below θ goes one node up.
+*Bins.* A bin should hold θ records, so that noise does not dominate. Neighbouring grid cells are merged from
+the left. In a taxonomy, values below θ are merged inside their node. If the merged values are still below θ,
+they go to the node above.
 
-*Expected counts.* Given the class two columns are taken to be independent: e = P_ac · P_bc / P_c, rounded. Any
-integers will do for privacy; with these a pair scores by what a model without it would miss.
+*Expected counts.* Two columns are assumed independent given the class: e = P_ac · P_bc / P_c, rounded.
+Privacy allows any integers. With these integers, a pair's score is the error of a model without the pair.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from anonymize.taxonomy import Node, Taxonomy
 
 
 def bins_of(number: int, column: QidColumn, noisy: Ints, theta: int, design: Design) -> Axis:
-    """The bins of a column, numbered in the order of their first leaves.
+    """Return the bins of a column, numbered in the order of their first leaves.
 
     noisy:  records by leaf, int64, shape (n_leaves,).
     """
@@ -36,9 +37,10 @@ def bins_of(number: int, column: QidColumn, noisy: Ints, theta: int, design: Des
 
 
 def _of_grid(counts: Sequence[int], theta: int, most: int) -> list[int]:
-    """By cell its bin: cells are merged until they hold θ and their share of what is left.
+    """Return the bin of each cell. Cells are merged until they hold θ and their share of the remaining
+    records.
 
-    What is left in the end and holds less than θ goes to the last bin.
+    A last remainder below θ goes to the last bin.
     """
     ends, held, rest = list[int](), 0, sum(counts)
     for cell, count in enumerate(counts, 1):
@@ -53,7 +55,7 @@ def _of_grid(counts: Sequence[int], theta: int, most: int) -> list[int]:
 
 
 def _few_of_taxonomy(values: Taxonomy, counts: Sequence[int], theta: int, most: int) -> list[list[int]]:
-    """The leaves of every bin, for θ or, where that makes too many bins, for a greater one."""
+    """Return the leaves of every bin, with a greater θ if there would be too many bins."""
     while len(bins := _of_taxonomy(values, counts, theta)) > most:
         theta += 1 + theta // 4
     return bins
@@ -63,7 +65,7 @@ def _of_taxonomy(values: Taxonomy, counts: Sequence[int], theta: int) -> list[li
     bins: list[list[int]] = []
 
     def unplaced(node: Node) -> list[int]:
-        """Put leaves below a node into bins, and return those that are in none yet."""
+        """Put leaves below a node into bins, and return the leaves without a bin."""
         below = values.child_nodes(node)
         left = [leaf for child in below for leaf in unplaced(child)] if below else [node.first]
         if left and sum(counts[leaf] for leaf in left) >= theta:
@@ -77,7 +79,7 @@ def _of_taxonomy(values: Taxonomy, counts: Sequence[int], theta: int) -> list[li
 
 
 def _numbered(bins: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """By leaf its bin."""
+    """Return the bin of each leaf."""
     of_leaf = {leaf: place for place, leaves in enumerate(sorted(bins, key=min)) for leaf in leaves}
     return tuple(of_leaf[leaf] for leaf in range(len(of_leaf)))
 
@@ -94,9 +96,10 @@ def class_totals(noisy: Sequence[Ints]) -> Ints:
 
 
 def margin(noisy: Ints, totals: Ints) -> Ints:
-    """A column's records by bin and class, not negative, of the given class totals: int64, shape of ``noisy``.
+    """Return a column's non-negative records by bin and class, with the given class totals: int64, shape of
+    ``noisy``.
 
-    What is missing to the totals is shared equally among bins, which have equal noise; then Norm-Sub.
+    The difference to the totals is shared equally among bins, which have equal noise; then Norm-Sub.
     """
     n_bins = len(noisy)
     missing = totals - noisy.sum(axis=0)
@@ -105,14 +108,14 @@ def margin(noisy: Ints, totals: Ints) -> Ints:
 
 
 def expected(one: Ints, other: Ints, totals: Ints) -> Ints:
-    """One column's margin crossed with another's: int64, shape (n_bins, n_bins of the other, n_classes)."""
+    """Cross the margins of two columns: int64, shape (n_bins, n_bins of the other, n_classes)."""
     products = one[:, None, :] * other[None, :, :]
     return (products + totals // 2) // np.maximum(totals, 1)
 
 
 def penalty(pair: Marginal, rate: Fraction) -> int:
-    """About what noise of this rate would add to a score if it were in the counts: the cells times 1 / rate.
+    """Return the approximate effect of noise with this rate on a score: the cells times 1 / rate.
 
-    So pairs of many cells must be further from what is expected to be worth measuring.
+    So pairs with many cells must differ more from the expected counts to be worth a measurement.
     """
     return int(pair.size / rate)

@@ -1,7 +1,7 @@
 """Rows drawn from a model: class, roots, then along edges; a leaf of each bin; a number of each grid cell.
 
-Numbers of rows are rounded rather than drawn: what a model expects of a group is met within one row. Randomness only
-decides which rows, and is public: a seed from what was opened will do.
+Numbers of rows are rounded, not drawn: each group is within 1 row of the model's expectation. Randomness only
+decides the assignment of rows, and is public: a seed from opened values suffices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from anonymize.synthetic.fit import Floats, Model
 from anonymize.table import Ints, QidColumn, narrowest
 
 Children: TypeAlias = tuple[int, int, Floats]
-"""A column whose bins are known, one that hangs on it, and their table, shape (n_bins, its n_bins, n_classes)."""
+"""Column with known bins, dependent column, and their table, shape (n_bins, n_bins of the dependent,
+n_classes).
+"""
 
 
 def drawn(model: Model, rng: Rng) -> Release:
@@ -33,7 +35,9 @@ def drawn(model: Model, rng: Rng) -> Release:
 
 
 def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
-    """Rows by code: the class of each, int64, shape (n_rows,), and by column its leaf, of the same shape."""
+    """Draw the rows by code: the class of each row, int64, shape (n_rows,), and the leaves by column, of the
+    same shape.
+    """
     n_classes = len(model.totals)
     classes = np.repeat(np.arange(n_classes), rounded(model.totals, model.n_rows, 0.5))
     classes = classes[random_order(len(classes), rng)]
@@ -52,7 +56,9 @@ def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
 
 
 def descent(model: Model) -> Iterator[Children]:
-    """Every column once, those above first. A root stands above itself, its table has a first axis of size 1."""
+    """Yield every column once, parents first. A root is its own parent, with a table whose first axis has
+    size 1.
+    """
     tables = [(edge.columns, edge.table) for edge in model.edges]
     tables += [((b, a), table.transpose(1, 0, 2)) for (a, b), table in tables]
     seen = set[int]()
@@ -66,10 +72,11 @@ def descent(model: Model) -> Iterator[Children]:
 
 
 def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
-    """A value for every row, each group's rows shared out by its weights, at random: int64, shape (n_rows,).
+    """Assign a value to every row: each group's rows are shared by its weights, at random: int64, shape
+    (n_rows,).
 
     groups:   of every row, shape (n_rows,).
-    weights:  of every value in a group, shape (n_groups, n_values); where all are 0, they count as equal.
+    weights:  of every value in a group, shape (n_groups, n_values); all 0 means equal weights.
     """
     order = _by_group(groups, len(weights), rng)
     sizes = np.bincount(groups, minlength=len(weights)).tolist()
@@ -81,10 +88,10 @@ def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
 
 
 def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
-    """Rows sorted by group, those of a group by a random key of 32 bits: int64, shape (n_rows,).
+    """Sort rows by group, and within a group by a random key of 32 bits: int64, shape (n_rows,).
 
-    Half a key at a time, which NumPy sorts by radix. Rows of equal keys stay as they stand: the draw is public, so
-    that hides nothing, and moves no share.
+    The sort takes half a key at a time, for NumPy's radix sort. Rows with equal keys keep their order. This
+    hides nothing, because the draw is public, and changes no share.
     """
     halves = np.frombuffer(rng.bytes(4 * len(groups)), dtype="<u2").reshape(2, -1)
     order: Ints = np.argsort(halves[0], kind="stable")
@@ -94,9 +101,10 @@ def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
 
 
 def rounded(weights: Floats, total: int, offset: float) -> Ints:
-    """Integers of this sum, in proportion to weights, each rounded up or down: int64, shape as ``weights``.
+    """Return integers with sum ``total``, in proportion to weights, rounded up or down: int64, shape as
+    ``weights``.
 
-    offset:  in [0, 1). If it is uniform, every integer has its share as its mean.
+    offset:  in [0, 1). With a uniform offset, the mean of every integer is its share.
     """
     sums = np.cumsum(weights if weights.any() else np.ones(len(weights)))
     ends = np.floor(sums / sums[-1] * total + offset).astype(np.int64)
@@ -112,9 +120,9 @@ def _written(column: QidColumn, leaves: Ints, rng: Rng) -> LabelledColumn:
 
 
 def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
-    """A uniform number of each cell, of as many decimals as the edges have; an empty text for a missing one.
+    """Draw a uniform number of each cell, with the decimals of the edges; an empty text for a missing number.
 
-    ``check_synthetic`` holds the edges to what 64 bits hold and doubles tell apart.
+    ``check_synthetic`` limits the edges to 64 bits and to the precision of doubles.
     """
     edges = grid.units
     lows, widths = np.array([*edges[:-1], 0]), np.array([*np.diff(edges), 1])

@@ -1,12 +1,12 @@
-"""The model: from noisy marginals to tables that agree with each other; a function of what was opened, and no more.
+"""Model: consistent tables from noisy marginals, as a function of the opened values alone.
 
-A forest has a closed form: every edge's table only has to agree with the margins of its two columns. Estimates of one
-thing are joined by inverse variance. Of what differs from independence only as much is kept as is not noise
-(positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al., NDSS 2020) and edges are
-raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
+A forest has a closed form: every edge's table only has to agree with the margins of its two columns.
+Estimates of the same values are joined by inverse variance. Differences from independence are kept only
+beyond the noise (positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al.,
+NDSS 2020) and edges are raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
 
-In floating point, and alike on every machine to the last bit: there is nothing but + − · ÷ √ and comparison, which
-IEEE 754 rounds in one way, and sums are taken in one order (:func:`added_up`).
+The arithmetic is in floating point, with the same last bits on every machine. It uses only + − · ÷ √ and
+comparison, whose rounding IEEE 754 fixes, and a fixed order of sums (:func:`added_up`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from anonymize.table import Schema
 Floats: TypeAlias = NDArray[np.float64]
 _RAKINGS = 60
 _LEAST = 0.02
-"""A cell holds at least this part of what is expected of it or of its noise, which could hide it."""
+"""Least part of the expectation or of the noise in a cell, because noise could hide a small count."""
 
 
 def added_up(values: Floats, axis: int | None = None) -> Floats:
-    """The sum along an axis, from the first value to the last; of all values in C order without one.
+    """Return the sum along an axis, from the first value to the last; without an axis, of all values in C
+    order.
 
-    ``numpy.sum`` leaves the order open, on which last digits depend; that of ``cumsum`` follows from what it returns.
+    ``numpy.sum`` leaves the order open, which affects last digits; the result of ``cumsum`` fixes the order.
     """
     found: Floats = np.asarray(np.cumsum(values, axis=axis).take(-1, axis=axis))
     return found
@@ -39,7 +40,7 @@ def added_up(values: Floats, axis: int | None = None) -> Floats:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values with the variance of each; arrays of one shape."""
+    """Values with their variances, in arrays of equal shape."""
 
     values: Floats = field(repr=False)
     variances: Floats = field(repr=False)
@@ -48,7 +49,7 @@ class Estimate:
         return Estimate(added_up(self.values, axis), added_up(self.variances, axis))
 
     def adding_up_to(self, totals: Floats | float, axis: int) -> Estimate:
-        """Share out what is missing to the totals along an axis, in proportion to variance."""
+        """Share out the difference to the totals along an axis, in proportion to variance."""
         missing = np.expand_dims(totals - added_up(self.values, axis), axis)
         share = self.variances / np.expand_dims(added_up(self.variances, axis), axis)
         return Estimate(self.values + missing * share, self.variances)
@@ -67,14 +68,14 @@ class Edge:
 
 @dataclass(frozen=True)
 class Model:
-    """Model that rows are drawn from. Nothing is negative; all tables have the totals as sums, edges the
+    """Model for drawing rows. No value is negative; the sums of all tables are the totals, and of edges the
     margins.
 
-    axes:     the bins of every column.
+    axes:     bins of every column.
     totals:   records of every class, shape (n_classes,).
     margins:  by column, records by bin and class, shape (n_bins, n_classes).
     edges:    in the order chosen.
-    leaves:   by column, the share that a leaf has of its bin, shape (n_leaves,).
+    leaves:   by column, each leaf's share of its bin, shape (n_leaves,).
     """
 
     schema: Schema
@@ -86,12 +87,12 @@ class Model:
 
     @property
     def n_rows(self) -> int:
-        """Of the table that is drawn."""
+        """Number of rows of the drawn table."""
         return round(float(added_up(self.totals)))
 
 
 def fitted(schema: Schema, opened: Opened) -> Model:
-    """The model of what was opened."""
+    """Fit the model to the opened values."""
     pooled = [_by_bin(measured, axis) for measured, axis in zip(opened.leaves, opened.axes, strict=True)]
     crossed = [_joined(_by_class(opened, column)) for column in range(len(opened.bins))]
     totals = _class_totals(crossed, pooled)
@@ -112,7 +113,7 @@ def _by_bin(measured: Measured, axis: Axis) -> Estimate:
 
 
 def _by_class(opened: Opened, column: int) -> Iterator[Estimate]:
-    """All that is known of a column by bin and class."""
+    """Yield all estimates of a column by bin and class."""
     measured = opened.bins[column]
     yield _estimate(measured)
     for pair in opened.pairs:
@@ -134,7 +135,7 @@ def _joined(estimates: Iterator[Estimate] | Sequence[Estimate]) -> Estimate:
 
 
 def _class_totals(crossed: Sequence[Estimate], pooled: Sequence[Estimate]) -> Floats:
-    """Records of every class; their sum is what all tables say of the number of rows."""
+    """Return the records of every class; their sum is the number of rows estimated from all tables."""
     by_class = _joined([each.summed(0) for each in crossed])
     rows = _joined([by_class.summed(0), *(each.summed(0) for each in pooled)])
     return np.maximum(by_class.adding_up_to(rows.values, 0).values, 0)
@@ -155,9 +156,10 @@ def _margin(by_class: Estimate, sizes: Floats, totals: Floats) -> Floats:
 
 
 def shrunk(known: Estimate, prior: Floats) -> Floats:
-    """Towards the prior by the share of noise in the squared distance from it; all the way if that is all noise.
+    """Move the values to the prior by the share of noise in the squared distance; all the way if noise
+    explains the distance.
 
-    Positive-part James-Stein, the variances being known.
+    Positive-part James-Stein with known variances.
     """
     squared = added_up(np.square(known.values - prior))
     signal = squared - added_up(known.variances)
@@ -166,7 +168,7 @@ def shrunk(known: Estimate, prior: Floats) -> Floats:
 
 
 def onto_simplex(values: Floats, total: Floats | float) -> Floats:
-    """The closest values that are not negative and add up to the total: Norm-Sub. All arrays have shape (n,)."""
+    """Return the closest non-negative values with the given sum: Norm-Sub. All arrays have shape (n,)."""
     if total <= 0:
         return np.zeros_like(values)
     ordered = np.sort(values)[::-1]
@@ -191,7 +193,7 @@ def _edge(measured: Measured, margins: Sequence[Floats], totals: Floats) -> Edge
 
 
 def _shifted(values: Floats, rows: Floats, columns: Floats) -> Floats:
-    """With these sums, by the smallest change in squares."""
+    """Return values with these sums, by the smallest change in squares."""
     by_row, by_column = rows - added_up(values, 1), columns - added_up(values, 0)
     n_rows, n_columns = values.shape
     shifted: Floats = (
@@ -201,7 +203,7 @@ def _shifted(values: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def raked(values: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Scaled by row and by column, again and again, to these sums, of which a part may be 0."""
+    """Scale by row and by column, repeatedly, to these sums; a sum may be 0."""
     for _ in range(_RAKINGS):
         values = values * _ratio(rows, added_up(values, 1))[:, None]
         values = values * _ratio(columns, added_up(values, 0))
@@ -213,7 +215,7 @@ def _ratio(wanted: Floats, found: Floats) -> Floats:
 
 
 def _shares(measured: Measured, axis: Axis, sizes: Floats) -> Floats:
-    """The share of every leaf in its bin; equal shares where nothing is known to be in it."""
+    """Return the share of every leaf in its bin; equal shares in a bin estimated empty."""
     bins, counts = np.array(axis.bins), measured.counts[:, 0].astype(np.float64)
     shares = np.empty(len(bins))
     for number, size in enumerate(sizes.tolist()):

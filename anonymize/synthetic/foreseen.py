@@ -14,14 +14,14 @@ from anonymize.tds import Turn, at_once
 
 
 class Foreseen:
-    """A :class:`anonymize.synthetic.holder.Holder` without records that notes what it is asked.
+    """:class:`anonymize.synthetic.holder.Holder` without records that notes its questions.
 
-    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
-    having few, and the largest tables are chosen.
+    Its answers maximize every later step. Records are spread evenly, so no bin is merged for small counts,
+    and the largest tables are chosen.
 
     most_records:  public bound on the records.
-    measured:  the marginals of each measurement, and its rate.
-    choice:    between how many pairs there was a choice, and how many of them were chosen; empty if there was none.
+    measured:  marginals of each measurement, and the rate.
+    choice:    number of pairs in the choice, and number of chosen pairs; empty without a choice.
     """
 
     def __init__(self, most_records: int) -> None:

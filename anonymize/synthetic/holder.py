@@ -1,4 +1,6 @@
-"""Holders of the records of a synthetic table; in a joint run each party has one, and all are in step."""
+"""Holders of the records of a synthetic table. In a joint run each party has a holder, and all holders keep
+in step.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from anonymize.tds import Turn
 
 @dataclass(frozen=True)
 class Question:
-    """Between which pairs a choice is, and what it is told of each; all public.
+    """Question of a choice between pairs; all public.
 
     expected:   int64, of each pair's shape.
-    penalties:  of each: what its score is less by.
+    penalties:  amount subtracted from each pair's score.
     """
 
     pairs: Sequence[Marginal]
@@ -26,25 +28,25 @@ class Question:
 
 
 class Holder(Protocol):
-    """A holder of records, as a run asks it.
+    """Holder of records for a run.
 
-    Every method says what it costs a record by the rate of its noise; the loop has charged it before.
+    The rate of the noise of every method determines its cost for a record, which the loop has charged before.
     """
 
     def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
-        """Counts of all marginals, each with discrete Laplace noise of its own, signed.
+        """Count all marginals, each with independent discrete Laplace noise, signed.
 
-        Returns by marginal, in the order asked, int64 of its shape. One record changes one count of each by 1: it
-        costs ``rate`` times the number of marginals.
+        Returns int64 of the marginal's shape for each marginal, in order. A record changes a count of each
+        marginal by 1, so the cost is ``rate`` times the number of marginals.
         """
         ...
 
     def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
-        """Choose a forest by one noisy Kruskal: numbers of pairs, in the order chosen.
+        """Choose a forest by a noisy Kruskal: numbers of pairs, in the order chosen.
 
-        Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets one geometric draw; then ``n_edges``
-        times the pair with the greatest noisy score of those that close no cycle, ties to the first. It costs
-        2·``n_edges``·``rate``.
+        Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets a geometric draw. Then,
+        ``n_edges`` times, the pair with the greatest noisy score among the pairs that close no cycle is
+        chosen, ties to the first. The cost is 2·``n_edges``·``rate``.
 
         n_edges:  fixed before any noise is drawn, less than the number of columns.
         """

@@ -1,18 +1,20 @@
-"""A synthetic table from noisy marginals: the one loop of what is measured and chosen.
+"""Synthetic table from noisy marginals: the loop of measurements and choices.
 
-1. *Leaves.* Every column by leaf, without the class. From these noisy counts follow the bins of every column and a
-   noisy number of rows; with `edges: auto` from that number, how many pairs of columns are measured.
-2. *Bins.* Every column by bin and class; with the more of ε, the fewer pairs there are to measure.
-3. *Choice.* A forest of pairs that differ most from what steps 1 and 2 expect (:mod:`anonymize.synthetic.single`).
+1. *Leaves.* Every column by leaf, without the class. These noisy counts determine the bins of every column
+and a
+   noisy number of rows; with `edges: auto`, this number determines the number of measured pairs of columns.
+2. *Bins.* Every column by bin and class; with more of ε if fewer pairs are measured.
+3. *Choice.* A forest of pairs that differ most from the expectation of steps 1 and 2
+(:mod:`anonymize.synthetic.single`).
 4. *Pairs.* Two columns by bin and class.
 
-Each table costs its rate, as every record is in one cell of it; the rates of a step's tables add up to its share of
-ε. Who answers is a :class:`anonymize.synthetic.holder.Holder`; everything here is a function of the job and of what
-was opened, in integers, so that all parties and every reader come to the same. The model and the table are made from
-the opened counts alone (:mod:`anonymize.synthetic.fit`, :mod:`anonymize.synthetic.draw`).
+Each table costs its rate, as every record is in a single cell; the rates of a step's tables add up to the
+step's share of ε. A :class:`anonymize.synthetic.holder.Holder` answers. Everything here is a function of the
+job and the opened values, in integers, so all parties and readers get the same result. The model and the
+table are made from the opened counts alone (:mod:`anonymize.synthetic.fit`, :mod:`anonymize.synthetic.draw`).
 
-Sources: a forest of noisy marginals is the model of MST (McKenna, Miklau, Sheldon, JPC 2021), with the class at every
-edge that of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
+Sources: a forest of noisy marginals is the model of MST (McKenna, Miklau, Sheldon, JPC 2021); with the class
+at every edge, of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from anonymize.tds import Observer, Turn
 
 @dataclass(frozen=True)
 class SyntheticOutcome:
-    """Opened values of a run, and the account of them."""
+    """Opened values of a run with their account."""
 
     schema: Schema
     opened: Opened
@@ -76,7 +78,7 @@ class Synthesis:
         return tuple(Measured(m, table, rate) for m, table in zip(marginals, counts, strict=True))
 
     def _rate(self, epsilon: Fraction, n_tables: int) -> Fraction:
-        """Of the noise of so many tables that cost a person ``epsilon`` together."""
+        """Return the noise rate of ``n_tables`` tables that together cost a person ``epsilon``."""
         return self._requirement.of_a_record(epsilon) / n_tables
 
     def _choose(self, bins: Sequence[Measured], n_edges: int) -> Turn[list[Marginal]]:
@@ -95,7 +97,7 @@ def n_rows(leaves: Sequence[Measured]) -> int:
 
 
 def bin_marginals(schema: Schema, requirement: Synthetic, leaves: Sequence[Measured]) -> tuple[Marginal, ...]:
-    """Every column by bin and class, the bins as the counts by leaf make them."""
+    """Return the marginals of every column by bin and class, with bins from the counts by leaf."""
     design = requirement.design
     theta = max(1, int(design.theta / leaves[0].rate))
     found = (
@@ -106,7 +108,7 @@ def bin_marginals(schema: Schema, requirement: Synthetic, leaves: Sequence[Measu
 
 
 def question(bins: Sequence[Measured], rate: Fraction) -> Question:
-    """Return the question of a choice. rate: of the noise of the pairs that will be measured."""
+    """Return the question of a choice. rate: noise rate of the later measurement of the pairs."""
     totals = class_totals([measured.counts for measured in bins])
     margins = [margin(measured.counts, totals) for measured in bins]
     pairs = pairs_of([measured.marginal.axes[0] for measured in bins], bins[0].marginal.n_classes)

@@ -1,13 +1,13 @@
-"""Marginals: the tables of counts that a synthetic table is made from, and how far records are from what is expected.
+"""Marginals: tables of counts for a synthetic table, and the distance of records from expected counts.
 
-A marginal crosses some columns, each through a map from its leaves to bins, and the class, last; where it leaves the
-class out, or there is none (goal general), that axis has size 1. Every record is in one cell of each marginal, so
-adding or removing a record changes one count of it by 1.
+A marginal crosses some columns, each through a map from its leaves to bins, and the class, last. If the class
+is left out or missing (goal general), its axis has size 1. Every record is in a single cell of each marginal,
+so a record added or removed changes a count by 1.
 
-Rows come as :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of the
-taxonomy, with `?` and `other` where the job lists them, or a grid cell, numbers outside having been clamped; where
-:attr:`anonymize.table.QidColumn.missing_cell` says so, what is no number is the leaf after the last grid cell. No row
-is left out for what it lacks.
+Rows are a :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of
+the taxonomy, with `?` and `other` if the job lists them, or a grid cell, with clamped outside numbers. With
+:attr:`anonymize.table.QidColumn.missing_cell`, a value that is no number is the leaf after the last grid
+cell. No row is left out for a missing value.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from anonymize.table import CodedTable, Ints, Schema, tally
 
 @dataclass(frozen=True)
 class Axis:
-    """A column of a marginal. Public: bins follow from what was released before.
+    """Column of a marginal. Public: bins follow from earlier releases.
 
-    column:  its number in the schema.
-    bins:    the bin of every leaf, from 0 without gaps.
+    column:  number in the schema.
+    bins:    bin of every leaf, from 0 without gaps.
     """
 
     column: int
@@ -55,7 +55,7 @@ class Marginal:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of its table: the bins of every axis, then the classes."""
+        """Shape of the table: the bins of every axis, then the classes."""
         return (*(axis.n_bins for axis in self.axes), self.n_classes)
 
     @property
@@ -84,22 +84,25 @@ def leaf_marginals(schema: Schema) -> tuple[Marginal, ...]:
 
 
 def pairs_of(axes: Sequence[Axis], n_classes: int) -> tuple[Marginal, ...]:
-    """Every two columns over these axes, in the order of their numbers: ties between pairs go to the first."""
+    """Return every two columns over these axes, in the order of their numbers: ties between pairs go to the
+    first.
+    """
     return tuple(Marginal(two, n_classes) for two in combinations(axes, 2))
 
 
 def score(counts: Ints, expected: Ints, penalty: int) -> int:
-    """Σ |counts − expected| − penalty: how far records are from what is expected of a pair, less what is for noise.
+    """Return Σ |counts − expected| − penalty: the distance of a pair's records from expectation, less the
+    part of noise.
 
-    counts, expected:  int64, of one shape; the latter public.
+    counts, expected:  int64, of equal shape; ``expected`` is public.
 
-    Adding or removing a record changes it by exactly 1, whatever is expected.
+    A record added or removed changes the score by exactly 1, for any expectation.
     """
     return int(np.abs(counts - expected).sum()) - penalty
 
 
 class Forest:
-    """Pairs of columns that close no cycle."""
+    """Pairs of columns without a cycle."""
 
     def __init__(self, pairs: Iterable[tuple[int, ...]] = ()) -> None:
         self._trees: dict[int, set[int]] = {}
@@ -112,7 +115,7 @@ class Forest:
         return one is not other
 
     def add(self, pair: tuple[int, ...]) -> bool:
-        """Take a pair in unless it would close a cycle; return whether it was taken in."""
+        """Add a pair unless it would close a cycle. Return True if the pair was added."""
         less, more = sorted(map(self._tree, pair), key=len)
         if less is more:
             return False
@@ -125,9 +128,9 @@ class Forest:
 
 
 def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tuple[int, ...]:
-    """The pairs that close no cycle with those chosen, by number, ascending. Public.
+    """Return the pairs that close no cycle with the chosen pairs, by number, ascending. Public.
 
-    pairs:   the two columns of each.
+    pairs:   two columns each.
     chosen:  numbers of pairs that form a forest.
     """
     forest = Forest(pairs[number] for number in chosen)
@@ -135,9 +138,10 @@ def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tup
 
 
 def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges: int) -> tuple[int, ...]:
-    """Kruskal: the best pairs first, ties to the first, without those that close a cycle; numbers in that order.
+    """Return the numbers of the best pairs by Kruskal, best first, ties to the first, without pairs that
+    close a cycle.
 
-    pairs, merits:  the two columns of each pair, and what speaks for it; ``n_edges`` of them form a forest.
+    pairs, merits:  two columns and the merit of each pair; ``n_edges`` pairs can form a forest.
     """
     forest = Forest()
     best_first = sorted(range(len(pairs)), key=lambda number: -merits[number])
@@ -145,6 +149,6 @@ def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges
 
 
 def is_forest(pairs: Sequence[tuple[int, ...]], numbers: Sequence[int]) -> bool:
-    """Return True if these are numbers of pairs none of which closes a cycle with those before it."""
+    """Return True if the numbers are valid and no pair closes a cycle with earlier pairs."""
     forest = Forest()
     return all(number in range(len(pairs)) and forest.add(pairs[number]) for number in numbers)

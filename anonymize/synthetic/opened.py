@@ -1,4 +1,4 @@
-"""Noisy marginals, which a run opens. All that comes after, and every reader, has these and the job alone."""
+"""Noisy marginals opened by a run. Later steps and readers have only these and the job."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from anonymize.table import Ints
 
 
 def rows_above_noise(marginal: Marginal, rate: Fraction) -> int:
-    """The fewest rows at which the counts of a marginal are on average as large as the scale of their noise."""
+    """Return the fewest rows at which the mean count of a marginal reaches the scale of its noise."""
     return ceil(marginal.size / rate)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A marginal as it was opened.
+    """Opened marginal.
 
-    counts:  noisy, signed, unbiased: int64, of its shape.
-    rate:    of the discrete Laplace noise of every count; its scale is 1 / rate.
+    counts:  noisy, signed, unbiased: int64, of the marginal's shape.
+    rate:    rate of the discrete Laplace noise of every count; its scale is 1 / rate.
     """
 
     marginal: Marginal
@@ -35,7 +35,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Opened:
-    """All that a run opens, and so all that its table is made from.
+    """Opened values of a run, which alone determine its table.
 
     leaves:  by column.
     bins:    by column.

@@ -16,22 +16,26 @@ MAX_GRID_CELLS = 256
 """Of a numeric column: all are measured, without the class; of more most would hold nothing but noise."""
 
 MAX_DIGITS = 15
-"""Of a number that is drawn, before and behind the point together: doubles, as which values are read, tell all of so
-many digits apart. Of more, one just below an edge could be read as the edge, which is of the next cell or outside."""
+"""Most digits of a drawn number, before and behind the point together: doubles distinguish all such numbers.
+With more digits, a number just below an edge could be read as the edge, which belongs to the next cell or
+lies outside.
+"""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Choices that hold for all tables, made once, on training data alone (benchmarks/RESULTS.md).
+    """Choices for all tables, made once, on training data alone (benchmarks/RESULTS.md).
 
     leaves:   share of ε for the columns by leaf.
-    choice:   ... for the choice of pairs, if any are measured.
-    pair:     of the rest, the table of a pair gets so many times as much as that of a column by bin and class.
-    theta:    a bin is to hold so many scales of the noise of a leaf.
-    grid_bins:      bins of a numeric column at most, besides that of missing cells.
-    taxonomy_bins:  bins of a categorical column at most.
-    within_classes, alone:  `auto` measures T pairs of so many times (T + 1)² of ε times the rows for each column; the
-                    latter where there is no class.
+    choice:   share of ε for the choice of pairs, if pairs are measured.
+    pair:     budget of a pair's table as a multiple of the budget of a column by bin and class, from the
+              remainder of ε.
+    theta:    target of a bin, in scales of the noise of a leaf.
+    grid_bins:      most bins of a numeric column, besides the bin of missing cells.
+    taxonomy_bins:  most bins of a categorical column.
+    within_classes, alone:  `auto` measures T pairs from (T + 1)² times this value of ε times the rows for
+    each
+                            column; ``alone`` without a class.
     """
 
     leaves: Fraction = Fraction(30, 100)
@@ -49,15 +53,15 @@ class Design:
         return rest * n_columns / (n_columns + self.pair * n_edges)
 
     def unit(self, schema: Schema) -> int:
-        """Of ε times the rows what `auto` measures (T + 1)² of for T pairs."""
+        """Return the value of ε times the rows whose (T + 1)² multiple lets `auto` measure T pairs."""
         return len(schema.qid) * (self.within_classes if schema.n_classes > 1 else self.alone)
 
 
 @dataclass(frozen=True)
 class Synthetic(Budget):
-    """The requirement.
+    """Requirement of a synthetic table.
 
-    edges:  T, how many pairs of columns are measured; None: `auto`, by ε and the noisy number of rows.
+    edges:  T, number of measured pairs of columns; None: `auto`, by ε and the noisy number of rows.
     """
 
     edges: int | None = None
@@ -76,12 +80,12 @@ class Synthetic(Budget):
         return min(len(schema.qid) - 1, max(0, isqrt(int(units)) - 1))
 
     def rows_for_edges(self, schema: Schema) -> int:
-        """The fewest rows at which `auto` measures a pair."""
+        """Return the fewest rows at which `auto` measures a pair."""
         return ceil(4 * self.design.unit(schema) / self.of_a_record(self.epsilon))
 
 
 def check_synthetic(schema: Schema, requirement: Synthetic) -> None:
-    """Refuse what the method cannot do, before any data is read. Raises SchemaError."""
+    """Refuse unsupported jobs before any data is read. Raises SchemaError."""
     if not schema.qid:
         raise SchemaError("job-invalid", "a synthetic table needs a column beside the class")
     most = len(schema.qid) - 1

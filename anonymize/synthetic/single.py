@@ -1,4 +1,4 @@
-"""The one holder of a whole table, with exact noise; the choice of a forest of pairs, by one noisy Kruskal."""
+"""Single holder of a whole table, with exact noise; choice of a forest of pairs by a noisy Kruskal."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from anonymize.tds import Observer, Turn, at_once, run_single
 def choose_forest(
     scores: Sequence[int], pairs: Sequence[tuple[int, ...]], rate: Fraction, n_edges: int, noise: Noise
 ) -> tuple[int, ...]:
-    """Return the numbers of the chosen pairs, in the order chosen: T pairs for one draw of noise a pair.
+    """Return the numbers of the chosen pairs, in the order chosen: T pairs from a draw of noise per pair.
 
-    pairs:    the columns of each pair, of all that there are over some columns, more than ``n_edges``, which is T.
+    pairs:    columns of each pair, all pairs of some columns; more than ``n_edges``, which is T.
     scores:   by pair.
 
-    Scores of neighbouring tables differ by 1 at most (:func:`anonymize.synthetic.marginals.score`). *The choice is
-    2·T·rate-DP.* Fix the noise of one table. For the other, add 1 + s − s′ ∈ [0, 2] to the noise of the T chosen
-    pairs, s and s′ being their scores in the two tables: the noisy scores of the chosen move up by exactly 1, those
-    of all others by at most 1, so none of these overtakes a chosen one; a pair that was skipped closes a cycle with
-    pairs chosen before it, so it is skipped again or comes after. One-sided noise stays in its support, and the shift
-    costs at most e^(rate · 2T). T is fixed before the draw. Ties go to the first in both tables alike.
+    Scores of neighbouring tables differ by at most 1 (:func:`anonymize.synthetic.marginals.score`). *The
+    choice is 2·T·rate-DP.* Fix the noise of a table. For a neighbouring table, add 1 + s − s′ ∈ [0, 2] to the
+    noise of the T chosen pairs, with scores s and s′ in the two tables. The noisy scores of the chosen pairs
+    rise by exactly 1, all others by at most 1, so no other pair overtakes a chosen pair. A skipped pair
+    closes a cycle with pairs chosen before, so it is skipped again or comes after. One-sided noise stays in
+    its support, and the shift costs at most e^(rate · 2T). T is fixed before the draw. Ties go to the first
+    in both tables.
     """
     drawn = noise.geometric(rate, len(scores))
     noisy = [score + g for score, g in zip(scores, drawn, strict=True)]
@@ -63,13 +64,13 @@ class SingleHolder:
 def synthesize_alone(
     table: CodedTable, requirement: Synthetic, noise: Noise, observer: Observer | None = None
 ) -> SyntheticOutcome:
-    """Measure one holder's table with ε-differential privacy.
+    """Measure a holder's table with ε-differential privacy.
 
-    Exactly ε-DP for adding or removing one record (``per_person`` of them), with ideal coins behind ``noise``. Rows
-    are coded as :mod:`anonymize.synthetic.marginals` says.
+    Exactly ε-DP for adding or removing a record (``per_person`` records), with ideal coins behind ``noise``.
+    Rows are coded as in :mod:`anonymize.synthetic.marginals`.
 
-    Raises SchemaError for a schema that the method cannot publish; PrivacyError if the table has more than
-    ``max_rows`` records.
+    Raises SchemaError for an unsupported schema; PrivacyError if the table has more than ``max_rows``
+    records.
     """
     check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, noise)
