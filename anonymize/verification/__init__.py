@@ -1,1 +1,1 @@
-"""Independent checks of released tables, by definition. They share no code with what makes the tables."""
+"""Independent checks of released tables, by definition, without shared code with the makers of the tables."""

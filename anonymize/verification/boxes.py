@@ -1,7 +1,7 @@
-"""An independent check of a kd release: each label says a box, and all boxes are what cuts make of the whole.
+"""Independent check of a kd release: each label is a box, and cuts of the whole domain make all boxes.
 
-It shares no code with what made the release. What the groups must meet is checked by
-:mod:`anonymize.verification.tables`, as of every release.
+The check shares no code with the makers of the release. :mod:`anonymize.verification.tables` checks the
+requirement on the groups, as for every release.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from anonymize.taxonomy import Node, Taxonomy
 
 
 def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """Return a test of labels: is it an interval of a grid, a node, or neighbouring children of one in file
-    order?
+    """Return a test of labels: True for an interval of a grid, a node, or neighbouring children of a node in
+    file order.
     """
     if isinstance(values, Grid):
         return lambda label: values.interval(label) is not None
@@ -35,9 +35,7 @@ def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
 
 
 def run_of(values: Taxonomy | Grid) -> Callable[[str], tuple[int, int] | None]:
-    """Return a function that finds the leaves [first, last) of a label of a box; None where the label is that
-    of several boxes.
-    """
+    """Return a function from a box label to the leaves [first, last); None if several boxes have the label."""
     if isinstance(values, Grid):
         return lambda label: None if (node := values.interval(label)) is None else (node.first, node.last)
     runs: dict[str, set[tuple[int, int]]] = {}
@@ -64,14 +62,13 @@ Leaves = NDArray[np.int64]
 
 
 def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) -> bool:
-    """Return True if cuts one after the other, each of one part between two leaves of one column, leave these
-    boxes.
+    """Return True if successive cuts, each of a part between two leaves of a column, make these boxes.
 
-    Then no two have a combination of leaves in common. Which of several cuts comes first does not matter: each leaves
-    in either part what others are to part.
+    Then no two boxes have a common combination of leaves. The order of several possible cuts does not matter:
+    each cut leaves the other cuts possible in both parts.
 
-    first, last:  of the boxes, runs of leaves [first, last): shape (n_columns, n_boxes).
-    n_leaves:     of the columns. whole: nothing was left out on the way, so every part is a box from end to end.
+    first, last:  runs of leaves [first, last) of the boxes: shape (n_columns, n_boxes).
+    n_leaves:     of the columns. whole: True if no part was left out, so every part is a box from end to end.
     """
     parts = [(np.arange(first.shape[1]), np.zeros_like(n_leaves), n_leaves)]
     while parts:
@@ -94,7 +91,9 @@ def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) 
 
 
 def _uncrossed(first: Leaves, last: Leaves) -> tuple[int, int] | None:
-    """A column and a leaf with boxes on both sides and none across, about as many on each; None: there is none."""
+    """Return a column and a leaf with boxes on both sides and no box across, about equally many on each side;
+    or None.
+    """
     n_boxes, found = first.shape[1], []
     for column, (begins, ends) in enumerate(zip(first, last, strict=True)):
         order = np.argsort(begins, kind="stable")
@@ -106,7 +105,7 @@ def _uncrossed(first: Leaves, last: Leaves) -> tuple[int, int] | None:
 
 
 def _families(taxonomy: Taxonomy) -> dict[str, list[list[str]]]:
-    """By printed label of a child the families that it is in: all children of a node, in file order."""
+    """Return, by a child's printed label, its families: all children of a node, in file order."""
     found: dict[str, list[list[str]]] = {}
     for node in taxonomy.nodes:
         family = [_deepest(taxonomy, child) for child in taxonomy.child_nodes(node)]
@@ -116,7 +115,7 @@ def _families(taxonomy: Taxonomy) -> dict[str, list[list[str]]]:
 
 
 def _deepest(taxonomy: Taxonomy, node: Node) -> str:
-    """The label of the node below which nothing is left out: that of the last in a row of only children."""
+    """Return the label of the last node in the node's chain of only children."""
     while len(children := taxonomy.child_nodes(node)) == 1:
         (node,) = children
     return taxonomy.label(node)

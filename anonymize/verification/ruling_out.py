@@ -1,9 +1,8 @@
-"""Inference by ruling values out: for the independent check, without trying every set.
+"""Exact inference with negative background knowledge, for the independent check, without trying every set.
 
-It shares no code with the search of the algorithms that make tables. Both searches are exact: what they leave out
-cannot hold what they look for. ``nodes`` counts the sets that were looked at, of which there are at most as many for
-one group as :data:`MOST_SETS`: nothing is said of a group that takes more. A search of covers with up to five values
-of eight columns never does.
+The module shares no code with the search of the algorithms that make tables. Both searches are exact: omitted
+sets cannot matter. ``nodes`` counts the examined sets, at most :data:`MOST_SETS` for a group: larger groups
+remain undecided. A search of covers with up to five values of eight columns always stays within the limit.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ Numbers = NDArray[np.int64]
 
 
 MOST_SETS = 200_000
-"""Of one group; some seconds."""
+"""Most sets of a group; some seconds."""
 
 
 class TooManySets(Exception):
-    """A search came to more sets of values than it looks at."""
+    """Error for a search with too many sets of values."""
 
 
 class Covers:
-    """Sets of values of which every row of a group has one.
+    """Sets of values such that every row of a group has a value of the set.
 
-    has:        of every value whether a row has it: shape (n_values, n_rows).
-    column:     of every value the number of its column.
-    limits:     by column how many of its values are taken at most.
-    protected:  of every value whether nobody may infer it.
+    has:        True if a row has a value: shape (n_values, n_rows).
+    column:     column number of every value.
+    limits:     most values taken of each column.
+    protected:  True for every value that nobody may infer.
     """
 
     def __init__(
@@ -51,18 +50,18 @@ class Covers:
         self._all = (1 << has.shape[1]) - 1
 
     def infers(self, most: int) -> bool:
-        """Return True if some cover of at most ``most`` values needs a protected one: so that the others tell
-        it.
+        """Return True if some cover of at most ``most`` values needs a protected value, so the other values
+        reveal it.
 
-        A cover has a value of the first row that is not covered yet, so only these are tried: a cover that needs all
-        its values is met on one of these ways, with those of the row that were tried before left out.
+        A cover has a value of the first uncovered row, so only these values are tried. A cover that needs all
+        its values is found on a path that bars the row's earlier values.
         """
         return self._infers(self._all, [], [0] * len(self._limits), frozenset(), most)
 
     def _infers(
         self, left: int, taken: list[int], used: list[int], barred: frozenset[int], most: int
     ) -> bool:
-        """As above, with ``taken`` values in it and none of those ``barred``; left: rows that are not covered."""
+        """Continue the search with ``taken`` values, without ``barred`` values; left: uncovered rows."""
         self.nodes = _counted(self.nodes)
         if not left:
             return any(self._protected[value] and self._needs(taken, value) for value in taken)
@@ -80,12 +79,12 @@ class Covers:
         return False
 
     def _needs(self, taken: list[int], value: int) -> bool:
-        """Return True if some row has none of the other values."""
+        """Return True if some row has no other taken value."""
         return bool(self._all & ~sum_of([self._rows[other] for other in taken if other != value]))
 
     def _is_beyond(self, left: int, most: int) -> bool:
-        """Return True if no ``most`` values cover these rows: more of them share no value, or the values have
-        too few.
+        """Return True if no ``most`` values cover these rows: too many rows share no value, or the values
+        have too few rows.
         """
         if most == 0:
             return True
@@ -101,7 +100,7 @@ class Covers:
 
 
 def _counted(nodes: int) -> int:
-    """One set more. Raises TooManySets."""
+    """Return the count plus 1. Raises TooManySets."""
     if nodes == MOST_SETS:
         raise TooManySets
     return nodes + 1
@@ -120,11 +119,11 @@ def _lowest(rows: int) -> int:
 
 
 class SharesLeft:
-    """Shares of values among the rows that have none of some others.
+    """Shares of values among the rows left after values are excluded.
 
-    has, column, limits:  as of :class:`Covers`; values ruled out and inferred count together.
-    weights:  how often each row occurs: int64, shape (n_rows,).
-    p, q:     of every value its greatest share p/q; 1 or more: nothing is asked.
+    has, column, limits:  as in :class:`Covers`; excluded and inferred values count together.
+    weights:  occurrences of each row: int64, shape (n_rows,).
+    p, q:     greatest share p/q of every value; 1 or more: no bound.
     """
 
     def __init__(
@@ -135,11 +134,12 @@ class SharesLeft:
         self._column, self._limits, self._p, self._q = column, limits, p, q
 
     def infers(self, most: int) -> bool:
-        """Return True if a share is above its bound for somebody who rules out at most ``most`` values.
+        """Return True if a share exceeds its bound after at most ``most`` values are excluded.
 
-        For a value with share p/q the surplus is (q - p) * rows that have it - p * rows that have not. It is positive
-        where the bound is broken, and ruling a value out adds at most p * the rows with it that have not the first.
-        No value is looked at that is above its bound not even where all its rows are among the fewest that are left.
+        The surplus of a value with share p/q is (q - p) * rows with the value - p * rows without the value. A
+        positive surplus breaks the bound. Excluding another value adds at most p * the rows with only the
+        other value. A value is skipped if its share stays within the bound even with all its rows among the
+        fewest rows that can be left.
         """
         held, n = self._count(self._weights), int(self._weights.sum())
         surplus = (self._q - self._p) * held - self._p * (n - held)
@@ -154,11 +154,11 @@ class SharesLeft:
         return False
 
     def _count(self, weights: Numbers) -> Numbers:
-        """Rows that have each value."""
+        """Count the rows with each value."""
         return np.rint(self._has @ weights).astype(np.int64)
 
     def _fewest(self, weights: Numbers, used: Numbers, most: int, best: int) -> int:
-        """The fewest rows that are left once at most ``most`` values are ruled out, or ``best`` if that is less."""
+        """Return the fewest rows left after at most ``most`` values are excluded, or ``best`` if smaller."""
         self.nodes = _counted(self.nodes)
         n = int(weights.sum())
         held = np.where((used < self._limits)[self._column], self._count(weights), 0)
@@ -175,9 +175,9 @@ class SharesLeft:
         return best
 
     def _infers(self, value: int, weights: Numbers, used: Numbers, among: Numbers, most: int) -> bool:
-        """Return True if ruling out 1 to ``most`` of the values ``among`` tells too much of one value.
+        """Return True if excluding 1 to ``most`` of the values ``among`` reveals too much about a value.
 
-        weights:  of rows, 0 for those that are ruled out. used: by column how many values of it are taken.
+        weights:  of rows, 0 for excluded rows. used: taken values by column.
         """
         self.nodes = _counted(self.nodes)
         among = among[(used < self._limits)[self._column[among]]]

@@ -1,10 +1,10 @@
-"""An independent check that released paths are LKC-private.
+"""Independent check that released paths are LKC-private.
 
-This is the definition and nothing else ([T] Definition 4.1, and the empty sequence): every set of at most L items
-that some record has is in the paths of at least K records, and of these no protected value is more frequent than C.
-Patterns are grown: of the records that have a sequence, all later items are counted, and each that occurs makes a
-sequence one longer. There are no candidates here, and nothing is concluded from one sequence to another. It shares no
-code with what makes releases.
+The check is the definition alone ([T] Definition 4.1, and the empty sequence). Every set of at most L items
+of a record is in the paths of at least K records, and among these no protected value is more frequent than C.
+Sequences are grown: all later items in the records of a sequence are counted, and each occurring item extends
+the sequence. There are no candidates, and no conclusion from a sequence to another. The check shares no code
+with the makers of releases.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class Bound:
-    """Of the records that have a sequence, at most ``confidence`` have any one protected value of a column.
+    """Bound: among the records with a sequence, at most ``confidence`` have the same protected value of a
+    column.
 
-    held:  by sensitive cell which protected value it has, from 1; 0 for all others: int64, shape (n_cells,).
+    held:  protected value of each sensitive cell, from 1; 0 for other values: int64, shape (n_cells,).
     """
 
     column: str
@@ -36,7 +37,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Claim:
-    """Claim about paths: whoever knows at most ``max_known`` items has ``least`` records left, within bounds."""
+    """Claim about paths: knowledge of at most ``max_known`` items leaves ``least`` records, within bounds."""
 
     max_known: int
     least: int
@@ -45,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """A sequence of ``size`` items that violates a threshold, K or C."""
+    """Sequence of ``size`` items that violates a threshold, K or C."""
 
     size: int
     threshold: str
@@ -61,10 +62,10 @@ class Finding:
 class Examined:
     """Findings of a check.
 
-    finding:    the first violation, in the order in which sequences are grown; None: the claim is true.
-    sequences:  by size how many different ones occur, as far as was looked, the empty one first.
-    fewest:     records that have a sequence, of the rarest one.
-    shares:     by column the greatest share of a protected value among the records that have a sequence.
+    finding:    first violation, in the order of growth; None: the claim is true.
+    sequences:  number of different examined sequences by size, the empty sequence first.
+    fewest:     records of the rarest sequence.
+    shares:     by column, greatest share of a protected value among the records of a sequence.
     """
 
     finding: Finding | None = None
@@ -82,8 +83,8 @@ def examine(paths: Paths, claim: Claim) -> Examined:
 
 @dataclass(frozen=True)
 class _Occurrences:
-    """Occurrences of sequences of one size, equal ones together: the number of each, the path, the last of
-    its items.
+    """Occurrences of sequences of the same size, equal sequences together: sequence number, path, and last
+    item.
     """
 
     number: Ints = field(repr=False)
@@ -93,7 +94,7 @@ class _Occurrences:
 
 @dataclass(frozen=True)
 class _Held:
-    """One protected value of a column, by bound, and how many records of every different path have it."""
+    """Protected value of a column, by bound, with its number of records in every different path."""
 
     bound: Bound
     records: Ints = field(repr=False)
@@ -115,12 +116,12 @@ class _Growth:
         self.examined = Examined(sequences=[0] * (claim.max_known + 1))
 
     def nothing_known(self) -> _Occurrences:
-        """The empty sequence, which every path has."""
+        """Return the empty sequence, which every path has."""
         rows = np.arange(len(self._starts))
         return _Occurrences(np.zeros_like(rows), rows, self._starts - 1)
 
     def grow(self, found: _Occurrences, size: int) -> None:
-        """Check the sequences found, and all that begin with them; end at the first violation."""
+        """Check the sequences and all their extensions; end at the first violation."""
         self._check(found, size)
         if size == self._claim.max_known:
             return
@@ -129,7 +130,7 @@ class _Growth:
                 self.grow(self._longer(part), size + 1)
 
     def _parts(self, found: _Occurrences) -> Iterator[_Occurrences]:
-        """Some sequences at a time, so that not too many longer ones are looked at together."""
+        """Yield sequences in batches, to limit the number of extensions."""
         starts = np.flatnonzero(np.diff(found.number, prepend=-1))
         further = np.cumsum(self._ends[found.row] - found.last)
         start = 0
@@ -143,7 +144,7 @@ class _Growth:
             start = stop
 
     def _longer(self, found: _Occurrences) -> _Occurrences:
-        """The sequences with one later item behind them."""
+        """Return the sequences extended by a later item."""
         n = self._ends[found.row] - found.last - 1
         which = np.repeat(np.arange(len(n)), n)
         last = found.last[which] + 1 + np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n)
@@ -154,7 +155,7 @@ class _Growth:
         return _Occurrences(number, found.row[which[order]], last[order])
 
     def _check(self, found: _Occurrences, size: int) -> None:
-        """Judge every sequence by the records that have it."""
+        """Judge every sequence by its records."""
         examined, claim = self.examined, self._claim
         records = np.bincount(found.number, self._records[found.row]).astype(np.int64)
         if size == 0 and len(records) == 0:
@@ -180,7 +181,9 @@ class _Growth:
 
 
 def _different(paths: Paths) -> tuple[Ints, Ints]:
-    """Of every path, whatever its sensitive cell, which of the different ones it is; the first of each of these."""
+    """Return the number of each path among the different paths, for any sensitive cell, and the first of
+    each.
+    """
     number: dict[bytes, int] = {}
     ends = paths.starts.tolist()
     keys = [paths.items[start:stop].tobytes() for start, stop in pairwise(ends)]

@@ -1,10 +1,9 @@
-"""An independent check that a released table is LKC-private.
+"""Independent check that a released table is LKC-private.
 
-This is the definition and nothing else ([T] Definition 3.1): for every subset of at most L quasi-identifier
-columns, every group of records that agree on it meets what was asked (:func:`examine` says which subsets that takes).
-It works on the labels that are about to be
-published and shares no code with the algorithms that produced them. What was asked it takes by name, as the job file
-says it: each key has its own definition here.
+The check is the definition alone ([T] Definition 3.1): for every subset of at most L quasi-identifier
+columns, every group of records that agree on it meets the requirement (:func:`examine` describes the
+necessary subsets). The check uses the labels before publication and shares no code with the algorithms that
+made them. The requirement comes by name, as in the job file: each key has a separate definition here.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ Shares: TypeAlias = NDArray[np.float64]
 class Claim:
     """Claim about a table.
 
-    columns:    the quasi-identifiers of which somebody knows at most ``max_known``.
-    asked:      what groups meet, by key of the job file: its value there, or by sensitive column.
-    protected:  by sensitive column the labels of its protected test values.
+    columns:    quasi-identifiers; somebody knows at most ``max_known`` of them.
+    asked:      requirement of groups by key of the job file: the value, or values by sensitive column.
+    protected:  labels of the protected categories by sensitive column.
     """
 
     columns: tuple[str, ...]
@@ -43,9 +42,9 @@ class Claim:
 
 
 def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) -> Release:
-    """A table with test values in place of the published ones.
+    """Return the table with categories in place of the published values.
 
-    tested:  by sensitive column, where they differ, the test value of every published value.
+    tested:  by sensitive column with categories, the category of every published value.
     """
     columns = dict(release.columns)
     for name, of in tested.items():
@@ -57,9 +56,9 @@ def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) ->
 
 @dataclass(frozen=True)
 class Finding:
-    """A group that is not allowed: the columns it agrees on and the threshold it breaks.
+    """Forbidden group: its common columns and the broken threshold.
 
-    undecided:  or of which it took too long to tell whether it does.
+    undecided:  True if the decision would have taken too long.
     """
 
     columns: tuple[str, ...]
@@ -80,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Groups:
-    """Different rows by group: the group of each, and how often it occurs."""
+    """Different rows by group: the group and the number of occurrences of each row."""
 
     number: Numbers = field(repr=False)
     weights: Numbers = field(repr=False)
@@ -97,10 +96,11 @@ class Groups:
 
 
 class Definition(Protocol):
-    """Meaning of one criterion for the groups of a table.
+    """Meaning of a criterion for the groups of a table.
 
-    threshold, column:  as findings name it.
-    inference:          whether it bounds what a group tells about its members, so that cells are held to it.
+    threshold, column:  names in findings.
+    inference:          True if the criterion bounds inferences about a group's members and so applies to
+    cells.
     """
 
     @property
@@ -113,24 +113,24 @@ class Definition(Protocol):
     def inference(self) -> bool: ...
 
     def numbers(self, release: Release) -> Numbers:
-        """Return the numbers that tell rows apart: one for each."""
+        """Return a number per row that distinguishes rows."""
         ...
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Judge the groups: is each allowed, and how is it with the worst? numbers: of the different rows."""
+        """Judge the groups and find the worst. numbers: of the different rows."""
         ...
 
     def worse(self, one: Fraction, other: Fraction) -> Fraction:
-        """Of two figures of groups the one that is nearer to the threshold, or farther beyond it."""
+        """Return the worse figure: nearer to the threshold, or farther beyond it."""
         ...
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgement of one criterion on some groups.
+    """Judgement of a criterion on some groups.
 
-    worst:      the figure that is compared with the threshold, of the group for which it is worst; None: of no group.
-    undecided:  no group is found to be, but of one it took too long to tell.
+    worst:      figure of the worst group, to compare with the threshold; None: no figure.
+    undecided:  True if no group is known to be broken, but the decision on a group would have taken too long.
     """
 
     broken: bool
@@ -140,7 +140,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Least:
-    """Every group has at least ``size`` rows, and there is one."""
+    """Every group has at least ``size`` rows, and a group exists."""
 
     size: int
     threshold: ClassVar[str] = "K"
@@ -162,7 +162,7 @@ class Least:
 
 @dataclass(frozen=True)
 class Bound:
-    """At most ``confidence`` of any group may have any one of these values of a sensitive column."""
+    """At most ``confidence`` of any group may have the same value of ``values`` in a sensitive column."""
 
     column: str
     values: frozenset[str]
@@ -171,7 +171,7 @@ class Bound:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """The protected values 1, 2, ...; 0 for all others."""
+        """Return 1, 2, ... for the protected values and 0 for all others."""
         column = release.columns[self.column]
         protected = {value: i for i, value in enumerate(sorted(self.values), start=1)}
         by_code = np.array([protected.get(label, 0) for label in column.labels], dtype=np.int64)
@@ -195,7 +195,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Different:
-    """At least ``least`` different values of a sensitive column are in every group, and there is one."""
+    """Every group has at least ``least`` different values of a sensitive column, and a group exists."""
 
     column: str
     least: int
@@ -220,7 +220,7 @@ class Different:
 
 @dataclass(frozen=True)
 class NotAll:
-    """No group has one of these values of a sensitive column in all its rows."""
+    """No group has the same value of ``values`` in a sensitive column in all its rows."""
 
     column: str
     values: frozenset[str]
@@ -228,13 +228,15 @@ class NotAll:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """The protected values 1, 2, ...; 0 for all others."""
+        """Return 1, 2, ... for the protected values and 0 for all others."""
         column = release.columns[self.column]
         place = {value: i for i, value in enumerate(sorted(self.values), start=1)}
         return np.array([place.get(label, 0) for label in column.labels], dtype=np.int64)[column.codes]
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """A group is all of one value where its least and its greatest number are the same one."""
+        """Judge the groups. All rows of a group have the same value if its least and greatest numbers are
+        equal.
+        """
         n_groups, top = int(groups.number.max(initial=-1)) + 1, int(numbers.max(initial=0))
         least, most = np.full(n_groups, top + 1, dtype=np.int64), np.full(n_groups, -1, dtype=np.int64)
         np.minimum.at(least, groups.number, numbers)
@@ -247,12 +249,14 @@ class NotAll:
 
 @dataclass
 class RuledOut:
-    """Of the rows of any group that have none of any ``most`` values or fewer, at most a share has a protected one.
+    """Bound on the share of protected values among the rows of a group left after at most ``most`` values are
+    excluded.
 
-    protected:  by sensitive column the labels of its protected values.
-    shares:     by column the greatest share; None: any but all. at_most: by column how many of the values that are
-                ruled out and inferred may be of it.
-    nodes:      sets of values that were looked at, where more than one may be ruled out.
+    protected:  labels of the protected values by sensitive column.
+    shares:     greatest share by column; None: any share but all. at_most: most values of a column excluded
+    and
+                inferred together.
+    nodes:      examined sets of values, if more than one value may be excluded.
     """
 
     threshold: str
@@ -265,7 +269,9 @@ class RuledOut:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """One for every combination of sensitive values; what each is, is kept until the next table."""
+        """Return a number for every combination of sensitive values. The combinations are stored until the
+        next table.
+        """
         columns = {name: release.columns[name] for name in self.protected}
         codes = [label_codes(column) for column in columns.values()]
         _, first, number = np.unique(
@@ -295,7 +301,7 @@ class RuledOut:
         return self.shares[name] if self.shares[name] < 1 else Fraction(2)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Group by group. One that took too many sets of values is not allowed, and said to be undecided."""
+        """Judge group by group. A group with too many sets of values counts as broken, and as undecided."""
         order = np.argsort(groups.number, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(groups.number[order])) + 1)
         undecided = False
@@ -308,9 +314,9 @@ class RuledOut:
         return Judged(undecided, undecided=undecided)
 
     def _rows(self, numbers: Numbers, weights: Numbers) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
-        """The values that a group has, its different rows, and how often each occurs.
+        """Return the values of a group, its different rows, and their numbers of occurrences.
 
-        Of rows whether each has each of the values: shape (n_values, n_rows).
+        Rows are True where they have a value: shape (n_values, n_rows).
         """
         different, place = np.unique(numbers, return_inverse=True)
         values = self._values[:, different]
@@ -320,9 +326,7 @@ class RuledOut:
         return held, has, np.bincount(place, weights).astype(np.int64)
 
     def _is_broken(self, held: Numbers, own: NDArray[np.bool_], weights: Numbers) -> bool:
-        """Return True if too much is told of rows; held: their values, and own, whether each row has each of
-        these.
-        """
+        """Return True if rows reveal too much; held: their values; own: True where a row has a value."""
         if self.most <= 1:
             return self._is_broken_by_counts(held, own.astype(np.float64), weights)
         column = self._column[held]
@@ -338,7 +342,9 @@ class RuledOut:
         return broken
 
     def _is_broken_by_counts(self, values: Numbers, has: Shares, weights: Numbers) -> bool:
-        """As above, for nobody who rules out two values: from the rows that have a value, and those that have two."""
+        """Return the same for at most one excluded value, from the rows with a value and the rows with two
+        values.
+        """
         both = np.rint((has * weights) @ has.T).astype(np.int64)
         held, n = np.diagonal(both), np.array([weights.sum()])
         nothing = np.zeros(len(self._limits), dtype=np.int64)
@@ -367,9 +373,10 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Close:
-    """In every group the values of a sensitive column are spread as in the table, up to a distance.
+    """The distribution of a sensitive column in every group is as in the table, up to a distance.
 
-    order:  all its values, where distances count the steps between them; None: all are equally far apart.
+    order:  all values of the column, if distances count the steps between values; None: all are equally far
+            apart.
     """
 
     column: str
@@ -386,13 +393,13 @@ class Close:
         return np.array([place[label] for label in column.labels], dtype=np.int64)[column.codes]
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """From the rows of all groups, which are the table."""
+        """Judge the groups against the rows of all groups, which are the table."""
         distances = self._apart(groups, numbers) if self.order is None else self._moved(groups, numbers)
         worst = max(distances, default=Fraction(0))
         return Judged(worst > self.most, worst)
 
     def _apart(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
-        """By group half the sum over values of what shares differ by."""
+        """Return, by group, half the sum over values of the differences of shares."""
         of_value = np.bincount(numbers, groups.weights).astype(np.int64)
         width, n_rows = len(of_value), int(of_value.sum())
         pairs, pair = np.unique(groups.number * width + numbers, return_inverse=True)
@@ -410,7 +417,9 @@ class Close:
         ]
 
     def _moved(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
-        """By group the sum over places of what the shares up to there differ by, over the steps that there are."""
+        """Return, by group, the sum over places of the differences of cumulated shares, divided by the number
+        of steps.
+        """
         assert self.order is not None
         sizes, n_rows = groups.sizes.astype(object), int(groups.weights.sum())
         below, moved, up_to = np.zeros_like(sizes), np.zeros_like(sizes), 0
@@ -433,7 +442,9 @@ def _ruled_out(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Defin
 
 
 def _by_block(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Mapping[str, frozenset[str]]]:
-    """The protected values of the columns whose values somebody can tell to be of one record, block by block."""
+    """Return the protected values block by block. Somebody can link the values of a block's columns to a
+    record.
+    """
     return [{name: protected[name] for name in block if name in protected} for block in said["blocks"]]
 
 
@@ -453,10 +464,10 @@ DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence
     "ruled_out": _ruled_out,
     "diversity": _diversity,
 }
-"""By key of the job file what it means, given what is asked and the protected values."""
+"""Definitions by key of the job file, from the requirement and the protected values."""
 
 NOT_IN_A_TABLE = frozenset({"colluders"})
-"""Keys that speak of whose records rows are; a table without origin does not tell (:func:`verify_remainders`)."""
+"""Keys about the parties of rows, which a table without parties does not show (:func:`verify_remainders`)."""
 
 
 def definitions_of(claim: Claim) -> list[Definition]:
@@ -472,9 +483,10 @@ def definitions_of(claim: Claim) -> list[Definition]:
 class Examined:
     """Findings on the groups of a table.
 
-    finding:  the first violation, or None if the table is what is claimed.
-    worst:    if it is: by key and sensitive column, None for none, the figure that is compared with the threshold, of
-              the group for which it is worst: the smallest size, the largest share of a value, the fewest values.
+    finding:  first violation, or None if the claim is true.
+    worst:    if true: by key and sensitive column (or None), the figure of the worst group: the smallest
+    size,
+              the largest share of a value, the fewest values.
     """
 
     finding: Finding | None
@@ -482,16 +494,16 @@ class Examined:
 
 
 def verify_lkc(release: Release, claim: Claim) -> Finding | None:
-    """Return the first violation found, or None if the table is what is claimed."""
+    """Return the first violation, or None if the claim is true."""
     return examine(release, claim).finding
 
 
 def examine(release: Release, claim: Claim) -> Examined:
-    """Look at every group on as many columns as somebody knows, until one is not allowed.
+    """Examine every group on as many columns as somebody knows, up to the first forbidden group.
 
-    A group on fewer columns is a disjoint union of groups on more, and every definition holds for a union if it does
-    for its parts: its figure is no worse than the worst of these. A column with one label in the whole table splits
-    no group, so it is passed over. A finding names no column more than it takes.
+    A group on fewer columns is a disjoint union of groups on more columns. Every definition that holds for
+    the parts holds for the union, whose figure is no worse than the worst part. A column with a single label
+    in the whole table splits no group and is skipped. A finding names only necessary columns.
     """
     definitions = definitions_of(claim)
     codes = _telling(release, claim)
@@ -512,7 +524,7 @@ def examine(release: Release, claim: Claim) -> Examined:
 def _first_of(
     subsets: Iterable[tuple[str, ...]], broken: Callable[[tuple[str, ...]], Finding | None]
 ) -> Finding | None:
-    """The first violation on any of these, of its columns those that it takes; None: there is none."""
+    """Return the first violation on the subsets, reduced to the necessary columns; None without a violation."""
     found = next((found for columns in subsets if (found := broken(columns)) is not None), None)
     if found is not None:
         for name in found.columns:
@@ -521,15 +533,16 @@ def _first_of(
 
 
 def _telling(release: Release, claim: Claim) -> dict[str, Codes]:
-    """The columns of a claim that have more than one label in the table, each as the numbers of its labels."""
+    """Return the columns of a claim with more than one label in the table, as numbers of the labels."""
     codes = {name: label_codes(release.columns[name]) for name in claim.columns}
     return {name: numbers for name, numbers in codes.items() if numbers.max(initial=0) > 0}
 
 
 def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
-    """Return the first violation in what remains of a table after any at most ``colluders`` parties take rows out.
+    """Return the first violation in the remainder of a table after at most ``colluders`` parties take their
+    rows out.
 
-    party:  of every row a number for whose it is: int64, shape (n_rows,). Nothing may remain.
+    party:  number of each row's party: int64, shape (n_rows,). The remainder may be empty.
     """
     present = np.unique(party)
     for size in range(min(claim.asked["colluders"], len(present) - 1) + 1):
@@ -541,10 +554,12 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 
 
 def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
-    """Return the first group, on as many columns as somebody knows, that has fewer than K different people, or None.
+    """Return the first group, on as many columns as somebody knows, with fewer than K different people, or
+    None.
 
-    person:  of every row a number for whose record it is: int64, shape (n_rows,). A table without people is not
-             allowed. The people of a group on fewer columns are at least those of each of its parts.
+    person:  number of each row's person: int64, shape (n_rows,). A table without people is not allowed. A
+    group
+             on fewer columns has at least the people of each of its parts.
     """
     codes = _telling(release, claim)
     (*rows, people), _ = _distinct_rows([*codes.values(), person], release)
@@ -560,7 +575,7 @@ def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding |
 
 
 def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Finding | None:
-    """Return the first violation, among rows that agree on all ``columns``, of what bounds inferences, or None."""
+    """Return the first violation of an inference bound among rows that agree on all ``columns``, or None."""
     definitions = [definition for definition in definitions_of(claim) if definition.inference]
     return _verify_groups(release, columns, definitions)
 
@@ -584,7 +599,7 @@ def _first_broken(
     columns: tuple[str, ...],
     worst: dict[tuple[str, str | None], Fraction],
 ) -> Finding | None:
-    """The first violation, or None; ``worst`` takes the worst figures of these groups and of those before."""
+    """Return the first violation, or None; ``worst`` collects the worst figures of these and earlier groups."""
     for definition, own in zip(definitions, numbers, strict=True):
         judged = definition.judged(groups, own)
         if judged.broken:
@@ -599,7 +614,7 @@ _KEY_SPACE = 1 << 62
 
 
 def label_codes(column: LabelledColumn) -> Codes:
-    """Number the labels that occur, equal labels alike: what a reader of the table can tell apart."""
+    """Number the occurring labels, equal labels alike, as a reader of the table distinguishes them."""
     present = np.bincount(column.codes, minlength=len(column.labels)) > 0
     seen = dict.fromkeys(label for label, is_seen in zip(column.labels, present, strict=True) if is_seen)
     numbers: Mapping[str, int] = {label: i for i, label in enumerate(seen)}
@@ -608,13 +623,15 @@ def label_codes(column: LabelledColumn) -> Codes:
 
 
 def _distinct_rows(columns: Sequence[Codes], release: Release) -> tuple[list[Codes], Numbers]:
-    """Join equal rows; return the columns of the distinct ones and how many records each stands for."""
+    """Join equal rows; return the columns of the distinct rows and their numbers of records."""
     first, counts = kinds_of_rows(columns, release)
     return [column[first] for column in columns], counts
 
 
 def kinds_of_rows(columns: Sequence[Codes], release: Release) -> tuple[Numbers, Numbers]:
-    """Join rows of a table that agree on columns of it; return one row of each kind, and the records of each."""
+    """Join rows of a table that agree on the columns; return a row of each kind, and the records of each
+    kind.
+    """
     keys = number_rows(columns, release.n_rows)
     if release.counts is None:
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -624,7 +641,7 @@ def kinds_of_rows(columns: Sequence[Codes], release: Release) -> tuple[Numbers, 
 
 
 def number_rows(columns: Sequence[Codes], n_rows: int, limit: int = _KEY_SPACE) -> NDArray[np.int64]:
-    """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
+    """Number rows, up to about ``limit``. Rows have the same number exactly if they agree on all columns."""
     groups = np.zeros(n_rows, dtype=np.int64)
     bound = 1
     for column in columns:
