@@ -1,1 +1,1 @@
-"""The same algorithms over several holders: generators that `yield from` crypto; still no I/O."""
+"""Algorithms over several holders: generators that `yield from` crypto, without I/O."""

@@ -1,6 +1,4 @@
-"""Alignment of a vertical run: the records that its parties have in common, and agreement on the class ([T]
-5.6).
-"""
+"""Alignment of a vertical run: the common records of the parties, and agreement on the class ([T] 5.6)."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ _DIGEST_WORDS = 4
 def align(
     roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: RevealLedger, observer: Observer
 ) -> Rounds[Ints]:
-    """Return the positions in ``ids`` of the records that all parties have, in one common order.
+    """Return the positions in ``ids`` of the records that all parties have, in a common order.
 
-    As :func:`crypto.intersection.intersect`, with the leader as collector. ``observer`` is told the set sizes before
-    anything made from ids is sent, and then how many records are common; if it raises, the run ends. Raises DataError
-    if no record is common.
+    As :func:`crypto.intersection.intersect`, with the leader as collector. ``observer`` receives the set
+    sizes before anything made from ids is sent, and later the number of common records. If the observer
+    raises, the run ends. Raises DataError without common records.
     """
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
     positions = yield from intersect(
@@ -54,18 +52,21 @@ def align(
 def check_class(
     roster: Roster, classes: Codes, job_hash: bytes, sessions: CircuitSessions, ledger: RevealLedger
 ) -> Rounds[None]:
-    """Go on only if every party has the same class value for every common record.
+    """Check that every party has the same class value for every common record.
 
-    Functionality:  whether all vectors of class values are equal; one bit to all.
+    Functionality:  equality of all vectors of class values; one bit to all.
     Input, each:    ``classes``: of the common records, in the common order. ``sessions``: the leader garbles
-                    with everybody.
-    Output, each:   nothing; DataError if they differ.
-    Leakage:        that bit; to the leader, whose vector differs from its own.
+    with
+                    everybody.
+    Output, each:   nothing; DataError for different vectors.
+    Leakage:        the bit; to the leader, the parties with a vector different from its own.
     Rounds:         3 ("two_party/..."), 1 ("vertical/agree").
-    Bytes:          about 8 KiB by the leader and 4 KiB to it for every other party, whatever the number of
-                    records; 1 by the leader to each.
+    Bytes:          about 8 KiB by the leader and 4 KiB to it for every other party, for any number of
+    records; 1
+                    by the leader to each.
     Assumes:        semi-honest parties; SHA-256 collision resistant.
-    Source:         digests compared inside a garbled circuit: a digest of a few class values could be guessed.
+    Source:         digests compared inside a garbled circuit: a digest of a few class values could be
+    guessed.
 
     Raises DataError ("class-mismatch") at every party, naming neither party nor record; RemoteProtocolError
     for a malformed message.
@@ -101,12 +102,13 @@ def check_class(
 def share_class(
     roster: Roster, giver: str, classes: Codes | None, shape: tuple[int, int], ledger: RevealLedger
 ) -> Rounds[Ints]:
-    """Give the class of every common record from the party that holds it to the others: a stated disclosure.
+    """Send the class of every common record from its holder to the other parties: a stated disclosure.
 
     shape:  number of records and of class values.
 
-    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to each
-    other party. Raises RemoteProtocolError for a message of another length or a class out of range.
+    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to
+    each
+            other party. Raises RemoteProtocolError for a message of wrong length or a class out of range.
     """
     n_records, n_classes = shape
     if roster.me != giver:

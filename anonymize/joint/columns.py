@@ -1,4 +1,4 @@
-"""Columns of a vertical run by party, and the records that one party brings."""
+"""Columns of a vertical run by party, and the records of a party."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from crypto.errors import LocalProtocolError
 
 @dataclass(frozen=True)
 class Columns:
-    """The party of each column: public, from the job.
+    """Party of each column: public, from the job.
 
-    qid, sensitive:  the party of each column, in schema order. plain: likewise, in job order.
-    class_from:      the party that gives the class to the others, by record; None where all hold it.
+    qid, sensitive:  party of each column, in schema order. plain: likewise, in job order.
+    class_from:      party that sends the class by record to the others; None if all hold the class.
     """
 
     qid: tuple[str, ...]
@@ -32,12 +32,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Holding:
-    """One party's records after pass 1, in any order.
+    """Records of a party after pass 1, in any order.
 
-    ids:        one different byte string for each record.
-    qid:        leaf numbers of our columns, None for the others'; integers of shape (n,).
-    classes:    class values, None where another party gives them or the job has no class.
-    sensitive:  values of our columns, None for the others'.
+    ids:        a different byte string for each record.
+    qid:        leaf numbers of own columns, None for other columns; integers of shape (n,).
+    classes:    class values, None if another party sends them or the job has no class.
+    sensitive:  values of own columns, None for other columns.
     """
 
     ids: list[bytes] = field(repr=False)
@@ -46,12 +46,12 @@ class Holding:
     sensitive: tuple[Codes | None, ...] = field(repr=False)
 
     def same_as(self, other: Holding) -> bool:
-        """Return True if these are the same records in the same order."""
+        """Return True if both holdings have the same records in the same order."""
         ours, theirs = ((*h.qid, h.classes, *h.sensitive) for h in (self, other))
         return self.ids == other.ids and all(map(_equal, ours, theirs))
 
     def common(self, positions: Ints) -> Holding:
-        """The records at ``positions``, in that order; their ids stay behind."""
+        """Return the records at ``positions``, in the given order, without ids."""
 
         def taken(codes: Codes | None) -> Codes | None:
             return None if codes is None else codes[positions]
@@ -69,18 +69,18 @@ def _equal(one: Codes | None, other: Codes | None) -> bool:
 
 
 def class_schema(schema: Schema) -> Schema:
-    """The schema of what all parties know: without sensitive columns."""
+    """Return the schema of the common knowledge, without sensitive columns."""
     return Schema(schema.qid, schema.class_name, schema.classes)
 
 
 def own_schema(schema: Schema, columns: Columns, me: str) -> Schema:
-    """The schema of what one party knows: with its own sensitive columns only."""
+    """Return the schema of a party's knowledge, with only its own sensitive columns."""
     own = tuple(schema.sensitive[i] for i in columns.sensitive_of(me))
     return Schema(schema.qid, schema.class_name, schema.classes, own)
 
 
 def check_holding(holding: Holding, columns: Columns, schema: Schema, me: str) -> None:
-    """Refuse a holding that is not what ``columns`` says this party has. Raises LocalProtocolError."""
+    """Refuse a holding that does not match the party's part of ``columns``. Raises LocalProtocolError."""
     if len(columns.qid) != len(schema.qid) or len(columns.sensitive) != len(schema.sensitive):
         raise LocalProtocolError("every column of the schema has one party that holds it")
     held_class = schema.class_name is not None and columns.class_from in (None, me)

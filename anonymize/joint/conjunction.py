@@ -1,4 +1,4 @@
-"""Circuits that say whether all of something is met, or the same: what joint runs of any model end in."""
+"""Circuits for conjunctions and equality, the last step of joint runs of any model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import all_of, equal
 
 CONJUNCTION = 64
-"""Bits that one gate circuit joins."""
+"""Bits joined by a gate circuit."""
 
 
 @lru_cache(maxsize=8)
@@ -33,7 +33,7 @@ def split_circuit() -> Circuit:
 
 @lru_cache(maxsize=8)
 def verdict_circuit(others: int) -> Circuit:
-    """Return the circuit that tells the evaluator if a bit and ``others`` shared ones are all 1."""
+    """Return the circuit that tells the evaluator if a bit and ``others`` shared bits are all 1."""
     b = Builder(f"verdict/{others}")
     bits = [word[0] for word in b.input("met", Held.CARRIED, 1)]
     if others:

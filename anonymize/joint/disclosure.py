@@ -13,7 +13,9 @@ from crypto.errors import LocalProtocolError
 T = TypeVar("T")
 
 Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
-"""``owner`` of a candidate, ``holder`` of a sensitive column: one party, and only its own ledger has the entry."""
+"""``owner`` of a candidate, ``holder`` of a sensitive column: a single party, whose ledger alone has the
+entry.
+"""
 
 
 PRIVATE: tuple[Audience, ...] = ("owner", "holder")
@@ -21,7 +23,7 @@ PRIVATE: tuple[Audience, ...] = ("owner", "holder")
 
 @dataclass(frozen=True, slots=True)
 class Reveal:
-    """One value that became known: what, how large, to whom, in which iteration; never the value."""
+    """Revealed value: name, shape, audience and iteration, without the value."""
 
     name: str
     shape: tuple[int, ...]
@@ -31,9 +33,9 @@ class Reveal:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One row of a mode's list (semantics §4).
+    """Row of a mode's list (semantics §4).
 
-    finer:  True for what is finer than the published table.
+    finer:  True for a value finer than the published table.
     """
 
     name: str
@@ -51,7 +53,7 @@ _EARLIER = (
         finer=True,
     ),
 )
-"""Reveals of LKC runs before they begin, where they are charged."""
+"""Reveals of LKC runs before their begin, if runs are charged."""
 
 _ROOT_COUNTS = Allowed(
     "root_counts",
@@ -109,7 +111,7 @@ _ALIGNMENT = (
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
     Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
 )
-"""Reveals of vertical runs of any kind before they begin."""
+"""Reveals of vertical runs of any kind before their begin."""
 
 _VERTICAL = (
     *_EARLIER,
@@ -302,15 +304,15 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         ),
     ),
 }
-"""Everything that may be revealed, by mode."""
+"""Possible reveals by mode."""
 
 
 MIX = "mix"
-"""The phase in which rows are put together. How many are whose, and so what it costs, only the leader knows."""
+"""Phase that puts rows together. Only the leader knows the rows of each party, and so the costs."""
 
 
 def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]:
-    """Return the reveals of rows that are mixed. deliver: who receives the rows."""
+    """Return the reveals of shuffled rows. deliver: receiver of the rows."""
     return (
         Allowed(
             "row_width",
@@ -327,19 +329,19 @@ def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]
 
 
 class RevealLedger:
-    """The reveals of one run, in order, as every party sees them happen."""
+    """Reveals of a run, in order, as every party sees them."""
 
     def __init__(self, mode: str, besides: Sequence[Allowed] = ()) -> None:
-        """``besides``: what a score reveals beside what all runs of the mode do."""
+        """Take the mode's list. ``besides``: further reveals, of a score."""
         self._allowed = {(a.name, a.to) for a in (*ALLOWED[mode], *besides)}
         self.iteration = 0
         self.reveals: list[Reveal] = []
 
     def reveal(self, name: str, value: T, to: Audience, shape: tuple[int, ...] | None = None) -> T:
-        """Record that ``value`` becomes known to ``to``, and return it.
+        """Record that ``value`` becomes known to ``to``, and return the value.
 
-        ``shape`` is public; without it the value's own shape is taken, () for a bit or a candidate. A reveal
-        that the mode does not list is our own bug and stops the run: LocalProtocolError.
+        ``shape`` is public; without it the value's own shape is recorded, () for a bit or a candidate. Raises
+        LocalProtocolError, for an internal error, if the mode does not list the reveal.
         """
         if (name, to) not in self._allowed:
             raise LocalProtocolError(f"{name} to {to} is not on the mode's list")

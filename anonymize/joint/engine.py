@@ -18,16 +18,16 @@ from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs
 
 Fields: TypeAlias = Mapping[str, CarriedWords]
-"""Carried words by name, one of each per entry."""
+"""Carried words by name, a word of each name per entry."""
 
 AT_ONCE = 4
-"""Bits of a group that one gate circuit joins where groups have few."""
+"""Bits of a group joined by a gate circuit, for small groups."""
 
 
 class Engine:
-    """A session with a peer, as the joint algorithms use it: itself a :class:`Computation`.
+    """Session with a peer for the joint algorithms; also a :class:`Computation`.
 
-    look_ups:  in public tables at shared indices; None where a session has none.
+    look_ups:  in public tables at shared indices; None if the session has none.
     """
 
     def __init__(self, computation: Computation, observer: Observer, look_ups: LookUps | None = None) -> None:
@@ -48,10 +48,10 @@ class Engine:
         return (yield from self._computation.run_all(asked))
 
     def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
-        """Join the entries of every group to one, neighbours first, by a circuit of two entries.
+        """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
-        The circuit takes ``name`` and ``name/other`` of every field and gives ``name``. ``sizes``: entries per
-        group, in order; the result has one entry per group.
+        The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries
+        per group, in order; the result has one entry per group.
         """
         counts = np.asarray(sizes, dtype=np.int64)
         while counts.size and counts.max() > 1:
@@ -91,7 +91,7 @@ class Engine:
         return opened(outputs, "met") == 1
 
     def conjoined(self, bits: Sequence[CarriedWords]) -> Rounds[CarriedWords]:
-        """Return one carried bit: 1 if all bits are 1."""
+        """Return a carried bit: 1 if all bits are 1."""
         return (yield from self._conjoined(CarriedWords.concatenate(bits), 1))
 
     def _conjoined(self, met: CarriedWords, most: int) -> Rounds[CarriedWords]:
@@ -105,9 +105,11 @@ class Engine:
 
 
 def in_rows(sizes: Ints, length: int) -> tuple[Ints, Ints]:
-    """Items of groups, one group after the other, in rows of one length; the last of a group as often as it takes.
+    """Put the items of groups, group after group, into rows of equal length. A group's last item is repeated
+    as padding.
 
-    sizes:  items of every group, at least 1. Returns the items of every row, shape (n_rows, length), and its group.
+    sizes:  items of every group, at least 1. Returns the items of every row, shape (n_rows, length), and its
+            group.
     """
     n_rows = -(-sizes // length)
     group = np.repeat(np.arange(len(sizes)), n_rows)
@@ -118,19 +120,19 @@ def in_rows(sizes: Ints, length: int) -> tuple[Ints, Ints]:
 
 
 def _padded(met: CarriedWords, count: int) -> CarriedWords:
-    """Repeat the last bit, which changes no conjunction."""
+    """Repeat the last bit, which does not change a conjunction."""
     return met.take(np.minimum(np.arange(count), len(met) - 1))
 
 
 def carried(outputs: Outputs, name: str) -> CarriedWords:
-    """An output that stays in the session."""
+    """Return an output that stays in the session."""
     words = outputs[name]
     assert isinstance(words, CarriedWords)
     return words
 
 
 def opened(outputs: Outputs, name: str) -> int:
-    """The one word of an output opened to us."""
+    """Return the word of an output opened to the party."""
     values = outputs[name]
     assert isinstance(values, np.ndarray)
     return int(values[0, 0])

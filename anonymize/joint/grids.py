@@ -1,4 +1,4 @@
-"""Widths of grids whose cells are scored inside a circuit."""
+"""Widths of grids with cells scored inside a circuit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from anonymize.errors import SchemaError
 from anonymize.table import Schema
 
 MAX_GRID_CELLS = 1 << 12
-"""Grid cells of one column, at most. All are scored at once. Measured with two classes and widths for 2^31 records:
-100 MB at each of the pair and 2 GB of traffic for this many, in proportion to cells and class values."""
+"""Most grid cells of a column. All cells are scored at once. Measured with two classes and widths for 2^31
+records: 100 MB at each of the pair and 2 GB of traffic for this number, in proportion to cells and class
+values.
+"""
 
 
 def check_grids(schema: Schema) -> None:
@@ -21,7 +23,7 @@ def check_grids(schema: Schema) -> None:
 
 
 def refuse_wide_grids(schema: Schema, most: int, what_for: str, *, remedy: str) -> None:
-    """Raise SchemaError for a grid of more than ``most`` cells; ``what_for`` they are the most, in words."""
+    """Raise SchemaError for a grid of more than ``most`` cells; ``what_for``: purpose of the limit, in words."""
     for column in schema.qid:
         if column.is_numeric and column.n_leaves > most:
             raise SchemaError(

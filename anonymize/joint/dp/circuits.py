@@ -1,6 +1,6 @@
-"""The circuits of joint DiffGen: scores, noise that neither side knows, noisy maxima, noisy counts.
+"""Circuits of joint DiffGen: scores, noise unknown to both sides, noisy maxima, noisy counts.
 
-Written over :mod:`crypto.circuits`; all entries of a batch are independent instances, and words that decide
+The circuits use :mod:`crypto.circuits`. All entries of a batch are independent instances. Words that decide
 between candidates stay in the session as carried words.
 """
 
@@ -16,12 +16,12 @@ from crypto.circuits.constants import NoisePlan
 from crypto.circuits.selection import choose, maximum
 
 Field = tuple[str, int]
-"""Name and width of carried words that go with an entry."""
+"""Name and width of carried words of an entry."""
 
 
 @lru_cache(maxsize=64)
 def greatest_circuit(n_classes: int, width: int) -> Circuit:
-    """The greatest class count of a part: its summand of Max ([T] Eq. 6.4)."""
+    """Return the circuit of the greatest class count of a part: its summand of Max ([T] Eq. 6.4)."""
     b = Builder(f"greatest/{n_classes}/{width}")
     counts = b.input("counts", Held.ADDITIVE_SHARED, width, n_classes)
     b.output("score", To.CARRIED, [maximum(b, counts)])
@@ -30,7 +30,9 @@ def greatest_circuit(n_classes: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def sum_circuit(width: int) -> Circuit:
-    """The sum of two parts' summands; a score never exceeds the number of records, so it fits."""
+    """Return the circuit that sums two parts' summands. A score never exceeds the number of records, so the
+    sum fits.
+    """
     b = Builder(f"sum/{width}")
     (x,), (y,) = b.input("score", Held.CARRIED, width), b.input("score/other", Held.CARRIED, width)
     b.output("score", To.CARRIED, [add(b, x, y)])
@@ -52,13 +54,13 @@ def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int)
 
 
 def noisy_width(width: int, plan: NoisePlan) -> int:
-    """Bits of a score of ``width`` bits with noise: it never overflows."""
+    """Return the bits of a score of ``width`` bits with noise, without overflow."""
     return max(width, plan.width) + 1
 
 
 @lru_cache(maxsize=64)
 def better_circuit(fields: tuple[Field, ...]) -> Circuit:
-    """Of two entries the one with the greater ``noisy``; of equal ones the first."""
+    """Return the circuit that picks the entry with the greater ``noisy``; on ties, the first."""
     b = Builder(f"better/{fields}")
     pairs = {n: b.input(n, Held.CARRIED, w) + b.input(f"{n}/other", Held.CARRIED, w) for n, w in fields}
     second = less(b, *pairs["noisy"], log_depth=True)
@@ -69,7 +71,7 @@ def better_circuit(fields: tuple[Field, ...]) -> Circuit:
 
 @lru_cache(maxsize=64)
 def tag_circuit(width: int) -> Circuit:
-    """A public word as a carried one."""
+    """Return the circuit that turns a public word into a carried word."""
     b = Builder(f"tag/{width}")
     (tag,) = b.input("tag", Held.PUBLIC, width)
     b.output("tag", To.CARRIED, [tag])
@@ -87,7 +89,9 @@ def reveal_circuit(fields: tuple[Field, ...]) -> Circuit:
 
 @lru_cache(maxsize=64)
 def noisy_count_circuit(width: int, plan: NoisePlan) -> Circuit:
-    """A shared count plus discrete Laplace noise that neither side knows, two's complement, to both."""
+    """Return the circuit that adds discrete Laplace noise, unknown to both sides, to a shared count. Two's
+    complement, to both.
+    """
     b = Builder(f"noisy-count/{width}/{plan}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
     (random,) = noise.coins(b, "coins", plan, 1)
@@ -99,5 +103,5 @@ def noisy_count_circuit(width: int, plan: NoisePlan) -> Circuit:
 
 
 def noisy_count_width(width: int, plan: NoisePlan) -> int:
-    """Bits of a count of ``width`` bits with noise, two's complement: it never overflows."""
+    """Return the bits of a count of ``width`` bits with noise, two's complement, without overflow."""
     return max(width + 1, plan.width) + 1

@@ -23,11 +23,11 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds
 
 PairSession: TypeAlias = CircuitSession[OtSender] | CircuitSession[OtReceiver]
-"""The one session of two parties; the leader garbles."""
+"""Single session of two parties; the leader garbles."""
 
 
 class Request(Protocol):
-    """The part of an agreed computation that finding the common records needs."""
+    """Part of an agreed computation that the search for common records needs."""
 
     @property
     def schema(self) -> Schema: ...
@@ -36,7 +36,7 @@ class Request(Protocol):
     def job_hash(self) -> bytes: ...
 
     def check(self, n_records: int) -> None:
-        """Refuse what cannot be done, before anything is sent or spent. n_records: of ours."""
+        """Refuse unsupported requests before anything is sent or spent. n_records: own records."""
         ...
 
 
@@ -45,10 +45,10 @@ Asked = TypeVar("Asked", bound=Request)
 
 @dataclass(frozen=True)
 class OwnColumns:
-    """Columns of one party: records in the common order, with its own columns and the class.
+    """Columns of a party: records in the common order, with its own columns and the class.
 
-    table:    its schema has our columns only.
-    numbers:  their numbers in the schema of the job, ascending.
+    table:    its schema has only own columns.
+    numbers:  numbers of own columns in the schema of the job, ascending.
     """
 
     table: CodedTable
@@ -59,13 +59,13 @@ class OwnColumns:
         return self.table.n_records
 
     def own(self, column: int) -> int | None:
-        """Our number of a column of the job; None for the peer's."""
+        """Return the own number of a column of the job; None for the peer's columns."""
         return self.numbers.index(column) if column in self.numbers else None
 
 
 @dataclass(frozen=True)
 class AlignedPair(Generic[Asked]):
-    """One of two parties once both have the same records in one common order, and a session."""
+    """State of a party after both have the same records in a common order, with a session."""
 
     roster: Roster
     request: Asked
@@ -90,7 +90,9 @@ def align_pair(
     mode: str,
     observer: Observer | None,
 ) -> Rounds[AlignedPair[Asked]]:
-    """Find the common records, make sure that both have the same class, if any, for each, and open a session."""
+    """Find the common records, check that both parties have the same class (if any) for each, and open a
+    session.
+    """
     reveals, observer = RevealLedger(mode), observer or Observer()
     _check_two(roster)
     if columns.class_from is not None:
@@ -111,9 +113,9 @@ def align_pair(
 def open_aligned(
     roster: Roster, own: OwnColumns, request: Asked, rng: Rng, *, mode: str, observer: Observer | None
 ) -> Rounds[AlignedPair[Asked]]:
-    """Open a session for records that both parties already have in one common order.
+    """Open a session for records that both parties already have in a common order.
 
-    Raises as :func:`anonymize.joint.dp.vertical.release_vertically` for what no two parties can run.
+    Raises as :func:`anonymize.joint.dp.vertical.release_vertically` for requests that two parties cannot run.
     """
     _check_two(roster)
     request.check(own.n_records)
@@ -145,7 +147,7 @@ def _open(roster: Roster, rng: Rng, observer: Observer) -> Rounds[CircuitSession
 
 
 def session_of(roster: Roster, sessions: CircuitSessions) -> PairSession:
-    """Our end of the session that leader and deputy opened."""
+    """Return the own end of the session between leader and deputy."""
     return sessions.garbling[roster.deputy] if roster.leads else sessions.evaluating[roster.leader]
 
 

@@ -1,12 +1,13 @@
 """DiffGen over horizontally partitioned records, two or more parties ([T] 7.5, Algorithm 7.4).
 
-Scores depend on class counts by leaf alone, so every party shares those once with the compute pair, leader and
-deputy. The pair scores candidates inside circuits, adds noise that neither knows, and learns who won: split
-points, scores and noisy scores stay carried words. At the end every party shares its counts of the cells, and
-the pair opens them with noise. What comes out has the law of DiffGen on the union, up to the run's δ.
+Scores depend only on class counts by leaf. So every party shares these counts once with the compute pair,
+leader and deputy. The pair scores candidates inside circuits, adds noise unknown to both, and learns the
+winner. Split points, scores and noisy scores stay carried words. At the end every party shares its counts of
+the cells, and the pair opens the counts with noise. The result has the law of DiffGen on the union, up to the
+run's δ.
 
-Departures from [T]: n parties; noisy maxima inside circuits in place of Algorithm 7.5; numeric columns, for which
-Algorithm 7.4 has no step (semantics §8.2).
+Departures from [T]: n parties; noisy maxima inside circuits in place of Algorithm 7.5; numeric columns, which
+Algorithm 7.4 lacks (semantics §8.2).
 """
 
 from __future__ import annotations
@@ -56,20 +57,23 @@ def release_horizontally(
     """Release the union of the parties' tables with differential privacy.
 
     Functionality:  a draw of ``anonymize.dp.diffgen.release_alone`` on the union, up to δ, to every party.
-    Input, each:    ``table``; roster, request and ``mode``, whose list the reveals are held to, are public and
-                    equal for all.
+    Input, each:    ``table``; roster, request and ``mode``, whose list bounds the reveals, are public and
+    equal
+                    for all.
     Output, each:   the same :class:`JointDpOutcome`.
-    Leakage:        to all: the specializations chosen and the noisy counts. Sizes of messages and circuits
-                    follow from these and the job. Leader and deputy together could open everything.
+    Leakage:        to all: the chosen specializations and the noisy counts. Sizes of messages and circuits
+    follow
+                    from these and the job. Leader and deputy together could open everything.
     Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
-    Bytes:          between the pair 32 for every AND gate and 16 for every coin; 4 or 8 for every class count by
-                    leaf and every cell, once, from each other party; to each of these, besides what the leader
-                    tells, from the deputy 16 for every specialization and for the counts.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
-                    n >= 2.
+    Bytes:          between the pair 32 for every AND gate and 16 for every coin; once, from each other party,
+    4
+                    or 8 for every class count by leaf and every cell; to each of these, besides the leader's
+                    messages, from the deputy 16 for every specialization and for the counts.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         [T] 7.5; semantics §8.
 
-    Raises SchemaError or PrivacyError for what cannot be released so, before anything is sent;
+    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent;
     RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties
     as the pair.
     """
@@ -87,7 +91,7 @@ def release_horizontally(
 
 
 class HorizontalHolder:
-    """One party, as a :class:`anonymize.dp.diffgen.Holder`."""
+    """Party of the run, as a :class:`anonymize.dp.diffgen.Holder`."""
 
     def __init__(
         self, party: Party, table: CodedTable, request: DpRequest, plans: Plans, noise: Noise
@@ -160,7 +164,9 @@ class HorizontalHolder:
         return signed(decode_words(payload, len(own), self._pair.roster.leader, "dp/counts"))
 
     def _noise_of_each(self, own: Ints, rate: Fraction) -> Rounds[Ints]:
-        """Leader and deputy each add noise of their own: either can subtract only its own ([T] 7.4)."""
+        """Open the counts with separate noise of leader and deputy. Each can subtract only its own noise ([T]
+        7.4).
+        """
         share = yield from share_vector(self._pair.shares, own.astype(np.uint64))
         if share is not None:
             share = share + as_words(self._noise.laplace(rate, len(own)))
@@ -184,7 +190,7 @@ class Scores:
         self._of: dict[Place, Fields] = {}
 
     def enter(self, places: Sequence[Place], plan: NoisePlan | None) -> Rounds[None]:
-        """Score nodes; of an interval the grid point with the greatest noisy score becomes its split point."""
+        """Score nodes. The split point of an interval is the grid point with the greatest noisy score."""
         intervals = [place for place in places if self._schema.qid[place.column].is_numeric]
         fixed = [place for place in places if not self._schema.qid[place.column].is_numeric]
         parts = [self._sides(place) for place in intervals] + [self._children(place) for place in fixed]

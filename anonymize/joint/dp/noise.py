@@ -1,7 +1,7 @@
-"""Noise that nobody knows: what leader and deputy draw inside circuits, and how far it is from ideal.
+"""Noise unknown to all: drawn by leader and deputy inside circuits, with a known distance from ideal noise.
 
-Inside circuits noise has finitely many binary digits, made of finitely many coins. All parties, also those
-outside the pair, know the plans: they follow from public sizes, and their distances add up to the run's δ.
+Noise inside circuits has finitely many binary digits from finitely many coins. All parties, also outside the
+pair, know the plans: plans follow from public sizes, and their distances add up to the run's δ.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from crypto.two_party import CarriedWords
 DELTA = Fraction(1, 2**40)
 """No joint run has a greater δ."""
 COIN_DISTANCE = Fraction(1, 2**64)
-"""No run of DiffGen has a greater distance: a table has 64 coins more than it takes to number the tables."""
+"""Largest distance of a DiffGen run: a table has 64 coins more than the number of its index bits."""
 
 
 @dataclass
 class Plans:
-    """The noise plans of one run: which are drawn, and their distance from ideal noise in all.
+    """Noise plans of a run: the drawn plans, and their total distance from ideal noise.
 
     epsilon:   the whole budget.
-    steps:     a public bound on the number of plans.
-    most:      the run has no greater distance, nor one that :data:`DELTA` does not allow.
-    distance:  total variation distance of all draws so far from ideal ones, at most.
+    steps:     public bound on the number of plans.
+    most:      largest distance of the run, besides the limit of :data:`DELTA`.
+    distance:  bound on the total variation distance of all draws so far from ideal draws.
     """
 
     epsilon: Fraction
@@ -46,7 +46,7 @@ class Plans:
 
     @property
     def delta(self) -> Fraction:
-        """With what is drawn so far, the run is (epsilon, delta)-DP."""
+        """δ of the draws so far: the run is (epsilon, delta)-DP."""
         return delta_of(self.distance, self.epsilon)
 
     def geometric(self, rate: Fraction, draws: int) -> NoisePlan:
@@ -58,11 +58,11 @@ class Plans:
         return self._drawn(_laplace(rate, _rounded(draws), self._share()))
 
     def _share(self) -> Fraction:
-        """The distance from ideal noise that one plan may have."""
+        """Return the largest distance from ideal noise of a single plan."""
         return min(self.most, distance_for(DELTA, self.epsilon)) / self.steps
 
     def _drawn(self, plan: NoisePlan) -> NoisePlan:
-        """Count a plan in. Raises LocalProtocolError if the run would miss its δ: our own bug."""
+        """Count a plan in. Raises LocalProtocolError, for an internal error, if the run would miss its δ."""
         if self.distance + plan.distance > self.steps * self._share():
             raise LocalProtocolError("more plans than the run was said to have")
         self.distance += plan.distance
@@ -74,17 +74,17 @@ _laplace = lru_cache(maxsize=256)(laplace_plan)
 
 
 def _rounded(draws: int) -> int:
-    """Up to a power of two, so that few plans, and so few circuits, serve all steps of a run."""
+    """Round up to a power of two, so that few plans and circuits serve all steps of a run."""
     return 1 << max(0, draws - 1).bit_length()
 
 
 def noisy_scores(
     engine: Engine, scores: CarriedWords | Words, width: int, plan: NoisePlan, tags: Ints, tag_width: int
 ) -> Rounds[Fields]:
-    """Add noise of its own to every score.
+    """Add independent noise to every score.
 
     scores:  carried words, or each side's XOR shares: uint64, shape (n,).
-    tags:    public words that go with the entries, shape (n,).
+    tags:    public words of the entries, shape (n,).
 
     Returns ``noisy`` and ``tag`` of every entry.
     """
@@ -100,20 +100,20 @@ def noisy_scores(
 
 
 def best_of(engine: Engine, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
-    """Of every group of entries the one with the greatest ``noisy``; ties go to the first."""
+    """Return the entry with the greatest ``noisy`` of every group; ties go to the first."""
     widths = tuple((name, words.width) for name, words in fields.items())
     return (yield from engine.reduce(circuits.better_circuit(widths), fields, sizes))
 
 
 def revealed(engine: Engine, fields: Fields) -> Rounds[dict[str, int]]:
-    """Open the one entry there is, to both."""
+    """Open a single entry to both."""
     widths = tuple((name, words.width) for name, words in fields.items())
     outputs = yield from engine.run(circuits.reveal_circuit(widths), 1, fields)
     return {name: int(np.asarray(outputs[name])[0, 0]) for name in fields}
 
 
 def noisy_counts(engine: Engine, shares: Words, width: int, plan: NoisePlan) -> Rounds[Ints]:
-    """Open shared counts of ``width`` bits with noise that neither side knows: int64, shape (n,)."""
+    """Open shared counts of ``width`` bits with noise unknown to both sides: int64, shape (n,)."""
     circuit = circuits.noisy_count_circuit(width, plan)
     outputs = yield from engine.run(circuit, len(shares), {"count": shares.reshape(-1, 1)})
     opened = np.asarray(outputs["noisy"]).reshape(-1).astype(np.int64)

@@ -24,9 +24,11 @@ JOINT_NOISE_CELLS = 1 << 15
 
 @dataclass(frozen=True)
 class DpRequest:
-    """The computation that all parties have agreed to.
+    """Computation agreed by all parties.
 
-    noise:  of the counts: drawn inside circuits, unknown to both; or each of the pair adds its own ([T] 7.4).
+    noise:  noise of the counts: drawn inside circuits and unknown to both, or separate noise of each of the
+    pair
+            ([T] 7.4).
     """
 
     schema: Schema
@@ -35,7 +37,7 @@ class DpRequest:
     noise: NoiseKind = "joint"
 
     def noise_for(self, n_cells: int) -> NoiseKind:
-        """Return the kind of noise for that many cells."""
+        """Return the kind of noise for ``n_cells`` cells."""
         return "each" if n_cells > JOINT_NOISE_CELLS else self.noise
 
     def check(self, n_records: int) -> None:
@@ -55,17 +57,17 @@ class DpRequest:
         check_cells(self.schema, self.requirement.specializations, self.requirement.max_cells)
 
     def plans(self) -> Plans:
-        """One plan before the first turn, two a turn, one for the counts."""
+        """Return the noise plans: a plan before the first turn, two a turn, and a plan for the counts."""
         return Plans(self.requirement.epsilon, 2 * self.requirement.specializations + 2)
 
 
 @dataclass(frozen=True)
 class JointDpOutcome:
-    """The release as every party knows it, with what was charged, what was revealed, and δ.
+    """Release as every party knows it, with charges, reveals, and δ.
 
-    ledger:  what was revealed; what was charged is ``released.accountant``.
-    delta:   the release is (ε, δ)-DP for adding or removing one record; 0 where all noise is exact.
-    noise:   how the counts got theirs.
+    ledger:  the reveals; the charges are in ``released.accountant``.
+    delta:   the release is (ε, δ)-DP for adding or removing a record; 0 if all noise is exact.
+    noise:   kind of noise of the counts.
     """
 
     released: DpOutcome
@@ -81,7 +83,7 @@ class JointDpOutcome:
 def run_diffgen(
     request: DpRequest, holder: Holder, reveals: RevealLedger, plans: Plans, observer: Observer
 ) -> Rounds[JointDpOutcome]:
-    """Run one party's side of DiffGen to the release."""
+    """Run a party's side of DiffGen up to the release."""
     diffgen = DiffGen(request.schema, request.requirement, holder, observer, bounded=True)
     released = yield from diffgen.run()
     return JointDpOutcome(released, reveals, plans.delta, request.noise_for(released.table.n_cells))

@@ -1,12 +1,14 @@
 """DiffGen over vertically partitioned columns, two parties ([T] 7.4, Algorithm 7.1).
 
-The parties hold different columns of the same records, in one common order, and both hold the class. Each scores
-its own columns and draws the split points of its own intervals; the winner is found by report noisy max inside
-a circuit, on both parties' private scores, with noise that neither knows. No value travels record by record: at
-the end the counts of the cells come from a joint histogram as additive shares, and are opened with noise.
+The parties hold different columns of the same records, in a common order, and both hold the class. Each
+scores its own columns and draws the split points of its own intervals. Report noisy max inside a circuit
+finds the winner on both parties' private scores, with noise unknown to both. No value travels record by
+record. At the end a joint histogram gives the counts of the cells as additive shares, which are opened with
+noise.
 
-Departures from [T]: noisy maxima in place of Algorithm 7.2, one joint histogram in place of a scalar product for
-each leaf, joint noise (semantics §8.2). :mod:`anonymize.joint.dp.thesis.vertical` has the published protocols.
+Departures from [T]: noisy maxima in place of Algorithm 7.2, one joint histogram in place of a scalar product
+for each leaf, joint noise (semantics §8.2). :mod:`anonymize.joint.dp.thesis.vertical` has the published
+protocols.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from crypto.two_party import expect_outcome
 
 _SPLIT, _COUNTS = "dp/split", "dp/counts"
 _WIDE = 1 << 32
-"""Sums from here on take shares of 64 bits, which exact noise never leaves."""
+"""Least sum with shares of 64 bits, which exact noise never exceeds."""
 
 
 def release_vertically(
@@ -61,19 +63,20 @@ def release_vertically(
     """Release the join of two parties' tables on their common ids with differential privacy.
 
     Functionality:  a draw of ``anonymize.dp.diffgen.release_alone`` on the joined table, up to δ, to both.
-    Input, each:    its ``holding``; roster, columns, request and ``mode``, whose list the reveals are held to,
-                    are public and equal for both. Both hold the class.
+    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are
+                    public and equal for both. Both hold the class.
     Output, each:   the same :class:`JointDpOutcome`.
-    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
-                    the class values agree. Then what :func:`release_aligned` leaks.
-    Rounds:         5 for the intersection, 4 for the class, and those of :func:`release_aligned`.
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records,
+    the
+                    equality of the class values. Then the leakage of :func:`release_aligned`.
+    Rounds:         5 for the intersection, 4 for the class, and the rounds of :func:`release_aligned`.
     Bytes:          as these.
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         [T] 7.4, 5.6; semantics §8.
 
-    Raises SchemaError or PrivacyError for what cannot be released so, LocalProtocolError for a roster of other
-    than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
-    or the class differs; RemoteProtocolError for a malformed message.
+    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release,
+    LocalProtocolError unless there are two parties with fitting holdings; DataError without common records or
+    for different classes; RemoteProtocolError for a malformed message.
     """
     pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
     return (yield from _released(pair))
@@ -88,16 +91,20 @@ def release_aligned(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointDpOutcome]:
-    """The same on records that both parties already have in one common order.
+    """Release records that both parties already have in a common order.
 
-    Functionality, Input, Output:  as :func:`release_vertically`, with our columns of the common records.
-    Leakage:        the specializations chosen and the noisy counts. Sizes of messages and circuits follow from
-                    these, the job and the number of records, which alignment has made known to both. Toward the
-                    peer, who knows the ids, the relation is substitution of a record: 2ε.
+    Functionality, Input, Output:  as :func:`release_vertically`, with own columns of the common records.
+    Leakage:        the chosen specializations and the noisy counts. Sizes of messages and circuits follow
+    from
+                    these, the job and the number of records, known to both since the alignment. Toward the
+                    peer,
+                    who knows the ids, the relation is substitution of a record: 2ε.
     Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
     Bytes:          32 for every AND gate and 16 for every coin; those of
-                    :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
-    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
+                    :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise:
+                    each``.
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.
+    The
                     leader of the roster garbles.
     Source:         as there.
     """
@@ -112,14 +119,14 @@ def _released(pair: AlignedPair[DpRequest]) -> Rounds[JointDpOutcome]:
 
 
 class VerticalProtocol(Protocol):
-    """The way in which the two parties choose and count."""
+    """Protocols of the two parties for choices and counts."""
 
     def split(self, scores: Sequence[int], rate: Fraction) -> int:
-        """Draw one of our own grid points, alone: its place."""
+        """Draw the place of an own grid point, without the peer."""
         ...
 
     def pick(self, scores: Mapping[int, int], count: int, rate: Fraction) -> Rounds[int]:
-        """Choose among ``count`` candidates, of which we have the scores of some, by place."""
+        """Choose among ``count`` candidates, given the scores of own candidates by place."""
         ...
 
     def counts(self, labels: Ints, shape: tuple[int, int], rate: Fraction) -> Rounds[Ints]:
@@ -128,7 +135,7 @@ class VerticalProtocol(Protocol):
 
 
 class VerticalHolder:
-    """One party, as a :class:`anonymize.dp.diffgen.Holder`."""
+    """Party of the run, as a :class:`anonymize.dp.diffgen.Holder`."""
 
     def __init__(self, pair: AlignedPair[DpRequest], protocol: VerticalProtocol) -> None:
         request = pair.request
@@ -167,7 +174,7 @@ class VerticalHolder:
         return self._reveals.reveal("candidate", (yield from self._settled(place)), "all")
 
     def _settled(self, place: Place) -> Rounds[Candidate]:
-        """The winner as both know it: the owner of an interval says where it is split."""
+        """Return the winner with its split point, which the owner of an interval sends."""
         if place in self._scored:
             candidate = self._scored[place][0]
             if self._schema.qid[place.column].is_numeric:
@@ -199,9 +206,7 @@ class VerticalHolder:
         return own if self._roster.leads else tuple(i for i in range(len(self._schema.qid)) if i not in own)
 
     def _labels(self, cut: Cut, domain: CellDomain, axes: Sequence[int]) -> Ints:
-        """Return the combination of values along ``axes``, all of them ours, that every record has:
-        (n_records,).
-        """
+        """Return the combination of values along own ``axes`` of every record: (n_records,)."""
         table = self._columns.table
         labels = np.zeros(self._columns.n_records, dtype=np.int64)
         for axis in axes:
@@ -213,17 +218,17 @@ class VerticalHolder:
 
 @dataclass(frozen=True)
 class Sides:
-    """The cells of a release as pairs of labels: the leader's columns and the deputy's.
+    """Cells of a release as pairs of labels: the leader's columns and the deputy's.
 
-    The class, which both hold, goes to the side with fewer labels, so that the trees of the joint histogram
-    and their leaves' vectors stay small.
+    Both hold the class. It goes to the side with fewer labels, so that the trees of the joint histogram and
+    the vectors of their leaves stay small.
     """
 
     domain: CellDomain
     leaders: tuple[int, ...]
 
     def axes(self, *, leads: bool) -> tuple[int, ...]:
-        """The axes of the domain that make up one side's labels, ascending; the class is the last axis."""
+        """Return the axes of the domain in a side's labels, ascending; the class is the last axis."""
         n_columns = len(self.domain.columns)
         sides = [
             [i for i in range(n_columns) if i in self.leaders],
@@ -265,7 +270,7 @@ class CircuitProtocol:
         return noisy_max(scores, rate, self._noise)
 
     def pick(self, scores: Mapping[int, int], count: int, rate: Fraction) -> Rounds[int]:
-        """Report noisy max over both sides' scores: XOR shares, the other side's being 0."""
+        """Report noisy max over both sides' scores as XOR shares: the peer's share of an own score is 0."""
         own = np.zeros(count, dtype=np.uint64)
         own[list(scores)] = list(scores.values())
         plan = self._plans.geometric(rate, count)
@@ -294,7 +299,7 @@ class CircuitProtocol:
         return (yield from joint_histogram_receive(self._transfers, labels, shape))
 
     def _noise_of_each(self, labels: Ints, shape: tuple[int, int], rate: Fraction) -> Rounds[Ints]:
-        """Both add noise of their own and exchange what they have: either can subtract only its own."""
+        """Add own noise to own shares and exchange the sums. Each party can subtract only its own noise."""
         wide = HistogramShape(self._n_records, *shape, max_weight=_WIDE // self._n_records + 1)
         share = yield from self._histogram(labels, wide)
         own = share.reshape(-1) + as_words(self._noise.laplace(rate, share.size))
@@ -303,7 +308,9 @@ class CircuitProtocol:
 
 
 def _score_bits(request: DpRequest) -> int:
-    """Bits of every score there can be: a public bound, so that sizes of circuits say nothing of the records."""
+    """Return the bits of every possible score: a public bound, so that circuit sizes reveal nothing about
+    records.
+    """
     most = request.requirement.max_rows
     if request.requirement.utility == "max":
         return most.bit_length()

@@ -1,8 +1,8 @@
-"""The last opening of a sealed kd run: the cells of the final groups, which are the released table.
+"""Last opening of a sealed kd run: the cells of the final groups, which are the released table.
 
-Small tables are opened at once. Else a group's cells are opened in runs of neighbouring ones, each step in runs of a
-sixteenth, and only where a run has records: what is opened is a sum of released counts in every step, and in each at
-most 16 times as long as the table.
+Small tables are opened at once. Otherwise a group's cells are opened in runs of neighbouring cells, each step
+in runs of a sixteenth, only where a run has records. So every step opens sums of released counts, at most 16
+times the length of the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BITS = width_for(MAX_RECORDS)
 _WORD = dtype(_BITS)
 
 MOST_AT_ONCE = 1 << 19
-"""Cells of all groups that are opened in one step."""
+"""Most cells of all groups opened in a step."""
 _RADIX = 16
 
 
@@ -37,9 +37,9 @@ def open_blocks(
     counts: Mapping[Measure, Ints],
     ledger: RevealLedger,
 ) -> Rounds[Entries]:
-    """:func:`open_cells` of one block after the other, linked in the way that follows from what was opened.
+    """Run :func:`open_cells` for each block, and link the opened blocks in the fixed order of values.
 
-    counts:  of the measures by which groups were judged.
+    counts:  of the measures that judged the groups.
     """
     opened = []
     for block in blocks:
@@ -52,22 +52,25 @@ def open_blocks(
 def open_cells(
     pair: Pair, table: CodedTable, group: Ints, counts: Mapping[Measure, Ints], ledger: RevealLedger
 ) -> Rounds[Entries]:
-    """Open the non-empty cells of final groups to all: group, cell and count of each, in that order.
+    """Open the non-empty cells of final groups to all: group, cell and count, in the order of group and cell.
 
-    Functionality:  everybody's records by (group, cell), to every party.
-    Input, each:    ``table``, and the ``group`` of each of its rows; ``counts``, of all measures by which the groups
-                    were judged, as they were opened: public and equal for all, shape (n_groups,) each.
+    Functionality:  the records of all parties by (group, cell), to every party.
+    Input, each:    ``table``, and the ``group`` of each of its rows; ``counts``, the opened counts of all
+                    measures that judged the groups: public and equal for all, shape (n_groups,) each.
     Output, each:   int64, shape (n_entries,) each.
-    Leakage:        sums of the output's counts over runs of cells. Whether the tallies of what is about to be opened
-                    are those that were judged: one bit.
-    Rounds:         3 for a step, 1 more for the last where a sensitive column is protected; 2 and 1 for two parties.
+    Leakage:        sums of the output's counts over runs of cells. One bit: equality of the tallies to be
+    opened
+                    and the judged tallies.
+    Rounds:         3 for a step, 1 more for the last if a sensitive column is protected; 2 and 1 for two
+    parties.
                     One step, or log16 of the number of cells.
-    Bytes:          from each party outside the pair 4 for each of the cells of every group, or 64 for each run with
-                    records; from leader and deputy as many to every party.
+    Bytes:          from each party outside the pair 4 for each of the cells of every group, or 64 for each
+    run
+                    with records; from leader and deputy as many to every party.
     Assumes:        as :func:`crypto.shares.share_vector`.
     Source:         folklore.
 
-    Raises RemoteProtocolError for counts that cannot be, or others than were judged.
+    Raises RemoteProtocolError for impossible counts, or counts different from the judged counts.
     """
     schema, suspects = table.schema, pair.roster.suspects
     of_group, n_groups = counts[RECORDS], len(counts[RECORDS])
@@ -104,11 +107,11 @@ def _require_judged(
     counts: Mapping[Measure, Ints],
     ledger: RevealLedger,
 ) -> Rounds[None]:
-    """See, before they are opened, that the cells of every group have the tallies that it was judged by.
+    """Check, before the opening, that the cells of every group have the judged tallies.
 
-    The differences are opened, all of which are 0 if everybody shares the records of which it shared the counts.
+    The differences are opened. All are 0 if every party shares the same records as for the judged counts.
 
-    runs:  group, first cell and records of each. share: of all cells of a run but the last, flat.
+    runs:  group, first cell and records of each run. share: of all cells of a run but the last, flat.
     """
     judged = [measure for measure in counts if measure != RECORDS]
     if not judged:
@@ -136,7 +139,7 @@ def _tallies(
     *,
     leads: bool,
 ) -> dict[Measure, Shares]:
-    """Our shares of every group's tallies, from those of its cells: shape (n_groups,) each."""
+    """Return own shares of every group's tallies, from shares of its cells: shape (n_groups,) each."""
     group, start, total = runs
     told = share.reshape(len(group), -1)
     whole = total.astype(_WORD) if leads else np.zeros(len(group), dtype=_WORD)

@@ -1,4 +1,4 @@
-"""The circuits of sealed kd, over counts that leader and deputy hold as additive shares; compiled once per width."""
+"""Circuits of sealed kd, over additively shared counts of leader and deputy; compiled once per width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
     """Return the circuit that tells if both sides of a cut are allowed, from shares of the left side's
     values.
 
-    What it takes of the group, ``whole``, is public; the right-hand side has the difference.
+    The group's values ``whole`` are public; the right-hand side has the difference.
     """
     kind, *numbers = rule.title
     b = Builder("/".join(map(str, ("sides", kind, width, n_values, *numbers))))
@@ -33,8 +33,8 @@ def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
 def ends_circuit(width: int) -> Circuit:
     """Return the circuit that tells if a number is 0 left of a cut, and if it is 0 right of the cut.
 
-    The garbler has its share of the number on the left, and that less the public one of the group; the evaluator has
-    what is left of 0 once its own share is taken: the number is 0 where both have the same, and nothing is added up.
+    The garbler enters its share of the number on the left, and the share less the group's public number. The
+    evaluator enters its negated share. The number is 0 if both entries are equal, so no addition is needed.
     """
     b = Builder(f"ends/{width}")
     left, right = b.input(Held.GARBLER.value, Held.GARBLER, width, 2)
@@ -45,7 +45,7 @@ def ends_circuit(width: int) -> Circuit:
 
 
 TESTS_AT_ONCE = 4
-"""Of one candidate that one circuit judges."""
+"""Tests of a candidate judged by a circuit."""
 
 
 @lru_cache(maxsize=16)
@@ -64,7 +64,9 @@ def zeros_circuit(rule: Rule, n_values: int) -> Circuit:
 
 @lru_cache(maxsize=16)
 def first_circuit(count: int) -> Circuit:
-    """Open which of ``count`` candidates is the first that there is and that is valid: from 1, or 0 for none."""
+    """Open the first present and valid candidate of ``count`` candidates: from 1, or 0 without such a
+    candidate.
+    """
     b = Builder(f"first/{count}")
     met = [bit for (bit,) in b.input("met", Held.CARRIED, 1, count)]
     present = [bit for (bit,) in b.input("present", Held.PUBLIC, 1, count)]

@@ -1,7 +1,7 @@
-"""Tests of the sides of cuts, from public counts, and the pair's verdicts on shared ones.
+"""Tests of the sides of cuts, from public counts, and the pair's verdicts on shared counts.
 
-A group has many tests that look at the same few numbers, most of them at nothing but whether these are 0: so that is
-found out once for each number, on both sides of a cut, and all such rules are judged from the bits.
+A group has many tests on the same few numbers, and most tests only compare with 0. So each number is compared
+with 0 once on both sides of a cut, and all such rules are judged from the bits.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from crypto.shares import width_for
 from crypto.two_party import CarriedWords, expect_outcome
 
 _WIDTH_STEP, _ZEROS_STEP = 4, 2
-"""Numbers of about as many bits go through one circuit."""
+"""Steps of bit widths: numbers with similar widths go through the same circuit."""
 
 
 @dataclass(frozen=True)
 class OpenGroups:
     """Public knowledge of the groups of a front.
 
-    totals:  their counts: int64, shape (n_measures, n_groups).
-    stakes:  by criterion the cases that a side could break, shape (n_groups, n_cases) each.
+    totals:  counts of the groups: int64, shape (n_measures, n_groups).
+    stakes:  by criterion, the cases that a side could break, shape (n_groups, n_cases) each.
 
     Both are public.
     """
@@ -46,13 +46,13 @@ class OpenGroups:
 
     @property
     def of_one_candidate(self) -> int:
-        """Tests of one side of a cut of every group, at least 1."""
+        """Tests of a side of a cut in every group, at least 1."""
         return max(sum(int(stake.sum()) for stake in self.stakes.values()), 1)
 
 
 @dataclass(frozen=True)
 class _Alike:
-    """Criteria whose rules are equal and look at values: their tests can go through one circuit."""
+    """Criteria with equal rules on values: their tests can go through the same circuit."""
 
     rule: Rule
     criteria: tuple[Criterion, ...]
@@ -62,11 +62,13 @@ class _Alike:
         return circuits.sides_circuit(self.rule, width, n_values)
 
     def inputs(self, width: int, left: Words, whole: Words) -> dict[str, Words]:
-        """Our shares of what the rule takes on the left, and what it takes of the group: (n_tests, n_values) each."""
+        """Return own shares of the rule's values on the left, and the group's values: (n_tests, n_values)
+        each.
+        """
         return {self.rule.entry: low_bits(left, width), "whole": low_bits(whole, width)}
 
     def width(self, n_records: int) -> int:
-        """Bits of what is tested in a group of so many records, rounded up."""
+        """Return the bits of the tested values in a group of ``n_records`` records, rounded up."""
         return _rounded(max(form.bits(n_records) for form in self.forms) + 1, _WIDTH_STEP)
 
 
@@ -75,7 +77,7 @@ def _rounded(bits: int, step: int) -> int:
 
 
 class SideTests:
-    """The tests of a requirement, and their verdicts."""
+    """Tests of a requirement, and their verdicts."""
 
     def __init__(self, criteria: Sequence[Criterion], measures: Sequence[Measure], least: int) -> None:
         """``measures``: of every row of counts. ``least``: K."""
@@ -91,7 +93,9 @@ class SideTests:
         ]
 
     def of(self, totals: Ints) -> OpenGroups:
-        """``totals``: as :class:`OpenGroups` has them. Of its size a side is always tested."""
+        """Return the groups' public knowledge. ``totals``: as in :class:`OpenGroups`. The size of a side is
+        always tested.
+        """
         tallies = {m: counts for m, counts in self._by_measure(totals).items() if isinstance(m, Tally)}
         stakes: dict[Criterion, Bools] = {}
         for criterion in self._criteria:
@@ -102,7 +106,7 @@ class SideTests:
         return OpenGroups(totals, stakes)
 
     def share_bits(self, n_records: int) -> int:
-        """Width of shares in which counts and forms of groups of so many records fit, at most."""
+        """Return the largest share width of counts and forms in groups of ``n_records`` records."""
         widest = max(self._zeros.bits(n_records), *(alike.width(n_records) for alike in self._valued))
         return width_for((1 << widest) - 1)
 
@@ -142,8 +146,8 @@ class SideTests:
     def _rows(
         self, front: Front, present: Bools, left: Words, groups: OpenGroups
     ) -> Iterator[tuple[_Alike, int, Ints, Words, Words]]:
-        """Of rules that look at values: the candidate of each test, our shares of what it takes on the left, and what
-        it takes of the group.
+        """Yield the rules on values with the candidate of each test, own shares of the values on the left,
+        and the group's values.
         """
         for own in self._valued:
             widths = np.array([own.width(n) for n in front.sizes.tolist()])
@@ -158,7 +162,7 @@ class SideTests:
     def _tests_of(
         self, criterion: Criterion, present: Bools, left: Words, whole: Words, stakes: Bools
     ) -> Iterator[tuple[Ints, Words, Words]]:
-        """The tests of one criterion, case by case: slots, and values on the left, and of the group."""
+        """Yield the tests of a criterion, case by case: slots, values on the left, and the group's values."""
         shares, totals = self._by_measure(left), self._by_measure(whole)
         for forms, stake in zip(criterion.cases, stakes.T, strict=True):
             group, place = np.nonzero(present & stake[:, None])
@@ -170,7 +174,7 @@ class SideTests:
     def _met_by_zeros(
         self, engine: Engine, front: Front, left: Words, groups: OpenGroups
     ) -> Rounds[tuple[list[CarriedWords], list[Ints]]]:
-        """Judge the rules that look at zeros alone: bits, and the candidate that each is of."""
+        """Judge the rules on zeros alone. Return bits, and the candidate of each bit."""
         present, stakes = front.at > 0, [groups.stakes[criterion] for criterion in self._zeros.criteria]
         wanted = self._zeros.wanted(stakes, present)
         met: list[CarriedWords] = []
@@ -191,7 +195,7 @@ class SideTests:
     def _ends(
         self, engine: Engine, sizes: Ints, wanted: Bools, left: Words, whole: Ints
     ) -> Rounds[tuple[CarriedWords, CarriedWords]]:
-        """Tell of all wanted candidates, in order, if a number is 0 left of the candidate, and if it is 0
+        """Compute, for all wanted candidates in order, if a number is 0 left of the candidate, and if it is 0
         right of it.
 
         wanted:  shape (n_forms, n_groups, n_candidates). whole: the counts of the groups.
@@ -214,7 +218,7 @@ class SideTests:
 
 
 def _ends_of(engine: Engine, share: Words, whole: Words, width: int) -> dict[str, Words]:
-    """Our input of ends: what our share is where the number left, or right, of a cut is 0."""
+    """Return the own input of ends: the values of the own share if the number left, or right, of a cut is 0."""
     if engine.role is Held.EVALUATOR:
         return {Held.EVALUATOR.value: low_bits((np.uint64(0) - share).reshape(-1, 1), width)}
     return {Held.GARBLER.value: low_bits(np.stack([share, share - whole], axis=1), width)}

@@ -1,9 +1,10 @@
-"""`method: kd`, `disclosure: sealed`: horizontal kd that opens nothing which does not follow from the release.
+"""`method: kd`, `disclosure: sealed`: horizontal kd that opens only values implied by the release.
 
-All parties follow the same fronts (semantics §11.3). Of every candidate the pair gets shares of what the criteria
-count on its left; circuits judge both sides; opened is, for each open group, the number of its first valid candidate,
-and then the counts on its left: the very shares that were judged. The cells of the final groups come last. Whoever
-replays the released table computes all of that from it (semantics §11.5). Two or more parties.
+All parties follow the same fronts (semantics §11.3). For every candidate the pair gets shares of the
+criteria's counts on the left. Circuits judge both sides. For each open group, the pair opens the number of
+the first valid candidate and then the counts on its left, from the judged shares. The cells of the final
+groups come last. A replay of the released table computes all opened values (semantics §11.5). Two or more
+parties.
 """
 
 from __future__ import annotations
@@ -46,14 +47,16 @@ from crypto.shares import Shares, dtype, share_vector
 
 _ROOT, _TAKEN, _OPENED, _CONSENT = "kd/root", "kd/taken", "kd/opened", "kd/consent"
 WIDE_FRONT, MANY_TESTS = 8, 10_000
-"""Candidates of a group in one front; fewer where all of them would take more tests of a side than this."""
+"""Most candidates of a group in a front; fewer if all candidates would need more than ``MANY_TESTS`` tests of
+a side.
+"""
 
 
 @dataclass(frozen=True)
 class KdRequest:
-    """The computation that all parties have agreed to.
+    """Computation agreed by all parties.
 
-    linked:  the blocks of sensitive columns, if the table does not link all.
+    linked:  blocks of sensitive columns, if the table does not link all.
     """
 
     schema: Schema
@@ -64,10 +67,10 @@ class KdRequest:
 
 @dataclass(frozen=True)
 class JointKd:
-    """The result as every party knows it, and what was revealed.
+    """Result as every party knows it, and the reveals.
 
-    table:  of several blocks linked in the way that follows from them (:mod:`anonymize.blocks`).
-    group:  our own: of every row of our table: int64, shape (n_rows,).
+    table:  several blocks are linked in the fixed order (:mod:`anonymize.blocks`).
+    group:  own part: group of every row of the own table: int64, shape (n_rows,).
     """
 
     schema: Schema
@@ -85,29 +88,38 @@ def anonymize_kd_sealed(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointKd]:
-    """Cut the union of the parties' tables into groups; nothing is opened that the release does not tell.
+    """Cut the union of the parties' tables into groups. Only values implied by the release are opened.
 
-    Functionality:  the table of the union as ``anonymize.kd.single.anonymize_kd`` makes it, to every party in
-                    counted form.
+    Functionality:  the table of the union from ``anonymize.kd.single.anonymize_kd``, to every party in
+    counted
+                    form.
     Input, each:    ``table``; request, roster and ``mode`` are public and equal for all.
-    Output, each:   the same :class:`JointKd`, but for the groups of its own rows.
-    Leakage:        to all: root check bit; counts of the whole table; for every front which candidate of each open
-                    group was taken, and what the criteria count left of it; the cells of the final groups. Of several
-                    blocks all counts are those of each block. All but a root check that fails follow from the output,
-                    as do the sizes of circuits. Leader and deputy together could open everything.
+    Output, each:   the same :class:`JointKd`, except the groups of own rows.
+    Leakage:        to all: root check bit; counts of the whole table; for every front the taken candidate of
+    each
+                    open group, and the criteria's counts on its left; the cells of the final groups. With
+                    several
+                    blocks all counts are by block. All except a failed root check follow from the output, as
+                    do
+                    the sizes of circuits. Leader and deputy together could open everything.
     Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at
-                    most 6, 2 for every batch of tests of one rule and width and of zero tests of one width, 1 for
-                    every rule of zeros, and 1 for every level of a tree over the tests of one candidate; those of
-                    :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every further
-                    MiB.
-    Bytes:          between the pair as :func:`anonymize.joint.lkc.sealed.anonymize_sealed`; from each other party 2,
-                    4 or 8, by their width, for every count of every candidate, and those of :func:`open_cells`.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    most
+                    6, 2 for every batch of tests of one rule and width and of zero tests of one width, 1 for
+                    every rule of zeros, and 1 for every level of a tree over the tests of one candidate;
+                    those of
+                    :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every
+                    further MiB.
+    Bytes:          between the pair as :func:`anonymize.joint.lkc.sealed.anonymize_sealed`; from each other
+    party
+                    2, 4 or 8, by their width, for every count of every candidate, and those of
+                    :func:`open_cells`.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         semantics §11; [MSA] Fig. 5, corrected.
 
-    Raises PrivacyError if the root check fails, SchemaError for what kd does not take, RemoteProtocolError for a
-    malformed message, or counts opened that should not have been found valid, and what the observer raises where it
-    is told of groups about to be opened, before any of our part in them is.
+    Raises PrivacyError if the root check fails, SchemaError for an unsupported requirement or schema,
+    RemoteProtocolError for a malformed message or opened counts that are not valid. Passes on errors of the
+    observer about groups to be opened, before any own part of these groups is opened.
     """
     the_entry(request.requirement, request.schema)
     check_labels(request.schema.qid)
@@ -123,14 +135,14 @@ def _grouping(boxes: Boxes) -> BoxesOfRows:
 
 
 def _moved(move: Move, left: Ints, whole: Ints) -> Ints:
-    """Counts of the groups after a front, from those left of its cuts."""
+    """Return the counts of the groups after a front, from the counts left of its cuts."""
     sides = np.stack([left, whole - left])
     moved: Ints = sides[move.is_right.astype(np.int64), :, move.parent].T
     return moved
 
 
 class _Party:
-    """One holder of records, as a :class:`anonymize.kd.fronts.Cutter`."""
+    """Holder of records, as a :class:`anonymize.kd.fronts.Cutter`."""
 
     def __init__(self, party: Party, table: CodedTable, request: KdRequest) -> None:
         self._pair = party.pair
@@ -143,7 +155,7 @@ class _Party:
         self._observer = party.observer
 
     def start(self) -> Rounds[None]:
-        """Check the root, open its counts, and begin with one group."""
+        """Check the root, open its counts, and begin with a single group."""
         self._observer.phase(ROOT)
         ledger, entries = self._ledger, self._entries
         own = whole_table(self._table, entries, {})
@@ -159,7 +171,7 @@ class _Party:
         self._begin(root, entry.criteria)
 
     def _linked_root(self, by_block: Sequence[Ints]) -> tuple[Schema, Ints]:
-        """The whole table as :func:`anonymize.blocks.linked_root` gives it."""
+        """Return the whole table as from :func:`anonymize.blocks.linked_root`."""
         if len({int(counts.sum()) for counts in by_block}) > 1:
             message = "blocks of one table with different numbers of records"
             raise RemoteProtocolError(self._pair.roster.suspects, "shares/open", message)
@@ -220,7 +232,7 @@ class _Party:
         self._totals = moved[:, ~move.is_final]
 
     def finish(self) -> Rounds[JointKd]:
-        """Open the cells of the final groups, and see that all that was told follows from them."""
+        """Open the cells of the final groups, and check that all opened values follow from them."""
         boxes, _ = self._fronts.final
         order = in_box_order(boxes)
         rank = np.argsort(order)
@@ -237,7 +249,7 @@ class _Party:
         return JointKd(self._schema, result, self._ledger, group)
 
     def _taken(self, front: Front, judged: Shares | None) -> Rounds[Ints]:
-        """The first valid candidate of every group, or NONE, as the pair finds it."""
+        """Return the first valid candidate of every group, or NONE, found by the pair."""
         engine, (n_groups, width) = self._pair.engine, front.at.shape
         first = np.zeros(n_groups, dtype=np.uint64)
         if engine is not None and judged is not None:
@@ -253,9 +265,11 @@ class _Party:
         return self._ledger.reveal("cut_taken", taken, "all")
 
     def _open(self, own: Ints, totals: Ints, bits: int, share: Shares | None) -> Rounds[Ints]:
-        """Open what was judged of the cuts taken, left of them: int64, shape (n_measures, n_cuts).
+        """Open the judged counts left of the taken cuts: int64, shape (n_measures, n_cuts).
 
-        own:  ours of both sides, shape (n_measures, 2, n_cuts). totals: of the groups. share: of what was judged.
+        own:  own counts of both sides, shape (n_measures, 2, n_cuts). totals: of the groups. share: of the
+        judged
+              counts.
         """
         self._observer.opening_groups(own[self._records].reshape(-1))
         yield from self._pair.hear_consent(_CONSENT)
@@ -269,9 +283,10 @@ class _Party:
         return left
 
     def _require(self, met: bool) -> None:
-        """Raise RemoteProtocolError if something was opened or told that should not have been.
+        """Raise RemoteProtocolError if ``met`` is False: an opened or received value is not allowed.
 
-        It names all others: the pair that judged may have judged wrongly, or been given shares that are none.
+        The error names all other parties: the pair may have judged wrongly, or may have received wrong
+        shares.
         """
         if not met:
             suspects = self._pair.roster.suspects

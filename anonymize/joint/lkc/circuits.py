@@ -1,6 +1,6 @@
-"""The circuits of sealed horizontal LKC, over counts that leader and deputy hold as additive shares.
+"""Circuits of sealed horizontal LKC, over additively shared counts of leader and deputy.
 
-Written over the library of :mod:`crypto.circuits`; compiled once per width. All entries of a batch are
+The circuits use :mod:`crypto.circuits` and are compiled once per width. All entries of a batch are
 independent instances. Words that decide between candidates stay in the session as carried words.
 """
 
@@ -36,11 +36,11 @@ from crypto.circuits.selection import choose, keep_if, one_hot, parity
 class Widths:
     """Bits of the words in a run, from public bounds: records, class values, grid points.
 
-    count:    of a count of records.
-    loss:     of Σ impurities of a specialization's sides, two's complement.
-    gain:     of a gain that is above 0.
-    key:      of gain / |T[v]| with enough fractional bits that different fractions differ.
-    index:    of a grid point within its interval.
+    count:    bits of a count of records.
+    loss:     bits of Σ impurities of a specialization's sides, two's complement.
+    gain:     bits of a gain above 0.
+    key:      bits of gain / |T[v]| with enough fractional bits to separate different fractions.
+    index:    bits of a grid point within its interval.
     """
 
     count: int
@@ -56,7 +56,7 @@ class Widths:
 
     @property
     def shift(self) -> int:
-        """Bits of the reciprocal by which gains are multiplied (Granlund and Montgomery, PLDI 1994)."""
+        """Bits of the reciprocal that multiplies gains (Granlund and Montgomery, PLDI 1994)."""
         return self.count + self.gain + self.fraction
 
     @property
@@ -65,7 +65,7 @@ class Widths:
 
     @property
     def key_words(self) -> tuple[int, ...]:
-        """A key in words that a session carries, lowest first."""
+        """Widths of a key's words in a session, lowest first."""
         return tuple(min(WORD_BITS, self.key - start) for start in range(0, self.key, WORD_BITS))
 
 
@@ -102,7 +102,7 @@ def f_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def enter_circuit(width: int) -> Circuit:
-    """F as it was looked up, to be carried: no gates."""
+    """Return the circuit that carries a looked-up F: no gates."""
     b = Builder(f"enter/{width}")
     (f,) = b.input("f", Held.XOR_SHARED, width)
     b.output("f", To.CARRIED, [f])
@@ -158,9 +158,10 @@ def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...] = ()) -> Circuit:
-    """Of two grid points the valid one with the smaller loss; ties and two invalid ones: the first.
+    """Return the circuit that picks the valid grid point with the smaller loss; ties and two invalid points:
+    the first.
 
-    bits:  what else is carried with each, one bit by name.
+    bits:  names of further carried bits of each point.
     """
     b = Builder("/".join(map(str, ("better-split", loss_width, index_width, *bits))))
     fields = [("loss", loss_width), ("valid", 1), ("index", index_width), *((name, 1) for name in bits)]
@@ -170,7 +171,7 @@ def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...
 
 
 def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[Word]]:
-    """Carried words of two entries, as a tournament gives them to its circuit. fields: names and widths."""
+    """Return the carried words of two entries, as in a tournament's circuit. fields: names and widths."""
     return {
         name: [*b.input(name, Held.CARRIED, width), *b.input(f"{name}/other", Held.CARRIED, width)]
         for name, width in fields
@@ -178,7 +179,7 @@ def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[W
 
 
 def _better(b: Builder, pairs: Mapping[str, list[Word]], is_better: Literal) -> Circuit:
-    """Of two entries the other one if it is valid, and is better or the first is not valid."""
+    """Pick the second entry if it is valid, and better or the first is invalid."""
     (valid,), (other_valid,) = pairs["valid"]
     second = b.and_(other_valid, b.or_(valid ^ 1, is_better))
     for name, (one, other) in pairs.items():
@@ -188,7 +189,7 @@ def _better(b: Builder, pairs: Mapping[str, list[Word]], is_better: Literal) -> 
 
 @lru_cache(maxsize=32)
 def lift_circuit(index_width: int) -> Circuit:
-    """A candidate whose children are fixed: valid, at index 0."""
+    """Return the circuit of a candidate with fixed children: valid, at index 0."""
     b = Builder(f"lift/{index_width}")
     (flag,) = b.input("present", Held.PUBLIC, 1)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -199,7 +200,9 @@ def lift_circuit(index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
-    """Open whether a node has a split with gain and children of an allowed size, and where; 0 for none."""
+    """Return the circuit that opens if a node has a split with gain and children of an allowed size, and its
+    index; 0 without.
+    """
     b = Builder(f"admitted/{loss_width}/{index_width}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
     flags = [bit for name in ("valid", "large") for (bit,) in b.input(name, Held.CARRIED, 1)]
@@ -223,7 +226,9 @@ def f_bits(count_width: int) -> int:
 
 @lru_cache(maxsize=64)
 def most_circuit(count_width: int, penalty_width: int) -> Circuit:
-    """F of the records of a child in a context, and a penalty if it has one there."""
+    """Return the circuit of F of a child's records in a context, plus a penalty if the child has records
+    there.
+    """
     b = Builder(f"most/{count_width}/{penalty_width}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
     (penalty,) = b.input("penalty", Held.PUBLIC, penalty_width)
@@ -234,10 +239,10 @@ def most_circuit(count_width: int, penalty_width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def term_circuit(n_classes: int, f_width: int, width: int) -> Circuit:
-    """Impurity of a child in a context, with its penalty; not negative.
+    """Return the circuit of a child's impurity in a context, with its penalty; not negative.
 
-    f:     of its class counts.
-    most:  as :func:`most_circuit` gives it.
+    f:     F of the class counts.
+    most:  as from :func:`most_circuit`.
     """
     b = Builder(f"term/{n_classes}/{f_width}/{width}")
     scores = b.input("f", Held.CARRIED, f_width, n_classes)
@@ -260,7 +265,9 @@ def added_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def more_added_circuit(width: int, slot_width: int) -> Circuit:
-    """Of two candidates the valid one that adds more; ties and two invalid ones: the first."""
+    """Return the circuit that picks the valid candidate with the greater addition; ties and two invalid
+    candidates: the first.
+    """
     b = Builder(f"more-added/{width}/{slot_width}")
     pairs = _pairs(b, (("added", width), ("valid", 1), ("slot", slot_width)))
     one, other = pairs["added"]
@@ -269,7 +276,7 @@ def more_added_circuit(width: int, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def occupied_circuit(width: int) -> Circuit:
-    """A shared count, or the greatest number where it is 0."""
+    """Return the circuit of a shared count, or the greatest number for 0."""
     b = Builder(f"occupied/{width}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
     empty = is_zero(b, count)
@@ -288,7 +295,7 @@ def smaller_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def lost_circuit(width: int, wide: int) -> Circuit:
-    """By how much a size is below a public one, in ``wide`` bits; 0 if it is not."""
+    """Return the circuit of the difference of a size below a public size, in ``wide`` bits; 0 if not below."""
     b = Builder(f"lost/{width}/{wide}")
     (size,) = b.input("size", Held.CARRIED, width)
     (before,) = b.input("before", Held.PUBLIC, width)
@@ -314,7 +321,9 @@ class FractionWidths:
 
 @lru_cache(maxsize=32)
 def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
-    """The score of a candidate as a fraction, from its least loss, which is below ``parent``."""
+    """Return the circuit of a candidate's score as a fraction, from its least loss, which is below
+    ``parent``.
+    """
     b = Builder(f"fraction/{loss_width}/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
     (lost,) = b.input("lost", Held.CARRIED, widths.lost)
@@ -330,7 +339,9 @@ def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
-    """Of two candidates the valid one with the greater fraction; ties and two invalid ones: the first."""
+    """Return the circuit that picks the valid candidate with the greater fraction; ties and two invalid
+    candidates: the first.
+    """
     b = Builder(f"better-fraction/{widths}/{slot_width}")
     fields = (("numerator", widths.numerator), ("denominator", widths.denominator))
     pairs = _pairs(b, (*fields, ("valid", 1), ("slot", slot_width)))
@@ -341,7 +352,9 @@ def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def key_circuit(widths: Widths) -> Circuit:
-    """The key of a candidate: InfoGain in a form that compares as an integer; invalid without gain."""
+    """Return the circuit of a candidate's key: InfoGain in a form that compares as an integer; invalid
+    without gain.
+    """
     b = Builder(f"key/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, widths.loss)
     (flag,) = b.input("valid", Held.CARRIED, 1)
@@ -361,7 +374,9 @@ def key_circuit(widths: Widths) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
-    """Of two candidates the valid one with the greater key; ties and two invalid ones: the first."""
+    """Return the circuit that picks the valid candidate with the greater key; ties and two invalid
+    candidates: the first.
+    """
     b = Builder(f"better-candidate/{widths}/{slot_width}")
     fields = [(f"key{i}", w) for i, w in enumerate(widths.key_words)]
     pairs = _pairs(b, [*fields, ("valid", 1), ("index", widths.index), ("slot", slot_width)])
@@ -371,7 +386,9 @@ def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def first_candidate_circuit(index_width: int, slot_width: int) -> Circuit:
-    """Of two candidates in order the first valid one; two invalid ones: the first."""
+    """Return the circuit that picks the first valid of two ordered candidates; two invalid candidates: the
+    first.
+    """
     b = Builder(f"first-candidate/{index_width}/{slot_width}")
     pairs = _pairs(b, (("valid", 1), ("index", index_width), ("slot", slot_width)))
     return _better(b, pairs, FALSE)
@@ -395,12 +412,14 @@ def slot_circuit(slot_width: int) -> Circuit:
 
 
 LINES = 16
-"""Options among which one instance of :func:`selection_circuit` chooses."""
+"""Options of an instance of :func:`selection_circuit`."""
 
 
 @lru_cache(maxsize=32)
 def lines_circuit(index_width: int, n_lines: int) -> Circuit:
-    """Lines of one bit, of which number ``index`` is 1; an index of ``n_lines`` or more is not expected."""
+    """Return the circuit of one-bit lines: line ``index`` is 1. An index of ``n_lines`` or more is not
+    expected.
+    """
     b = Builder(f"lines/{index_width}/{n_lines}")
     (index,) = b.input("index", Held.CARRIED, index_width)
     lines = one_hot(b, index[: max(1, (n_lines - 1).bit_length())])
@@ -410,7 +429,7 @@ def lines_circuit(index_width: int, n_lines: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def selection_circuit(width: int) -> Circuit:
-    """The shared count whose line is 1, 0 where none is."""
+    """Return the circuit of the shared count whose line is 1; 0 without such a line."""
     b = Builder(f"selection/{width}")
     lines = b.input("line", Held.CARRIED, 1, LINES)
     counts = b.input("count", Held.ADDITIVE_SHARED, width, LINES)
@@ -430,8 +449,8 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
-    """Return the circuit that tells if a number is 0: it compares the garbler's share with the evaluator's
-    negated one, so nothing is added up.
+    """Return the circuit that tells if a number is 0. It compares the garbler's share with the evaluator's
+    negated share, without an addition.
     """
     b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
     (own,), (other,) = (b.input(held.value, held, width) for held in (Held.GARBLER, Held.EVALUATOR))
@@ -460,9 +479,9 @@ def both_circuit() -> Circuit:
 
 @lru_cache(maxsize=32)
 def open_circuit(fields: tuple[tuple[str, int], ...], *, unless: bool = False) -> Circuit:
-    """Open carried words to both, if their flag ``valid`` is 1; zeros otherwise.
+    """Return the circuit that opens carried words to both if their flag ``valid`` is 1; zeros otherwise.
 
-    unless:  open a bit ``met`` besides, and only zeros where it is 1.
+    unless:  also open a bit ``met``, and only zeros if it is 1.
     """
     b = Builder(f"open{'/unless' if unless else ''}/{fields}")
     (flag,) = b.input("valid", Held.CARRIED, 1)[0]
@@ -517,10 +536,9 @@ class InCircuit:
 
 @lru_cache(maxsize=32)
 def criterion_circuit(rule: Rule, width: int, n_values: int = 1, *, whole: bool = False) -> Circuit:
-    """Return the circuit that tells if a group is allowed, from shares of the values that a criterion's rule
-    takes.
+    """Return the circuit that tells if a group is allowed, from shares of the rule's values.
 
-    whole:  the one group is the whole table.
+    whole:  True if the only group is the whole table.
     """
     kind, *numbers = rule.title
     b = Builder("/".join(map(str, (*_of_whole(whole), kind, width, *numbers))))
@@ -538,10 +556,10 @@ def _of_whole(whole: bool) -> tuple[str, ...]:
 def root_circuit(
     tests: tuple[tuple[Rule, tuple[int, ...]], ...], n_values: int, below: int, to: To = To.BOTH
 ) -> Circuit:
-    """The root check: fewer than ``below`` records, and all tests are met; one bit.
+    """Return the circuit of the root check: fewer than ``below`` records, and all tests met; one bit.
 
-    tests:     rules, each with the numbers of the values that it takes.
-    n_values:  of them; number 0 is that of the records, ``count``, the others are in ``difference``.
+    tests:     rules with the numbers of their values.
+    n_values:  number of values; 0 is the records, ``count``, the others are in ``difference``.
     """
     numbers = [number for rule in dict(tests) for number in rule.title[1:]]
     b = Builder("/".join(map(str, ("root", n_values - 1, *numbers, below))))

@@ -1,4 +1,4 @@
-"""The common records of a vertical run as one party sees them: T_g as all know it, its own columns in full."""
+"""Common records of a vertical run as a party knows them: the public T_g, and its own columns in full."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from crypto.rng import Rng, uniform_words
 
 
 class CommonRecords:
-    """T_g with the leaf partition of every common record, and what this party knows beyond it.
+    """T_g with the leaf partition of every common record, and the party's further knowledge.
 
-    A column of another party is coded by the first leaf of the node a record is known to be in, which
-    :meth:`learn` moves. Partitions have the same numbers at every party; cells also tell our own sensitive
-    values apart, which stays here.
+    A column of another party is coded by the first leaf of a record's known node, which :meth:`learn` moves.
+    Partitions have the same numbers at every party. Cells also separate own sensitive values, which stay at
+    the party.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CommonRecords:
         return inside[np.isin(codes[inside], node.leaves)] if node.without else inside
 
     def child_of(self, candidate: Candidate, records: Ints) -> Ints:
-        """The child that each of some members goes to; of another's column only once it was learned."""
+        """Return the child of each given member; for another party's column only after it was learned."""
         codes = self.table.qid[candidate.column][records].astype(np.int64)
         return child_of_leaf(candidate)[codes - candidate.node.first]
 
@@ -82,9 +82,10 @@ class CommonRecords:
         return before, refinement
 
     def released(self, rng: Rng) -> tuple[GeneralizedTable, Ints]:
-        """Return T_g with class counts alone, entries in (partition, class) order; and the records in its order.
+        """Return T_g with class counts alone, entries in (partition, class) order, and the records in the
+        same order.
 
-        Records of one entry come in uniformly random order: int64, shape (n_records,).
+        Records of an entry are in uniformly random order: int64, shape (n_records,).
         """
         n_classes = self.schema.n_classes
         keys = self.partition * n_classes + self.classes

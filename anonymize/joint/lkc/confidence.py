@@ -1,13 +1,15 @@
-"""The confidence test of a vertical run: a candidate of one party against sensitive columns of others (semantics §7).
+"""Confidence test of a vertical run: a candidate of a party against sensitive columns of others (semantics
+§7).
 
-The *owner* has the candidate and so knows which child each record of T[v] goes to; a *holder* has a sensitive
-column. Their leaf partitions, and which of them belong to a qid group, are public. Counts of (partition,
-protected value, child) come out of a joint histogram as additive shares; those of qid groups are sums of
-them, and p·n − q·count a share of which either side computes alone, since the owner knows n. What is left is
-one sign bit for every group, value and child, inside a garbled circuit that tells the owner whether all are met.
+The *owner* has the candidate and so knows the child of each record of T[v]. A *holder* has a sensitive
+column. The leaf partitions and their qid groups are public. A joint histogram gives counts of (partition,
+protected value, child) as additive shares. Counts of qid groups are sums of these. Each side computes its
+share of p·n − q·count alone, since the owner knows n. The remaining sign bit for every group, value and child
+is computed inside a garbled circuit, which tells the owner if all are met.
 
-Where a criterion looks at several columns of a holder together, the label of a record is its combination of values,
-and every count that it takes, such as of records with neither of two values, is a sum of those of labels.
+If a criterion concerns several columns of a holder together, the label of a record is its combination of
+values. Every count for the criterion, for example of records with neither of two values, is a sum of label
+counts.
 """
 
 from __future__ import annotations
@@ -44,16 +46,16 @@ _SHARE = "confidence/share"
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """Plan of one check, as everybody concerned knows it.
+    """Plan of a check, as all concerned parties know it.
 
-    records:   the records of T[v], cell by cell: int64, shape (n,).
-    sizes:     how many of them each cell has: int64, shape (n_cells,). Cells are leaf partitions, toward
-               insiders (leaf partition, class value) pairs.
-    codings:   for every subset of columns the group of each cell, -1 where it is tested elsewhere.
+    records:   records of T[v], cell by cell: int64, shape (n,).
+    sizes:     records of each cell: int64, shape (n_cells,). Cells are leaf partitions, toward insiders (leaf
+               partition, class value) pairs.
+    codings:   for every subset of columns the group of each cell, -1 if tested elsewhere.
     n_groups:  groups of all codings together; each is tested once.
-    entries:   those of the requirement that the node's column concerns.
-    asked:     whether an entry has a group: shape (n_entries, n_groups).
-    n_common:  common records of the run, a bound of every count.
+    entries:   entries of the requirement with the node's column.
+    asked:     True if an entry has a group: shape (n_entries, n_groups).
+    n_common:  common records of the run, a bound on every count.
     """
 
     records: Ints = field(repr=False)
@@ -67,16 +69,18 @@ class CheckPlan:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Records, children, common records: what the shape of a histogram follows from."""
+        """Records, children, common records: the sizes that determine the shape of a histogram."""
         return len(self.records), self.n_children, self.n_common
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Records, cells, groups, children: what a holder sees of a check."""
+        """Records, cells, groups, children: a holder's view of a check."""
         return len(self.records), len(self.sizes), self.n_groups, self.n_children
 
     def by_group(self, by_cell: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Sum over the cells of every group: (n_cells, ...) to (n_groups, ...), modulo what the dtype holds."""
+        """Sum over the cells of every group: (n_cells, ...) to (n_groups, ...), modulo the range of the
+        dtype.
+        """
         total = np.zeros((self.n_groups, *by_cell.shape[1:]), dtype=by_cell.dtype)
         for coding in self.codings:
             cells = np.flatnonzero(coding >= 0)
@@ -95,8 +99,8 @@ def plan_check(
 ) -> CheckPlan:
     """Plan the check of a node from public state alone.
 
-    partition:  leaf partition of every common record. classes: their class values toward insiders, else None.
-    members:    the records of the node. entries: those that its column concerns.
+    partition:  leaf partition of every common record. classes: class values toward insiders, else None.
+    members:    records of the node. entries: entries with the node's column.
     """
     number, node = place
     n_classes = 1 if classes is None else int(classes.max(initial=0)) + 1
@@ -121,11 +125,12 @@ def plan_check(
 
 @dataclass(frozen=True)
 class Protected:
-    """Criteria that bound inferences on the sensitive columns of one holder.
+    """Inference criteria on the sensitive columns of a holder.
 
-    criteria:  each looks at columns of this holder alone.
-    views:     its columns as the criteria see them, those together that one of these looks at together; each view
-               takes a joint histogram.
+    criteria:  criteria on columns of this holder alone.
+    views:     views of the columns; columns of a common criterion are in the same view. Each view takes a
+    joint
+               histogram.
     """
 
     criteria: tuple[Criterion, ...]
@@ -142,31 +147,37 @@ class Protected:
         return Protected(criteria, linked_views_of(schema, tallies_of(criteria)) if criteria else ())
 
     def bits(self, n_common: int) -> int:
-        """Bits of what is tested of so many common records, in two's complement where it may be negative."""
+        """Return the bits of the tested values of ``n_common`` records, in two's complement if a value may be
+        negative.
+        """
         forms = (form for criterion in self.criteria for case in criterion.cases for form in case)
         return max(form.bits(n_common) for form in forms)
 
     def histogram(self, view: CellView, n_records: int, n_children: int, n_common: int) -> HistogramShape:
-        """Shape of the joint histogram for one of the views; ``n_records``: below the candidate's node."""
+        """Return the shape of a view's joint histogram; ``n_records``: below the candidate's node."""
         return HistogramShape(n_records, view.n_labels, n_children, share_bits=self.bits(n_common))
 
 
 def ask(
     session: CircuitSession[OtReceiver], plan: CheckPlan, child: Codes, protected: Protected
 ) -> Rounds[CarriedWords]:
-    """Rule our candidate against a holder's columns; the result stays in the session as one bit.
+    """Judge an own candidate against a holder's columns; the result stays in the session as a bit.
 
-    Functionality:  whether every qid group of the plan after the specialization, in every child, meets all
-                    criteria of its entries that bound inferences on the holder's columns: P(s | group) <= C for
+    Functionality:  conjunction over every qid group of the plan after the specialization, in every child, of
+    all
+                    criteria of its entries that bound inferences on the holder's columns: P(s | group) <= C
+                    for
                     every protected value, and so forth.
     Input:          owner: ``child``, of every record in ``plan.records``; holder, in :func:`answer`: its
                     ``labels``, of the same records. The plan and ``protected`` are public.
     Output:         one carried bit.
-    Leakage:        the plan, in particular which node is tested, to the holder.
+    Leakage:        the plan, in particular the tested node, to the holder.
     Rounds:         that of a histogram for every view (2), side by side with the circuits' choices, and 1.
     Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, case, child) and 32 for
-                    each of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner. A
-                    case of C is a value; of `ruled_out` a value and what is ruled out.
+    each
+                    of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner. A case
+                    of
+                    C is a value; of `ruled_out` a value and the excluded values.
     Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
     Source:         semantics §7.
 
@@ -185,10 +196,10 @@ def ask(
 def answer(
     session: CircuitSession[OtSender], plan: CheckPlan, labels: Sequence[Ints], protected: Protected, rng: Rng
 ) -> Rounds[CarriedWords]:
-    """The holder's side of :func:`ask`.
+    """Run the holder's side of :func:`ask`.
 
-    labels:  per view of ``protected`` the label of every record in ``plan.records``, NO_LABEL for a record that
-             no criterion counts, such as one without a protected value.
+    labels:  per view of ``protected`` the label of every record in ``plan.records``, NO_LABEL for a record
+             without a criterion's count, for example without a protected value.
     """
     counts: dict[Measure, Words] = {RECORDS: np.zeros((plan.n_groups, plan.n_children), dtype=np.uint64)}
     for view, of_record in zip(protected.views, labels, strict=True):
@@ -199,7 +210,7 @@ def answer(
 
 
 def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words]:
-    """Our shares of the tallies of every (group, child), from those of (cell, label, child)."""
+    """Return own shares of the tallies of every (group, child), from shares of (cell, label, child)."""
     by_label = np.moveaxis(plan.by_group(share).astype(np.uint64), 1, 0)
     return {t: words.astype(np.uint64) for t, words in view.read(by_label).items()}
 
@@ -207,7 +218,7 @@ def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words
 def _all_met(
     engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
 ) -> Rounds[CarriedWords]:
-    """Return one carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by
+    """Return a carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by
     side.
     """
     tests, width = [], protected.bits(plan.n_common)
@@ -222,14 +233,14 @@ def _all_met(
 
 
 def _asked(criterion: Criterion, plan: CheckPlan) -> Bools:
-    """Return the groups that the criterion is asked of: shape (n_groups,)."""
+    """Return the groups that the criterion concerns: shape (n_groups,)."""
     asking = np.array([criterion in entry.criteria for entry in plan.entries])
     asked: Bools = np.logical_or.reduce(plan.asked[asking], axis=0)
     return asked
 
 
 def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPlan) -> Words:
-    """Our shares of what a criterion's rule takes, a row for every (group, case, child)."""
+    """Return own shares of the rule's values, a row for every (group, case, child)."""
     asked = _asked(criterion, plan)
     taken = {measure: words[asked] for measure, words in counts.items()}
     cases = [np.stack([form.of(taken) for form in forms], axis=-1) for forms in criterion.cases]
@@ -237,12 +248,12 @@ def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPl
 
 
 def hear_verdict(engines: Sequence[Engine], met: Sequence[CarriedWords]) -> Rounds[bool]:
-    """The owner's end of a check with one or more holders: whether all of them found their bounds met.
+    """Return True if all holders of a check found their bounds met. This is the owner's end.
 
-    The first holder's circuit joins the bits of all, so that the owner learns the conjunction only; the
-    others' bits go into it as XOR shares.
+    The first holder's circuit joins all bits, so the owner learns only the conjunction. The other bits enter
+    the circuit as XOR shares.
 
-    engines, met:  the sessions with the holders, and what :func:`ask` left in each.
+    engines, met:  sessions with the holders, and the result of :func:`ask` in each.
     """
     shares = []
     for engine, bit in zip(engines[1:], met[1:], strict=True):
@@ -266,14 +277,15 @@ def give_verdict(me: str, holders: Sequence[str], engine: Engine, met: CarriedWo
 
 
 def _verdict(met: CarriedWords, shares: Sequence[int]) -> dict[str, Value]:
-    """Inputs of the last circuit: our bit, and our shares of the others."""
+    """Return the inputs of the last circuit: the own bit, and own shares of the other bits."""
     return {"met": met} | ({"others": np.array([shares], dtype=np.uint64)} if shares else {})
 
 
 def protected_labels(schema: Schema, protected: Protected, sensitive: Sequence[Codes | None]) -> list[Ints]:
-    """Per view of our columns the label of every record, NO_LABEL where no criterion counts it.
+    """Return, per view of own columns, the label of every record, NO_LABEL where no criterion counts the
+    record.
 
-    sensitive:  our sensitive columns, by their number in the schema.
+    sensitive:  own sensitive columns, by their number in the schema.
     """
     held = {i: schema.sensitive[i].tests(codes) for i, codes in enumerate(sensitive) if codes is not None}
     labels = [view.of_codes(held) for view in protected.views]

@@ -1,9 +1,10 @@
 """`engine: thesis`: the protocols of [T] chapter 7 as published, for small ranges of scores.
 
-What both partitions share: shares of a random value below the sum of the weights (RVP), and the choice of the
-candidate in whose segment it falls, by a comparison circuit. Corrections (semantics §8.2): one ring, reduced
-shares; R < L, so that a weight of 0 never wins; the weights are checked to be ε′-DP as they are
-(:mod:`anonymize.joint.dp.thesis.weights`); what does not fit is refused before anything is sent.
+The module holds the common part of both partitions. A random value is shared, below the sum of the weights
+(RVP). A comparison circuit then chooses the candidate whose segment contains the value. Corrections
+(semantics §8.2): one ring, reduced shares; R < L, so that a weight of 0 never wins; a check that the weights
+are ε′-DP (:mod:`anonymize.joint.dp.thesis.weights`). Values that do not fit are refused before anything is
+sent.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from crypto.two_party import CarriedWords, expect_outcome
 
 
 def check_thesis(request: DpRequest) -> None:
-    """Refuse what the published protocols do not offer. Raises SchemaError."""
+    """Refuse options that the published protocols lack. Raises SchemaError."""
     if request.requirement.utility != "max":
         raise SchemaError(
             "job-invalid", "engine: thesis has utility max: scores of infogain are out of its range"
@@ -48,7 +49,7 @@ def most_candidates(schema: Schema, requirement: Dp) -> int:
 
 
 def _widest(column: QidColumn, node: Node) -> int:
-    """The most children that a node at or below this one has."""
+    """Return the most children of a node at or below ``node``."""
     children = column.children(node)
     return max([len(children) or 2, *(_widest(column, child) for child in children)])
 

@@ -1,15 +1,16 @@
-"""Two-party horizontal DiffGen with the protocols of [T] 7.5: Max circuit, Taylor polynomial, RVP, comparison.
+"""Two-party horizontal DiffGen with the protocols of [T] 7.5: Max circuit, Taylor polynomial, RVP,
+comparison.
 
-Algorithm 7.5 for each candidate, once: a circuit adds up both parties' class counts and gives additive shares of
-Max; an oblivious polynomial evaluation turns them into shares of the candidate's weight, a Taylor polynomial of
-e^(r·u) in integers. Then, each time: the sum of the weights, a random value below it, a comparison. The leader is
-the thesis' P_1, the deputy P_2, who holds the Paillier key.
+Algorithm 7.5 runs once for each candidate. A circuit adds up both parties' class counts and returns additive
+shares of Max. An oblivious polynomial evaluation turns these into shares of the candidate's weight, a Taylor
+polynomial of e^(r·u) in integers. Each choice then takes the sum of the weights, a random value below the
+sum, and a comparison. The leader is the thesis' P_1. The deputy is P_2 and holds the Paillier key.
 
-Corrections and additions (semantics §8.2): the degree follows from a stated error, and plaintexts that do not fit
-the key are refused with the numbers; the factors lcm·10^sw are a power of two that is shifted out again in a
-circuit, so that weights have the few bits that RVP and comparison take; shares of weights are reduced to one
-ring; numeric columns, for which Algorithm 7.4 has no step, get their split points by the same mechanism over the
-public grid, with every drawn split point known to both.
+Corrections and additions (semantics §8.2): the degree follows from a stated error, and plaintexts too large
+for the key are refused with the numbers. The factors lcm·10^sw are a power of two, shifted out again in a
+circuit, so that weights have few bits for RVP and comparison. Shares of weights are reduced to one ring.
+Numeric columns, which Algorithm 7.4 lacks, get their split points by the same mechanism over the public grid,
+and both parties learn every drawn split point.
 """
 
 from __future__ import annotations
@@ -68,19 +69,22 @@ def release_horizontally_as_published(
 ) -> Rounds[JointDpOutcome]:
     """Release the union of two parties' tables by [T] Algorithms 7.4 to 7.7.
 
-    Functionality:  DiffGen on the union with the exponential mechanism over integer weights, and the sum of two
+    Functionality:  DiffGen on the union with the exponential mechanism over integer weights, and the sum of
+    two
                     discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp.horizontal.release_horizontally`; two parties.
-    Leakage:        the specializations chosen, every split point drawn, each party's noisy counts (ε-DP for
-                    its records).
-    Rounds:         at most 8 for every choice (split points are choices), 9 for every time that candidates are
-                    scored (1 + h at most), 4 besides; 4 more of a choice with probability 2^−64.
+    Leakage:        the chosen specializations, every drawn split point, each party's noisy counts (ε-DP for
+    its
+                    records).
+    Rounds:         at most 8 for every choice (split points are choices), 9 for every scoring of candidates
+    (1 +
+                    h at most), 4 besides; 4 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; 2 · degree + 1 ciphertexts for every score.
     Assumes:        semi-honest parties; private authenticated channel; DCR.
     Source:         [T] 7.5; corrections in the module docstring.
 
-    Raises SchemaError or PrivacyError for what cannot be released so, before anything is sent;
-    RemoteProtocolError for a malformed message; LocalProtocolError for other than two parties.
+    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent;
+    RemoteProtocolError for a malformed message; LocalProtocolError unless there are two parties.
     """
     observer = observer or Observer()
     check_thesis(request)
@@ -105,7 +109,7 @@ def release_horizontally_as_published(
 
 
 class PublishedHolder:
-    """One of two parties, as a :class:`anonymize.dp.diffgen.Holder`."""
+    """Party of two, as a :class:`anonymize.dp.diffgen.Holder`."""
 
     def __init__(
         self,
@@ -124,7 +128,7 @@ class PublishedHolder:
         self._weighed: dict[Place, tuple[Candidate, CarriedWords]] = {}
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Rounds[None]:
-        """Weigh new candidates, intervals at all of their grid points; then draw the split points."""
+        """Weigh new candidates, intervals at all grid points; then draw the split points."""
         if not places:
             return
         options = [self._options(place) for place in places]
@@ -166,7 +170,7 @@ class PublishedHolder:
 
 
 class Weighing:
-    """From class counts to weights that stay in the session, and choices by them ([T] Algorithm 7.5)."""
+    """Steps from class counts to weights inside the session, and choices by weight ([T] Algorithm 7.5)."""
 
     def __init__(self, engine: Engine, key: PrivateKey | PublicKey, ranges: Ranges, rng: Rng) -> None:
         self.peer = engine.peer
@@ -176,7 +180,7 @@ class Weighing:
         self._rng = rng
 
     def weigh(self, parts: Sequence[Ints]) -> Rounds[CarriedWords]:
-        """The weights of candidates, from our class counts of their parts."""
+        """Return the weights of candidates, from own class counts of their parts."""
         scores: list[int] = [0] * len(parts)
         for n_parts in dict.fromkeys(len(part) for part in parts):
             places = [i for i, part in enumerate(parts) if len(part) == n_parts]
@@ -251,7 +255,9 @@ def max_circuit(n_parts: int, n_classes: int, count_bits: int, share_bits: int) 
 
 @lru_cache(maxsize=64)
 def weight_circuit(words: int, shift: int, width: int) -> Circuit:
-    """The sum of both sides' words modulo 2**(64 · words), shifted right; what is left has ``width`` bits."""
+    """Return the circuit of the sum of both sides' words modulo 2**(64 · words), shifted right, in ``width``
+    bits.
+    """
     b = Builder(f"weight/{words}/{shift}/{width}")
     sides = [
         [bit for word in b.input(held.value, held, WORD_BITS, words) for bit in word]

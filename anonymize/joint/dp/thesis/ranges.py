@@ -14,7 +14,7 @@ from crypto.polynomial import PolynomialShape
 from crypto.scalar_product import ProductShape, packing
 
 _HIDING = 40
-"""Shares of all scores together are within 2^−40 of independent of them."""
+"""Hiding bits: shares of all scores together are within 2^−40 of independent of the scores."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class KeySize:
 
 
 def weights_for(request: DpRequest, key_bits: int = DEFAULT_KEY_BITS) -> Weights:
-    """The weights of all scores there can be. Raises SchemaError where they, or scalar products, do not fit."""
+    """Return the weights of all possible scores. Raises SchemaError if weights or scalar products do not fit."""
     most = request.requirement.max_rows
     weights = exponential_weights(request.requirement.step_epsilon(request.schema), most)
     weights.check_sum(most_candidates(request.schema, request.requirement))
@@ -71,7 +71,7 @@ class Ranges:
         )
 
     def check_key(self, key_bits: int) -> None:
-        """Refuse plaintexts that do not fit. Raises SchemaError."""
+        """Refuse too large plaintexts. Raises SchemaError."""
         needed = self.polynomials(1).value_bits + 2
         if needed > key_bits:
             raise SchemaError(
@@ -84,7 +84,7 @@ class Ranges:
 
 
 def ranges_for(request: DpRequest) -> Ranges:
-    """The sizes that a request leads to. Raises SchemaError for ranges of weights that do not fit."""
+    """Return the sizes for a request. Raises SchemaError for ranges of weights that do not fit."""
     requirement = request.requirement
     most_records = 2 * requirement.max_rows
     series = series_weights(requirement.step_epsilon(request.schema), most_records)
@@ -103,12 +103,12 @@ def ranges_for(request: DpRequest) -> Ranges:
 
 
 def check_weights(request: DpRequest) -> None:
-    """Refuse a request on columns whose weights do not fit, whoever holds what. Raises SchemaError."""
+    """Refuse a request on columns with too large weights, for any holders. Raises SchemaError."""
     check_thesis(request)
     weights_for(request)
 
 
 def check_ranges(request: DpRequest) -> None:
-    """Refuse a request on rows whose weights or plaintexts do not fit, whoever holds what. Raises SchemaError."""
+    """Refuse a request on rows with too large weights or plaintexts, for any holders. Raises SchemaError."""
     check_thesis(request)
     ranges_for(request).check_key(DEFAULT_KEY_BITS)

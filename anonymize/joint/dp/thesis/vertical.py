@@ -1,8 +1,9 @@
-"""Two-party vertical DiffGen with the protocols of [T] 7.4: Algorithm 7.2 to choose, scalar products to count.
+"""Two-party vertical DiffGen with the protocols of [T] 7.4: Algorithm 7.2 to choose, scalar products to
+count.
 
-Each party turns the scores of its candidates into integer weights; the sums of both are the shares of the bound
-of a random value R; a circuit finds the first candidate with R < L. Each leaf count is a secure scalar product of
-two binary vectors, and each party adds Laplace noise of its own to its share.
+Each party turns the scores of its candidates into integer weights. The sums of both are the shares of the
+bound of a random value R. A circuit finds the first candidate with R < L. Each leaf count is a secure scalar
+product of two binary vectors, and each party adds Laplace noise to its share.
 """
 
 from __future__ import annotations
@@ -56,9 +57,10 @@ def release_vertically_as_published(
 ) -> Rounds[JointDpOutcome]:
     """Release the join of two parties' tables by [T] Algorithms 7.1 to 7.3.
 
-    Functionality, Input, Output:  as :func:`anonymize.joint.dp.vertical.release_vertically`, with what
-                    :func:`release_aligned_as_published` does after the alignment.
-    Leakage, Rounds, Bytes, Assumes:  of the alignment as there, then of that.
+    Functionality, Input, Output:  as :func:`anonymize.joint.dp.vertical.release_vertically`; after the
+    alignment
+                                   as :func:`release_aligned_as_published`.
+    Leakage, Rounds, Bytes, Assumes:  of the alignment and of :func:`release_aligned_as_published`.
     Source:         [T] 7.4, 5.6; corrections in :mod:`anonymize.joint.dp.thesis.choice`.
 
     Raises as both.
@@ -79,9 +81,10 @@ def release_aligned_as_published(
     observer: Observer | None = None,
     key_size: KeySize = KeySize(),  # noqa: B008  frozen
 ) -> Rounds[JointDpOutcome]:
-    """The same on records that both parties already have in one common order.
+    """Release records that both parties already have in a common order, by the same algorithms.
 
-    Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the sum
+    Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the
+    sum
                     of two discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp.vertical.release_aligned`; utility max only.
     Leakage:        as there.
@@ -91,7 +94,7 @@ def release_aligned_as_published(
     Assumes:        as there, and DCR.
     Source:         [T] 7.4; corrections in :mod:`anonymize.joint.dp.thesis.choice`.
 
-    Raises as there, and SchemaError where weights or plaintexts do not fit.
+    Raises as there, and SchemaError if weights or plaintexts do not fit.
     """
     check_thesis(request)
     weights_for(request, key_size.bits)
@@ -151,6 +154,6 @@ class PublishedProtocol:
 
 
 def _binary(labels: Ints, n_labels: int) -> Words:
-    """One row for each label, with 1 for the records that have it: uint64, shape (n_labels, n_records)."""
+    """Return a row for each label, with 1 for its records: uint64, shape (n_labels, n_records)."""
     rows: Words = (labels == np.arange(n_labels)[:, np.newaxis]).astype(np.uint64)
     return rows

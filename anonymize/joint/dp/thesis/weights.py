@@ -1,10 +1,10 @@
 """Integer weights of the exponential mechanism, for the protocols as published ([T] 7.4.2, 7.5.2).
 
-A score u gets a weight near 2^PRECISION · e^(r·u), and a candidate is chosen with probability weight / sum of
-weights. The thesis rounds or truncates e^x and leaves open what that costs. Here the weights of the whole public
-range of scores are computed, and checked in exact integers: one step of the score changes a weight by a factor
-ρ with ρ² ≤ e^ε′, so a choice *by these weights* is ε′-DP, whatever their error. What does not fit is refused, with
-the numbers, before anything is sent.
+A score u gets a weight near 2^PRECISION · e^(r·u). A candidate is chosen with probability weight / sum of
+weights. The thesis rounds or truncates e^x and leaves the cost open. Here the weights of the whole public
+range of scores are computed and checked in exact integers. One step of the score changes a weight by a factor
+ρ with ρ² ≤ e^ε′. So a choice *by these weights* is ε′-DP for any error of the weights. Weights that do not
+fit are refused, with the numbers, before anything is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crypto.errors import LocalProtocolError
 PRECISION = 20
 """Weights of score 0 have so many bits: the relative error of a weight is at most about 2^−20."""
 SUM_BITS = 64
-"""Random values, and so sums of weights, have at most this many bits (:mod:`crypto.random_value`)."""
+"""Most bits of random values, and so of sums of weights (:mod:`crypto.random_value`)."""
 
 _SERIES_BITS = 64
 
@@ -116,7 +116,9 @@ def draw_by_weight(weights: Sequence[int], coins: Coins) -> int:
 
 
 def _rate(epsilon: Fraction) -> Fraction:
-    """r = ε′/2 less what rounding a weight down can add to the ratio of two: −ln(1 − 2^−PRECISION)."""
+    """Return r = ε′/2 less the possible effect of rounding down on the ratio of two weights: −ln(1 −
+    2^−PRECISION).
+    """
     y = Fraction(1, 1 << PRECISION - 1)  # floor, and as much again for the series
     rate = epsilon / 2 - y - y * y
     if rate <= 0:
@@ -154,10 +156,10 @@ def _floor_exp(x: Fraction) -> int:
 
 
 def _degree(x: Fraction) -> int:
-    """The least degree at which the rest of the series of e^x is below 2^−(PRECISION + 1) of it.
+    """Return the least degree with a remainder of the series of e^x below 2^−(PRECISION + 1) of e^x.
 
-    For smaller x the rest is a smaller part. (That it is left out costs no privacy: the derivative of a partial
-    sum is the one before it, so no step of the score raises it by more than e^r.)
+    For smaller x the remainder is a smaller part. (Its omission costs no privacy: the derivative of a partial
+    sum is the partial sum before, so no step of the score raises the sum by more than e^r.)
     """
     degree, term, total = 0, Fraction(1), Fraction(1)
     while True:
@@ -169,7 +171,9 @@ def _degree(x: Fraction) -> int:
 
 
 def _checked(values: Sequence[int], epsilon: Fraction) -> Weights:
-    """Weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError: our own bug."""
+    """Return weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError, for an
+    internal error.
+    """
     bound = 1 / exp_minus(epsilon, _SERIES_BITS)[1]
     if not all(low <= high and high**2 <= bound * low**2 for low, high in pairwise(values)):
         raise LocalProtocolError("weights that are not ε′-DP")
