@@ -1,12 +1,13 @@
 """LKC-privacy of horizontally partitioned data (semantics §6; [T] 5.4, Algorithms 5.2 and 5.3).
 
 Every party holds some records over the same columns. All follow the same public state: the cut, the leaf
-partitions and their global counts, which are a coarsening of the result. Protected are the counts *after* a
-candidate, until it is applied. Who adds them up, chooses and judges is a :class:`Referee`; the rest is here.
+partitions and their global counts, which are a coarsening of the result. The counts *after* a candidate are
+protected until the candidate is applied. A :class:`Referee` adds counts up, chooses and judges; the rest is
+here.
 
-What is judged is what is opened: a party's counts of a candidate are taken once. And every party judges for itself
-what was opened, as far as it follows from public counts: so whoever judges wrongly is found out at the first wrong
-opening. Before an opening its observer is told how many of its own records are in each group, and may end the run.
+The judged counts are the opened counts: a party counts a candidate only once. Every party also judges the
+opened counts, as far as public counts allow. So a wrong judge is detected at the first wrong opening. Before
+an opening, a party's observer receives the number of own records in each group, and may end the run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from crypto.rounds import Rounds
 
 @dataclass(frozen=True)
 class Placed:
-    """One party's records of a node: the refined entry of each row by place, the child it goes to, its weight.
+    """Records of a party in a node: place of the refined entry, child and weight of each row.
 
     Integers, shape (n_rows,) each.
     """
@@ -63,58 +64,65 @@ class Placed:
 
 
 Profile: TypeAlias = tuple[Prospect, Ints]
-"""A prospect, with one party's class counts that decide about it, as :meth:`Prospect.profile`."""
+"""Prospect with a party's deciding class counts, as :meth:`Prospect.profile`."""
 
 
 class Holder(Protocol):
-    """One party, as its referee may ask it about nodes of the cut."""
+    """Party, as its referee sees it: answers about nodes of the cut."""
 
     @property
     def cut(self) -> Cut: ...
 
     def plan(self, candidate: Candidate) -> GroupPlan:
-        """The groups of a specialization, from T_g as it is; a group whose records stay the same keeps its name."""
+        """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its
+        name.
+        """
         ...
 
     def sums(self, plan: GroupPlan) -> Ints:
-        """Ours of a plan's groups: int64, of its shape."""
+        """Return own sums of a plan's groups: int64, of the plan's shape."""
         ...
 
     def placed(self, candidate: Candidate) -> Placed:
-        """Our records of its node."""
+        """Return own records of the candidate's node."""
         ...
 
 
 class Referee(Protocol):
-    """Adds up what the parties hold, chooses and judges; one object per party, all in step."""
+    """Referee that adds up the parties' counts, chooses and judges. Each party has a referee, and all keep in
+    step.
+    """
 
     @property
     def ledger(self) -> RevealLedger: ...
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
-        """Judge the whole table; if it meets the requirement, add up what is told of it and tell all, else None.
+        """Judge the whole table. If it meets the requirement, add up its counts and open them to all;
+        otherwise return None.
 
-        counts:  ours per cell, then side counts.
-        told:    our counts of it, as they are opened: int64, shape (n_told,).
+        counts:  own counts per cell, then side counts.
+        told:    own part of the opened counts: int64, shape (n_told,).
 
-        Raises RemoteProtocolError for sums that no table can have.
+        Raises RemoteProtocolError for impossible sums.
         """
         ...
 
     def root_error(self) -> PrivacyError:
-        """The error for a table that does not meet the requirement."""
+        """Return the error for a table that violates the requirement."""
         ...
 
     def start(self, n_records: int, followed: Followed) -> None:
-        """The root is met, and the number of records public; ``followed``: what the score follows of T_g."""
+        """Start after the root check, with a public number of records. ``followed``: figures of T_g for the
+        score.
+        """
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        """Enter nodes as candidates; return these where the score opens them, else nothing."""
+        """Enter nodes as candidates. Return the opened candidates, if the score opens any."""
         ...
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
-        """Add up everybody's sums of what the score wants, for those who choose."""
+        """Add up all parties' sums wanted by the score, for the choosing parties."""
         ...
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
@@ -122,55 +130,56 @@ class Referee(Protocol):
         ...
 
     def drop(self, applied: Candidate) -> None:
-        """Take out the candidates of a node that was specialized, and so is no longer in the cut."""
+        """Remove the candidates of a specialized node, which is no longer in the cut."""
         ...
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """Judge a candidate from everybody's counts per (refined entry, child), reveal it, and keep what was judged.
+        """Judge a candidate by all parties' counts per (refined entry, child), reveal the result, and keep
+        the judged counts.
 
-        sides:  makes our side counts, where there are any.
+        sides:  makes own side counts, if any.
         """
         ...
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """Add up everybody's counts that were judged last, and tell all; int64, shape as given.
+        """Add up all parties' last judged counts and open them to all; int64, shape as given.
 
-        totals:    public row sums. The last column follows and is not told. Sums that no table can have are refused.
-        children:  our profiles of all that can be proposed next, if the counts turn out to be what they should.
+        totals:    public row sums. The last column follows and is not opened. Impossible sums are refused.
+        children:  own profiles of all prospects that may be proposed next, if the counts are as expected.
 
-        Whoever calls it consents; nothing is opened before all do.
+        A call is a party's consent; nothing is opened before all parties consent.
         """
         ...
 
     def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
-        """Tell all in which of its children all records of a node lie, over all holders; None: not in one.
+        """Open to all, for each node, the child with all records over all holders; None without such a child.
 
-        own:    our records of the children of every node: int64, shape (n_children,) each.
-        sizes:  records of every node, which are public.
+        own:    own records of the children of every node: int64, shape (n_children,) each.
+        sizes:  public number of records of every node.
 
-        Raises RemoteProtocolError for an answer that our own records contradict.
+        Raises RemoteProtocolError for an answer that contradicts own records.
         """
         ...
 
     @property
     def suspects(self) -> str:
-        """Return the parties to name where sums were opened that no table has."""
+        """Parties to name for impossible opened sums."""
         ...
 
     @property
     def judges(self) -> str:
-        """Return the parties to name where what was opened should not have been found valid."""
+        """Parties to name for opened counts that are not valid."""
         ...
 
 
 def anonymize_horizontally(
     table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside | None = None
 ) -> Rounds[JointOutcome]:
-    """Run one party of a horizontal job; the referee says with whom and what it reveals.
+    """Run a party of a horizontal job. The referee determines the peers and the reveals.
 
-    beside:  what our side counts are made of, by row of the table, where the requirement takes any.
+    beside:  data per row of the table for own side counts, if the requirement takes any.
 
-    Raises PrivacyError if the root check fails, SchemaError for criteria that look at several blocks.
+    Raises PrivacyError if the root check fails, SchemaError for criteria on several blocks.
     """
     party = _Party(table, request, referee, observer, beside or {})
     yield from party.start()
@@ -179,7 +188,7 @@ def anonymize_horizontally(
 
 
 class _Party:
-    """One holder of records, as a :class:`anonymize.tds.Specializer`."""
+    """Holder of records, as a :class:`anonymize.tds.Specializer`."""
 
     def __init__(
         self, table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside
@@ -231,9 +240,7 @@ class _Party:
         return grouping_of_cut(cut, [column.n_leaves for column in self._request.schema.qid])
 
     def _own_of_the_whole(self, own: Ints) -> Ints:
-        """Return the number of our records, or of people where these count; ``own``: as :func:`whole_table`
-        gives it.
-        """
+        """Return the number of own records, or of people if people count; ``own``: from :func:`whole_table`."""
         n_cells, sides = self._table.schema.n_cells, sides_of(criteria_of(self._entries))
         whole = own[[n_cells + sides.index(PERSONS)]] if PERSONS in sides else own[:n_cells]
         return np.array([whole.sum()], dtype=np.int64)
@@ -331,19 +338,19 @@ class _Party:
         return score
 
     def _require(self, met: bool) -> None:
-        """Raise RemoteProtocolError if counts were opened that should not have been found valid."""
+        """Raise RemoteProtocolError if opened counts are not valid."""
         if not met:
             message = "counts were opened that do not meet the requirement"
             raise RemoteProtocolError(self._referee.judges, "horizontal/opened", message)
 
     def _require_same_records(self, agree: bool) -> None:
-        """Raise RemoteProtocolError if counts of several blocks were opened that are not those of one table."""
+        """Raise RemoteProtocolError if opened counts of several blocks do not belong to the same table."""
         if not agree:
             message = "blocks of one table with different numbers of records"
             raise RemoteProtocolError(self._referee.suspects, "horizontal/opened", message)
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
-        """Hand the referee our profiles of what can be candidates at all."""
+        """Give the referee own profiles of all possible candidates."""
         self._observer.phase("count")
         profiled = []
         for number, node in nodes:

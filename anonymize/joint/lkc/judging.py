@@ -20,11 +20,11 @@ from crypto.two_party import Asked, CarriedWords, Outputs
 
 @dataclass(frozen=True)
 class RuleTests:
-    """Tests by one rule, and our shares of what they take.
+    """Tests by a rule, with own shares of the tested numbers.
 
-    width:  of the numbers in bits.
-    words:  our shares of them modulo 2**width or more: uint64, shape (n_words,).
-    taken:  which of them each test takes, in the order of the rule: int64, shape (n_tests, n_values).
+    width:  bits of the numbers.
+    words:  own shares modulo 2**width or more: uint64, shape (n_words,).
+    taken:  numbers of the words in each test, in the order of the rule: int64, shape (n_tests, n_values).
     """
 
     rule: Rule
@@ -34,17 +34,17 @@ class RuleTests:
 
     @staticmethod
     def of_rows(rule: Rule, width: int, values: Words) -> RuleTests:
-        """Tests that take numbers of their own: shape (n_tests, n_values)."""
+        """Return tests with separate numbers: shape (n_tests, n_values)."""
         return RuleTests(rule, width, values.reshape(-1), np.arange(values.size).reshape(values.shape))
 
     @property
     def kind(self) -> tuple[Rule, int, int]:
-        """Return the kind of the tests. Tests of one kind can be judged together."""
+        """Kind of the tests. Tests of the same kind can be judged together."""
         return self.rule, self.width, self.taken.shape[1]
 
     @staticmethod
     def together(parts: Sequence[RuleTests]) -> RuleTests:
-        """Tests of one kind, one part after the other."""
+        """Return tests of the same kind, part after part."""
         starts = np.cumsum([0, *(len(part.words) for part in parts)])[:-1]
         taken = [part.taken + start for part, start in zip(parts, starts.tolist(), strict=True)]
         words = np.concatenate([part.words for part in parts])
@@ -52,20 +52,20 @@ class RuleTests:
 
 
 def judged(engine: Engine, tests: Sequence[RuleTests], *, whole: bool = False) -> Rounds[list[CarriedWords]]:
-    """Test many groups at once: of each kind of tests a carried bit for each of them; see :func:`judged_beside`."""
+    """Test many groups at once. Return carried bits of each kind of tests; see :func:`judged_beside`."""
     return (yield from judged_beside(engine, tests, (), whole=whole))[0]
 
 
 def judged_beside(
     engine: Engine, tests: Sequence[RuleTests], others: Sequence[Asked], *, whole: bool = False
 ) -> Rounds[tuple[list[CarriedWords], list[Outputs]]]:
-    """Test many groups at once, side by side with other batches; return a carried bit for each test, and the outputs
-    of the others.
+    """Test many groups at once, side by side with other batches. Return a carried bit for each test, and the
+    other outputs.
 
-    Of a rule of zeros every number is looked at once, and then what follows from carried bits, which takes no round
-    more.
+    For a rule of zeros every number is examined once. The rest follows from carried bits without a further
+    round.
 
-    whole:  the one group is the whole table.
+    whole:  True if the only group is the whole table.
     """
     asked = [_first_look(engine, each, whole=whole) for each in tests]
     outputs = yield from engine.run_all([*asked, *others])
@@ -77,7 +77,7 @@ def judged_beside(
 
 
 def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
-    """Ask about shares if the tests are met; for a rule of zeros, which numbers are 0."""
+    """Return the question if the tests are met; for a rule of zeros, the question if each number is 0."""
     rule, width, n_values = tests.kind
     if rule.of_zeros:
         return _zeros_asked(engine, width, tests.words, To.CARRIED)
@@ -86,7 +86,7 @@ def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
 
 
 def _by_zeros(engine: Engine, tests: RuleTests, zero: CarriedWords, *, whole: bool) -> Rounds[CarriedWords]:
-    """Tell if tests are met that only look for numbers of 0; zero: a bit for each number."""
+    """Judge tests that only look for numbers of 0; zero: a bit for each number."""
     rule, _, n_values = tests.kind
     inputs = {"zero": zero.take(tests.taken.reshape(-1))}
     circuit = circuits.by_zeros_circuit(rule, n_values, whole=whole)
@@ -94,7 +94,7 @@ def _by_zeros(engine: Engine, tests: RuleTests, zero: CarriedWords, *, whole: bo
 
 
 def are_zero(engine: Engine, width: int, shares: Words, to: To) -> Rounds[Outputs]:
-    """Tell which numbers are 0 modulo 2**width, of our shares of them, as the output ``met``."""
+    """Compute if own shared numbers are 0 modulo 2**width, as the output ``met``."""
     return (yield from engine.run(*_zeros_asked(engine, width, shares, to)))
 
 
@@ -111,7 +111,7 @@ def tests_of(
     counts: Mapping[Measure, Words],
     n_records: int,
 ) -> Iterator[RuleTests]:
-    """All tests of criteria, those of criteria that are alike together; as :func:`tests_of_zeros`."""
+    """Yield all tests of criteria, equal rules together; arguments as in :func:`tests_of_zeros`."""
     valued = [criterion for criterion in criteria if not criterion.rule.of_zeros]
     for (rule, _), same in alike(valued).items():
         values = np.concatenate([_values(criterion, stakes[criterion], counts) for criterion in same])
@@ -122,7 +122,7 @@ def tests_of(
 
 
 def _values(criterion: Criterion, stake: Bools, counts: Mapping[Measure, Words]) -> Words:
-    """Our shares of what its rule takes, a row for every (case, group, child) at stake."""
+    """Return own shares of the rule's values, a row for every (case, group, child) at stake."""
     rows = []
     for forms, groups in zip(criterion.cases, stake.T, strict=True):
         taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
@@ -136,10 +136,11 @@ def tests_of_zeros(
     counts: Mapping[Measure, Words],
     n_records: int,
 ) -> Iterator[RuleTests]:
-    """The tests of those criteria whose rules look at zeros alone, in groups of a table of so many records.
+    """Yield the tests of criteria whose rules look at zeros alone, in groups of a table of ``n_records``
+    records.
 
-    stakes:  the cases that are tested, shape (n_groups, n_cases) each.
-    counts:  our shares of every (group, child): shape (n_groups, n_children) each.
+    stakes:  tested cases, shape (n_groups, n_cases) each.
+    counts:  own shares of every (group, child): shape (n_groups, n_children) each.
     """
     measures = tuple(counts)
     forms = ZeroForms(criteria, measures)

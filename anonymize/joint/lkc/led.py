@@ -1,8 +1,9 @@
 """`disclosure: leader`: horizontal LKC as published, with a leader who sees the sums ([T] 5.4).
 
-The leader learns, by secure sums, the global counts of every candidate, chooses, checks and tells the
-others. That is finer than the result, so it does not meet [T] Definition 5.2 (3); kept for comparison.
-Three or more parties: with two, the sum minus one's own counts is the other's.
+The leader learns the global counts of every candidate by secure sums, chooses, checks and informs the others.
+These counts are finer than the result, so the run does not meet [T] Definition 5.2 (3); it is kept for
+comparison.
+Three or more parties: with two, the sum minus own counts is the peer's part.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
 SumKind: TypeAlias = Literal["masked", "ring"]
 
 MOST_ASKED = 8
-"""Candidates that the leader asks about at once."""
+"""Most candidates in a question of the leader."""
 
 
 def anonymize_led(
@@ -61,34 +62,45 @@ def anonymize_led(
     observer: Observer | None = None,
     beside: Beside | None = None,
 ) -> Rounds[JointOutcome]:
-    """Anonymize the union of the parties' tables, the leader seeing the counts of every candidate.
+    """Anonymize the union of the parties' tables. The leader sees the counts of every candidate.
 
-    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
-                    party in counted form.
-    Input, each:    ``table``, and ``beside`` it what side counts are made of, where the requirement takes any; the
-                    request and ``mode``, whose list the reveals are held to, are public and equal for all.
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
+    in
+                    counted form.
+    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; the request
+    and
+                    ``mode``, whose list bounds the reveals, are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
-                    valid, and the counts of the leaf partitions refined; of nodes whose children leave one by one, in
-                    the end, which child has all records, if one has; and, some turns earlier, of at most MOST_ASKED
-                    candidates that they are the next, in no order. To the leader: the global counts of
-                    every candidate, valid or not, which are finer than the result. With the scores `added` and
-                    `tdr` to all also split points as nodes appear, to the leader what their ``reveals`` list.
-    Rounds:         5 for keys, root, first candidates and end; 4 for every candidate applied; 2 whenever the leader
-                    asks about at most MOST_ASKED candidates of which none is valid. The scores `added` and `tdr` ask
-                    about one at a time, and take at most 2 more for the first candidates and for each one applied:
-                    split points, and the sums that they want. `refine: child`: 2 whenever nodes are asked about; one
-                    that is then called by a child counts as a candidate applied. Ring sums take n rounds for 1.
-    Bytes:          8 per count and party, as in the ledger; from the leader 20 per candidate asked about and per
-                    turn, 1 for the root and whenever it tells turns.
-    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
-                    channels; n >= 3.
+    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, its validity, and
+    the
+                    counts of the refined leaf partitions; at the end, for nodes whose children leave
+                    separately,
+                    the child with all records, if any; some turns earlier, without an order, at most
+                    MOST_ASKED
+                    next candidates. To the leader: the global counts of every candidate, valid or not, which
+                    are
+                    finer than the result. With the scores `added` and `tdr` to all also split points of new
+                    nodes, to the leader the values in their ``reveals``.
+    Rounds:         5 for keys, root, first candidates and end; 4 for every applied candidate; 2 for every
+                    question about at most MOST_ASKED candidates without a valid one. The scores `added` and
+                    `tdr`
+                    ask about one at a time, and take at most 2 more for the first candidates and for each
+                    applied
+                    one: split points, and wanted sums. `refine: child`: 2 for every question about nodes; a
+                    node
+                    replaced by a child counts as an applied candidate. Ring sums take n rounds for 1.
+    Bytes:          8 per count and party, as in the ledger; from the leader 20 per candidate in a question
+    and
+                    per turn, 1 for the root and for every message about turns.
+    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated channels;
+    n
+                    >= 3.
     Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
 
-    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message, or counts opened that
-    should not have been found valid, LocalProtocolError for fewer than three parties, a requirement that takes counts
-    of one party, which the leader would see, or a reveal that the mode does not list; and what the observer raises
-    where it is told of groups about to be opened, before our counts of the leaf partitions go.
+    Raises PrivacyError if the root check fails; RemoteProtocolError for a malformed message or opened counts
+    that are not valid; LocalProtocolError for fewer than three parties, a requirement with counts of a single
+    party, which the leader would see, or a reveal outside the mode's list. Passes on errors of the observer
+    about groups to be opened, before own counts of the leaf partitions are sent.
     """
     if any(side.of_one for side in sides_of(criteria_of(request.requirement.entries(request.schema)))):
         raise LocalProtocolError("the leader would see what one party has of every group")
@@ -107,7 +119,7 @@ def anonymize_led(
 
 
 class LeaderReferee:
-    """The leader judges in the clear; the others send it sums and do what it says."""
+    """Referee with a leader who judges in the clear. The others send sums and follow the leader's messages."""
 
     def __init__(
         self,
@@ -133,7 +145,7 @@ class LeaderReferee:
         self.ledger = ledger
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
-        """The leader has the sums of all cells, whether or not it tells them."""
+        """Judge the whole table at the leader, who has the sums of all cells even if they are not opened."""
         total, step = (yield from self._to_leader("root_totals", counts)), "horizontal/root"
         cells, payload = self._request.schema.n_cells, b""
         if total is not None:
@@ -152,7 +164,7 @@ class LeaderReferee:
         return requirement_unmet(self._entries, None)
 
     def start(self, n_records: int, followed: Followed) -> None:
-        """The leader needs no widths: it judges in the clear."""
+        """Create the pool. The leader judges in the clear and needs no widths."""
         self._candidates = self._request.goal.pool(followed)
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
@@ -169,7 +181,9 @@ class LeaderReferee:
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
 
     def _checked(self, profiled: Profiled, counts: Ints) -> Ints:
-        """The union's profile of a node. Raises RemoteProtocolError for one that T_g or our own part contradicts."""
+        """Return the union's profile of a node. Raises RemoteProtocolError for a profile that contradicts T_g
+        or own counts.
+        """
         counts = counts.reshape(profiled.counts.shape)
         if (counts < profiled.counts).any() or (counts.sum(axis=0) != profiled.totals).any():
             reason = "counts of a candidate contradict known counts"
@@ -177,14 +191,14 @@ class LeaderReferee:
         return counts
 
     def _enter(self, profiled: Profiled, counts: Ints) -> int:
-        """Enter a prospect; the option to take, 0 if it is no candidate."""
+        """Enter a prospect. Return the chosen option, 0 if the prospect is no candidate."""
         proposal = propose(profiled.prospect, counts, self._request.goal.merit)
         if proposal is None or not self._candidates.add(proposal):
             return 0
         return max(1, proposal.option)
 
     def _opened(self, nodes: Sequence[Profiled], splits: Words) -> Rounds[Sequence[Candidate]]:
-        """Tell all which nodes are candidates, and where they are split."""
+        """Open to all the candidates among nodes and their split points."""
         step, leader = "horizontal/split", self._roster.leader
         payload = yield from self._tell(step, encode_words(splits))
         told = decode_words(payload, len(nodes), leader, step)
@@ -203,7 +217,7 @@ class LeaderReferee:
         self._observer.phase("score")
 
     def _possible(self, wanted: Wanted, own: Ints, sums: Ints) -> Ints:
-        """The sums, unless they are below ours or above what is public."""
+        """Return the sums. Raises RemoteProtocolError for sums below own sums or above the public totals."""
         if (sums < own).any() or (sums.sum(axis=1) > wanted.totals).any():
             raise RemoteProtocolError(
                 self._roster.suspects, "horizontal/wanted", "sums contradict known counts"
@@ -217,11 +231,11 @@ class LeaderReferee:
         return candidate
 
     def _judge(self, holder: Holder) -> Rounds[None]:
-        """The leader asks about the next candidates at once, and tells which of them are discarded before the first
-        one that is applied.
+        """Ask about the next candidates together, and open the candidates discarded before the first applied
+        one.
 
-        What it learns of those whose turn does not come yet, it learns again when it comes: every group of that time
-        is one of now, or a part of one. One that is not valid now will not be valid then.
+        The leader learns nothing new about candidates judged too early: at their turn, every group is a
+        present group or a part of one. A candidate that is not valid now is not valid later.
         """
         step, most = "horizontal/asked", MOST_ASKED
         due = self._candidates.ahead(most) if self._roster.leads else []
@@ -250,7 +264,7 @@ class LeaderReferee:
                 self._invalid.add(plan.candidate)
 
     def _tell_verdicts(self, due: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Tell the turns that are decided: candidates that are discarded, and then one that is applied, or none."""
+        """Open the decided turns: discarded candidates, and then an applied candidate, if any."""
         step, leader, decided = "horizontal/verdicts", self._roster.leader, []
         for candidate in due:
             if candidate not in self._invalid and candidate not in self._judged:
@@ -273,15 +287,15 @@ class LeaderReferee:
         self._candidates.drop(applied)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """It was told with the candidate."""
+        """Return the verdict that came with the candidate."""
         self._applied = plan.candidate
         return self.ledger.reveal("valid", self._valid, "all")
         yield
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """The leader tells counts only if they add up to what it has judged.
+        """Open counts only if they add up to the judged counts.
 
-        Profiles of the children come with the counts: the leader sees those of every candidate anyway.
+        Profiles of the children come with the counts: the leader sees the profiles of every candidate anyway.
         """
         step, told = "horizontal/open", counts[:, :-1]
         flat = np.concatenate([told.reshape(-1), _flat(children)])
@@ -297,7 +311,7 @@ class LeaderReferee:
         return checked_counts(opened, counts, totals, self._roster.suspects, step)
 
     def _require_judged(self, opened: Ints, counts: Ints, totals: Ints, step: str) -> None:
-        """Raise RemoteProtocolError for counts that no table has, or that are others than were judged."""
+        """Raise RemoteProtocolError for impossible counts, or counts different from the judged counts."""
         checked_counts(opened, counts, totals, self._roster.suspects, step)
         plan, judged = self._judged[self._applied]
         if (plan.sums_of_cells(opened) != plan.cells_of(judged)).any():
@@ -326,7 +340,7 @@ class LeaderReferee:
         return self._roster.leader
 
     def _sum(self, values: Ints) -> Rounds[Ints | None]:
-        """Give the leader everybody's values added up; None elsewhere."""
+        """Give the leader the sum of all parties' values; return None at other parties."""
         r, words = self._roster, as_words(values.reshape(-1))
         if self._sums == "masked":
             total = yield from masked_sum(r.me, r.parties, r.leader, words, self._masks)
@@ -340,7 +354,7 @@ class LeaderReferee:
         return self.ledger.reveal(name, total, "leader", values.shape)
 
     def _tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Send the leader's payload to all; elsewhere wait for it."""
+        """Send the leader's payload to all; at other parties wait for it."""
         if not self._roster.leads:
             return (yield from receive(step, self._roster.leader))
         yield from send(step, dict.fromkeys(self._roster.others, payload))
@@ -367,7 +381,7 @@ def _by_prospect(own: Sequence[Profile], total: Ints | None) -> dict[Prospect, I
 
 
 def _one_of_a_node(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The first of every node: once it is applied, the turn of others never comes."""
+    """Return the first candidate of every node: after its application, the others' turns never come."""
     found: list[Candidate] = []
     for candidate in candidates:
         if not any(candidate.is_beside(other) for other in found):

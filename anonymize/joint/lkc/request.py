@@ -1,4 +1,4 @@
-"""The computation that the parties of a joint LKC run have agreed to, and its outcome."""
+"""Computation agreed by the parties of a joint LKC run, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from anonymize.tds import Outcome
 
 @dataclass(frozen=True)
 class Request:
-    """The computation that all parties have agreed to.
+    """Computation agreed by all parties.
 
-    linked:  the blocks of sensitive columns, if the table does not link all.
+    linked:  blocks of sensitive columns, if the table does not link all.
     """
 
     schema: Schema
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True)
 class JointOutcome:
-    """The result as every party knows it: what was decided, T_g with its counts, and what was revealed."""
+    """Result as every party knows it: decisions, T_g with its counts, and reveals."""
 
     outcome: Outcome
     generalized: GeneralizedTable

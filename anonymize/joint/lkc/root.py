@@ -1,4 +1,4 @@
-"""The whole table of a sealed horizontal run: whether it meets the requirement, and then its counts, to all."""
+"""Whole table of a sealed horizontal run: the root check, and then the counts, to all."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ def open_root(
 ) -> Rounds[tuple[tuple[Entry, ...], Ints]]:
     """Check the whole table, and open its counts if it meets the requirement.
 
-    Functionality:  a bit: whether the table of all meets every criterion and is small enough for exact arithmetic;
-                    if so, how many records it has of every cell.
-    Input, each:    ``own``, its records by cell: int64, shape (n_cells,). All else is public and equal for all.
-    Output, each:   the entries, with what they take of the whole table, and the counts: int64, shape (n_cells,).
+    Functionality:  a bit: the table of all meets every criterion and is small enough for exact arithmetic; if
+    so,
+                    its records of every cell.
+    Input, each:    ``own``, records by cell: int64, shape (n_cells,). All else is public and equal for all.
+    Output, each:   the entries, given the counts of the whole table, and the counts: int64, shape (n_cells,).
     Leakage:        the output; if the bit is 0, nothing else.
-    Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for every
+    Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for
+    every
                     further MiB. Criteria of more than ``MANY_CASES`` cases are tested side by side: 2 more.
     Bytes:          those of one circuit over words of 64 bits between the pair, and of these batches; as
-                    :func:`crypto.shares.share_vector` of n_cells words, and of what is tested;
+                    :func:`crypto.shares.share_vector` of n_cells words, and of the tested words;
                     :func:`~crypto.shares.open_vector` of n_cells words; the bit, as :meth:`Pair.tell`.
     Assumes:        as those.
     Source:         semantics §6.
 
-    Raises PrivacyError, ``refused``, if the bit is 0; RemoteProtocolError for a malformed message, or counts opened
-    that should not have been.
+    Raises PrivacyError, ``refused``, if the bit is 0; RemoteProtocolError for a malformed message, or opened
+    counts that are not valid.
     """
     yield from check_root(pair, schema, entries, own, ledger, step, refused)
     counts = yield from open_counts(pair, own, ledger)
@@ -83,9 +85,9 @@ def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:
 def opened_root(
     pair: Pair, schema: Schema, entries: Sequence[Entry], counts: Ints, step: str
 ) -> tuple[Entry, ...]:
-    """The entries, once the counts of the whole table are public.
+    """Return the entries, given public counts of the whole table.
 
-    Raises RemoteProtocolError for counts that do not meet them.
+    Raises RemoteProtocolError for counts that violate the entries.
     """
     now = given(entries, schema, counts)
     check_sizes(now, int(counts.sum()))

@@ -1,8 +1,8 @@
 """`disclosure: sealed`: horizontal LKC that opens no count finer than the published table (semantics §6).
 
 Every party's counts go as additive shares to the compute pair, leader and deputy, who evaluate circuits for
-all. Scores stay shared between iterations; what is opened is the candidate taken with its split point, one
-validity bit, and the counts of leaf partitions just refined. Two or more parties.
+all. Scores stay shared between iterations. Opened values are the taken candidate with its split point, a
+validity bit, and the counts of refined leaf partitions. Two or more parties.
 """
 
 from __future__ import annotations
@@ -80,51 +80,69 @@ def anonymize_sealed(
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables; nothing finer than the result is opened.
 
-    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
-                    party in counted form.
-    Input, each:    ``table``, and ``beside`` it what side counts are made of, where the requirement takes any;
-                    request, roster and ``mode``, whose list the reveals are held to, are public and equal for
-                    all.
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
+    in
+                    counted form.
+    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; request,
+    roster
+                    and ``mode``, whose list bounds the reveals, are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the candidate taken with its
-                    split point, whether it is valid, and the counts of the leaf partitions refined. Finer than
-                    the result are order and split points of discarded candidates, and which nodes of the cut
-                    are no candidates (classification: no specialization of them has gain; general: intervals
-                    without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
-                    Of several blocks (``request.linked``) all counts are those of each block.
-                    With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
-                    leave one by one, when no candidate is left, which child has all records, if one has.
-                    Leader and deputy together could open everything.
-    Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`,
-                    8 more for every candidate applied, 3 for every one discarded, 2 for every interval passed over
-                    (goal general); with two parties 10, 6, 2, 2. What is discarded comes with the next candidate.
-                    Batches side by side of more chunks of instances
-                    than may be under way at once (:func:`crypto.batch.more_rounds`) take 2 more for every further so
-                    many of them, as wide grids with many classes do; an opening of more than 1 MiB takes 1
-                    more for every further MiB. The scores `added` and `tdr` take more for the first candidates and
-                    for each one applied, no fixed number: 1 to tell split points, 1 to share the sums wanted, and the
-                    batches that compare or add these up, more of them the more groups or contexts a candidate has,
-                    and the more their sizes differ; with few of either 3 to 8 rounds together. `refine: child`: at
-                    most 4 more (two parties 2) whenever nodes are asked about; one that is then called by a child
-                    counts as a candidate applied. Where a score of classes is looked up, 2 more (two
-                    parties 1) for every batch of nodes scored, and those of the unit vectors that are missing
-                    (:class:`crypto.lookup.LookUps`).
-    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for every AND
-                    gate, 16 for every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8
-                    and one bit for every bit opened to both; 8 for every count opened. From each other party 16
-                    once, and 2, 4 or 8, by their width, for every number shared; its consents are empty. To each
-                    other party 8 for every count opened; from the deputy 24 for every candidate and 1 for every
-                    verdict, from the leader 1 for every other bit; from the other one 16 for each message of these
-                    (and for every list of split points that is opened).
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
-                    n >= 2.
+    Leakage:        to all: root check bit; counts of the root; per iteration the taken candidate with its
+    split
+                    point, its validity, and the counts of the refined leaf partitions. Finer than the result
+                    are
+                    order and split points of discarded candidates, and the nodes of the cut that are no
+                    candidates (classification: no specialization of them has gain; general: intervals without
+                    a
+                    two-sided grid point). Sizes of circuits follow from these. Side counts stay shared. With
+                    several blocks (``request.linked``) all counts are by block. With the scores `added` and
+                    `tdr`
+                    candidates and split points are opened as soon as a node appears. When no candidate is
+                    left,
+                    for nodes whose children leave separately, the child with all records, if any. Leader and
+                    deputy together could open everything.
+    Rounds:         at most 11, and 2 for criteria of many cases, as
+    :func:`~anonymize.joint.lkc.root.open_root`,
+                    8 more for every applied candidate, 3 for every discarded one, 2 for every skipped
+                    interval
+                    (goal general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next
+                    candidate. Batches side by side of more chunks of instances than may be under way at once
+                    (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide
+                    grids with many classes do; an opening of more than 1 MiB takes 1 more for every further
+                    MiB.
+                    The scores `added` and `tdr` take more for the first candidates and for each applied one,
+                    no
+                    fixed number: 1 to open split points, 1 to share the wanted sums, and the batches that
+                    compare
+                    or add these up, more for more groups or contexts of a candidate and more different sizes;
+                    with few of either 3 to 8 rounds together. `refine: child`: at most 4 more (two parties 2)
+                    for
+                    every question about nodes; a node replaced by a child counts as an applied candidate.
+                    With
+                    looked-up scores of classes, 2 more (two parties 1) for every batch of scored nodes, and
+                    those
+                    of the missing unit vectors (:class:`crypto.lookup.LookUps`).
+    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for
+    every
+                    AND gate, 16 for every input bit of a shared number (each chunk rounded up to 64 of them),
+                    8
+                    and one bit for every bit opened to both; 8 for every opened count. From each other party
+                    16
+                    once, and 2, 4 or 8, by their width, for every shared number; its consents are empty. To
+                    each
+                    other party 8 for every opened count; from the deputy 24 for every candidate and 1 for
+                    every
+                    verdict, from the leader 1 for every other bit; from the peer of the pair 16 for each of
+                    these
+                    messages (and for every opened list of split points).
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
 
-    Raises PrivacyError if the root check fails, SchemaError for criteria that look at several blocks,
-    RemoteProtocolError for a malformed message, or counts opened that should not have been found valid,
-    LocalProtocolError for a roster without two different parties as the pair, or a reveal that the mode does not
-    list; and what the observer raises where it is told of groups about to be opened, before any of our part in them
-    is.
+    Raises PrivacyError if the root check fails; SchemaError for criteria on several blocks;
+    RemoteProtocolError for a malformed message or opened counts that are not valid; LocalProtocolError for a
+    roster without two different parties as the pair, or a reveal outside the mode's list. Passes on errors of
+    the observer about groups to be opened, before any own part of these groups is opened.
     """
     table = table.sparse()
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
@@ -134,10 +152,12 @@ def anonymize_sealed(
 
 
 class SealedReferee:
-    """The compute pair judges inside circuits; the others share their counts and follow the outcome."""
+    """Referee with a compute pair that judges inside circuits. The others share their counts and follow the
+    outcome.
+    """
 
     def __init__(self, party: Party, request: Request, own: Schema) -> None:
-        """own:  schema of our table, whose cells may be numbered otherwise."""
+        """Prepare the run. own: schema of the own table, whose cells may have other numbers."""
         self._own = own
         self._roster = party.pair.roster
         self._request = request
@@ -152,7 +172,7 @@ class SealedReferee:
         self.ledger = party.ledger
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
-        """Share what may be opened together with what is tested; shares alone tell nothing."""
+        """Share the counts to be opened together with the tested counts; shares alone reveal nothing."""
         tests = RootTests(self._own, self._entries)
         counted = self._counted(len(tests.tallies), tests.sides)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
@@ -178,7 +198,7 @@ class SealedReferee:
         return self._request.goal.sealed(bench)
 
     def _share_told(self, counts: Ints, totals: Ints | None) -> Rounds[Shares | None]:
-        """Give the pair shares of everybody's counts, as they are opened, flat."""
+        """Give the pair flat shares of all parties' counts to be opened."""
         return (yield from self._pair.share_counts(counts, totals, _CELL_BITS))
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
@@ -207,7 +227,9 @@ class SealedReferee:
         return decode_only_children(payload, own, leader, self._roster.suspects, step)
 
     def _are_zero(self, engine: Engine, shared: Words) -> Rounds[Bools]:
-        """Open to both which numbers are 0, of our shares of them; they are below the number of records, or 0."""
+        """Open to both the numbers that are 0, from own shares; numbers are below the number of records, or
+        0.
+        """
         width = self._n_records.bit_length()
         outputs = yield from are_zero(engine, width, shared, To.BOTH)
         zero: Bools = np.asarray(outputs["met"]).reshape(-1) == 1
@@ -229,7 +251,7 @@ class SealedReferee:
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
 
     def _opened(self, nodes: Sequence[Profiled], splits: Sequence[int]) -> Rounds[Sequence[Candidate]]:
-        """Tell all which nodes the pair found to be candidates, and where they are split."""
+        """Open to all the candidates that the pair found, and their split points."""
         step, deputy = "sealed/split", self._roster.deputy
         payload = yield from self._pair.tell_ahead(step, encode_words(np.array(splits, dtype=np.uint64)))
         told = decode_words(payload, len(nodes), deputy, step)
@@ -242,7 +264,7 @@ class SealedReferee:
         yield from self._pool.told(wanted, shares)
 
     def _share_each(self, own: Sequence[Ints], bits: int) -> Rounds[list[Words]]:
-        """Give the pair shares of everybody's counts; each in its shape at the pair, nothing elsewhere."""
+        """Give the pair shares of all parties' counts, each in its shape; empty elsewhere."""
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *(part.reshape(-1) for part in own)])
         share = yield from self._share(flat, bits)
         ends = np.cumsum([part.size for part in own])[:-1]
@@ -263,7 +285,7 @@ class SealedReferee:
         return candidate
 
     def _followed(self, payload: bytes, holder: Holder) -> Found:
-        """Outside the pair: what the pair says that it has found, taken out of our pool, too."""
+        """Read the pair's result, outside the pair, and remove the candidate from the own pool."""
         deputy, schema = self._roster.deputy, self._request.schema
         candidate = decode_candidate(payload[_SKIP_BYTES:], schema, holder.cut, deputy, _CANDIDATE)
         skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
@@ -302,9 +324,10 @@ class SealedReferee:
         return (yield from self._verdict(met))
 
     def _verdict(self, met: CarriedWords) -> Rounds[bool]:
-        """At the pair: open and tell the verdict and, if the candidate is discarded, which one is next.
+        """Open the verdict at the pair. If the candidate is discarded, send the next candidate with the
+        verdict.
 
-        A discarded candidate leaves all others as they are: nothing is wanted of them before the next one is due.
+        A discarded candidate leaves all others unchanged, so no sums are needed before the next candidate.
         """
         found = yield from self._pool.pop_unless(met)
         valid, self._next = found is None, found
@@ -313,7 +336,7 @@ class SealedReferee:
         return valid
 
     def _hear_verdict(self, payload: bytes) -> bool:
-        """Outside the pair: what it told."""
+        """Read the pair's verdict, outside the pair."""
         deputy, known = self._roster.deputy, _SKIP_BYTES + CANDIDATE_BYTES
         valid = decode_bit(payload[:1], deputy, _VALID)
         expect_length(payload, 1 if valid else 1 + known, deputy, _VALID)
@@ -323,18 +346,18 @@ class SealedReferee:
     def _share(
         self, values: Ints, bits: int, counted: Mapping[str, Bools] | None = None
     ) -> Rounds[Words | None]:
-        """Give the pair shares of everybody's values; the pair's come back as 64-bit words, modulo 2**bits.
+        """Give the pair shares of all parties' values; the pair returns 64-bit words, modulo 2**bits.
 
-        counted:  by party which of its values are added up; None: all of everybody's.
+        counted:  by party, the values to add up; None: all values of all parties.
         """
         self._observer.phase("share")
         share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)), counted)
         return None if share is None else share.astype(np.uint64)
 
     def _counted(self, n_tallied: int, sides: Sequence[SideCount]) -> Mapping[str, Bools] | None:
-        """By party which of its words count, of tallies and then of side counts, each word's.
+        """Return the counted words by party, for tallies and then side counts.
 
-        Of what one party has, its own word is taken, and nobody else's.
+        For a side count of a single party, only the word of this party counts.
         """
         if not any(side.of_one for side in sides):
             return None
@@ -355,7 +378,9 @@ def _encode_found(found: Found) -> bytes:
 
 
 MANY_CASES = 64
-"""Of a criterion that are not written into the one circuit of the root check, but tested side by side."""
+"""Largest number of a criterion's cases inside the circuit of the root check; more cases are tested side by
+side.
+"""
 
 
 class RootTests:
@@ -374,15 +399,16 @@ class RootTests:
         self._tests = tuple((rule, tuple(place[form] for form in forms)) for rule, forms in cases)
 
     def counts(self, counts: Ints) -> Ints:
-        """Count our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
+        """Count the own table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
         cell_counts, sides = np.split(counts, [self._schema.n_cells])
         own = counts_of_cells(self._schema, self.tallies, cell_counts)
         return np.concatenate([*(own[tally] for tally in self.tallies), sides])
 
     def met(self, engine: Engine, share: Words) -> Rounds[bool]:
-        """Tell if the whole table meets every criterion and is small enough for exact arithmetic.
+        """Judge if the whole table meets every criterion and is small enough for exact arithmetic.
 
-        Tests side by side are as wide as the largest table takes that is: of a larger one they say nothing.
+        Tests side by side have the width of the largest allowed table; their results for a larger table have
+        no meaning.
         """
         counts: dict[Measure, Words] = dict(
             zip((*self.tallies, *self.sides), share.reshape(-1, 1, 1), strict=True)
@@ -401,7 +427,7 @@ class RootTests:
 
 
 class GroupTests:
-    """The tests of one validity check; which there are is public."""
+    """Tests of a validity check; the set of tests is public."""
 
     def __init__(self, plan: GroupPlan, n_records: int) -> None:
         self._plan = plan
@@ -413,13 +439,13 @@ class GroupTests:
 
     @property
     def bits(self) -> int:
-        """Bits in which counts and all forms of them fit."""
+        """Bits for counts and all their forms."""
         forms = (f for criterion in self._plan.criteria for case in criterion.cases for f in case)
         return max(form.bits(self._n_records) + (not form.is_signed) for form in forms)
 
     @property
     def share_bits(self) -> int:
-        """Width of shares in which counts, as they are opened, and all forms of them fit."""
+        """Width of shares for opened counts and all their forms."""
         return max(_CELL_BITS, width_for((1 << self.bits) - 1))
 
     def by_child(self, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
@@ -428,10 +454,10 @@ class GroupTests:
         return self._plan.by_child(sums, totals if leads else np.zeros_like(totals))
 
     def met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[CarriedWords]:
-        """Test the cases at stake, all side by side: whether all are met, as one carried bit."""
+        """Test the cases at stake, all side by side. Return a carried bit: 1 if all are met."""
         return (yield from engine.conjoined((yield from judged(engine, list(self.tests(counts))))))
 
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
-        """Yield the tests with our shares; none for a rule that nothing is at stake of."""
+        """Yield the tests with own shares; nothing for a rule without cases at stake."""
         stakes = {criterion: self._plan.at_stake(criterion) for criterion in self._plan.criteria}
         yield from tests_of(self._plan.criteria, stakes, counts, self._n_records)

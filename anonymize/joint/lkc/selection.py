@@ -1,7 +1,7 @@
-"""Choosing, inside, the counts of a node's children: of many shared vectors the one that a carried index names.
+"""Selection of the counts of a node's children inside circuits: the shared vector named by a carried index.
 
-Every node with options has a line for each of them; the line of the one that is taken is 1, and nobody knows which
-that is. Lines are made once and multiplied with the shares of everything that is ever counted of the node.
+Every node with options has a line for each option. The line of the chosen option is 1, and nobody knows the
+option. Lines are made once and multiplied with the shares of all later counts of the node.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Options:
 
 
 class Selector:
-    """Keeps the lines of the nodes of a run, at one of the pair."""
+    """Lines of the nodes of a run, at one of the pair."""
 
     def __init__(self, widths: Widths, pool: JudgedPool) -> None:
         self._widths = widths
@@ -42,7 +42,9 @@ class Selector:
         self._lines: dict[Prospect, CarriedWords] = {}
 
     def selected(self, engine: Engine, options: Sequence[Options], wide: int) -> Rounds[list[Words]]:
-        """Our shares of the vectors of the chosen options: modulo 2**wide, uint64, one vector for each node."""
+        """Return own shares of the vectors of the chosen options: modulo 2**wide, uint64, a vector for each
+        node.
+        """
         if not options:
             return []
         yield from self._draw(engine, [each.node for each in options])
@@ -64,7 +66,7 @@ class Selector:
         return (yield from self._additive(engine, xors, wide))
 
     def _draw(self, engine: Engine, nodes: Sequence[Profiled]) -> Rounds[None]:
-        """Make the lines of nodes that have none yet, those with equally many in one batch."""
+        """Make the lines of new nodes, nodes with equally many lines in a batch."""
         by_count: dict[int, list[Profiled]] = {}
         for node in nodes:
             if node.prospect not in self._lines:
@@ -78,9 +80,9 @@ class Selector:
                 self._lines[node.prospect] = drawn.take(number * n_lines + np.arange(n_lines))
 
     def _taken(self, options: Options, start: int) -> tuple[Ints, Words]:
-        """Instances of the circuit: the places of their lines, flat, and our shares, shape (n, LINES).
+        """Return instances of the circuit: the places of their lines, flat, and own shares, shape (n, LINES).
 
-        What fills up the last instance of an entry is 0, whatever its line.
+        Padding of the last instance of an entry is 0, for any line.
         """
         n_options, size = options.shares.shape
         blocks = -(-n_options // LINES)
@@ -98,6 +100,6 @@ class Selector:
 
 
 def _values(output: Value) -> Words:
-    """Shares, one word for each instance."""
+    """Return shares, a word for each instance."""
     assert isinstance(output, np.ndarray)
     return output.reshape(-1)

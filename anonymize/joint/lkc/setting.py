@@ -1,4 +1,4 @@
-"""Commons of the parts of a vertical LKC run at one party, and the columns that concern each party."""
+"""Common state of the parts of a vertical LKC run at a party, and the columns that concern each party."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crypto.rng import Rng
 
 @dataclass(frozen=True)
 class Setting:
-    """Commons of the parts of a run at one party."""
+    """Common state of the parts of a run at a party."""
 
     roster: Roster
     columns: Columns
@@ -28,9 +28,9 @@ class Setting:
 
 
 def protected_of(columns: Columns, party: str, request: Request, qid: int | None = None) -> tuple[int, ...]:
-    """The party's sensitive columns of which some criterion bounds what a group tells.
+    """Return the party's sensitive columns in criteria that bound inferences.
 
-    qid:  the column of a candidate, by its number: what bounds inferences from its groups alone.
+    qid:  number of a candidate's column: only criteria on its groups count.
     """
     entries = request.requirement.entries(request.schema)
     criteria = inferences(criteria_of(entries if qid is None else concerned(entries, qid)))
@@ -39,11 +39,11 @@ def protected_of(columns: Columns, party: str, request: Request, qid: int | None
 
 
 def asked_about(columns: Columns, qid: int, parties: Sequence[str], request: Request) -> tuple[str, ...]:
-    """The parties whose sensitive columns a candidate of a column is tested against; never its owner."""
+    """Return the parties whose sensitive columns a column's candidates are tested against, without the owner."""
     return tuple(p for p in parties if p != columns.qid[qid] and protected_of(columns, p, request, qid))
 
 
 def asked_by(columns: Columns, owner: str, parties: Sequence[str], request: Request) -> tuple[str, ...]:
-    """The parties whose sensitive columns some of an owner's candidates are tested against."""
+    """Return the parties whose sensitive columns some of an owner's candidates are tested against."""
     asked = {p for qid in columns.qid_of(owner) for p in asked_about(columns, qid, parties, request)}
     return tuple(p for p in parties if p in asked)

@@ -1,12 +1,12 @@
-"""`disclosure: strict`: horizontal LKC that opens nothing but what follows from the released table (semantics §6).
+"""`disclosure: strict`: horizontal LKC that opens only values implied by the released table (semantics §6).
 
-A sealed run takes the best candidate and tells whether it is valid: so discarded ones become known, with their split
-points. Here every node of the cut that could be specialized is tested in every turn, at a split that stays inside the
-circuits, and what is opened is the best *valid* candidate. Order and split points of discarded candidates, and which
-nodes are no candidates, stay inside.
+A sealed run takes the best candidate and opens its validity. So discarded candidates become known, with their
+split points. A strict run tests every node of the cut that could be specialized in every turn, at a split
+inside the circuits, and opens the best *valid* candidate. Order and split points of discarded candidates, and
+the nodes that are no candidates, stay inside.
 
-A group whose records a turn leaves as they are is not tested again: which groups these are is public. Validity is
-closed under union, so a node once found invalid stays so, and its verdict is the conjunction of all tests of it.
+A group whose records do not change in a turn is not tested again; the set of these groups is public. Validity
+is closed under union, so an invalid node stays invalid, and its verdict is the conjunction of all its tests.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords
 
 MAX_GRID_CELLS = 1 << 10
-"""Grid cells of one column, at most: every cell is an option for every count of every group that is tested."""
+"""Most grid cells of a column: every cell is an option for every count of every tested group."""
 
 
 def anonymize_strict(
@@ -59,33 +59,43 @@ def anonymize_strict(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointOutcome]:
-    """Anonymize the union of the parties' tables; what is opened follows from the result and the public request.
+    """Anonymize the union of the parties' tables. All opened values follow from the result and the public
+    request.
 
-    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
-                    party in counted form; its turns are the specializations made.
-    Input, each:    ``table``; request, roster and ``mode``, whose list the reveals are held to, are public and
-                    equal for all.
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
+    in
+                    counted form; its turns are the applied specializations.
+    Input, each:    ``table``; request, roster and ``mode``, whose list bounds the reveals, are public and
+    equal
+                    for all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with its
-                    split point, or that there is none, and the counts of the leaf partitions refined; before
-                    these a bit that they are the counts which were judged, 0 only where a party deviates; of nodes
-                    whose children leave one by one, in the end, which child has all records, if one has. All
-                    but a root check that fails can be computed from the result and the request: every candidate
-                    taken later was valid and live before, so of those the best one came first, at the best of the
-                    grid points that it or its parts were split at later, too (semantics §6). Sizes of circuits
-                    follow from T_g. Leader and deputy together could open everything.
-    Rounds:         at most 19, and 14 more for every candidate applied; with two parties 16 and 12. Large batches
+    Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with
+    its
+                    split point, or its absence, and the counts of the refined leaf partitions; before these a
+                    bit
+                    for the equality with the judged counts, 0 only if a party deviates; at the end, for nodes
+                    whose children leave separately, the child with all records, if any. All except a failed
+                    root
+                    check can be computed from the result and the request. Every taken candidate was valid and
+                    live before its turn. So among these candidates the best came first, at the best of the
+                    later
+                    split points of it or its parts (semantics §6). Sizes of circuits follow from T_g. Leader
+                    and
+                    deputy together could open everything.
+    Rounds:         at most 19, and 14 more for every applied candidate; with two parties 16 and 12. Large
+    batches
                     and openings take more, and so do look-ups and `refine: child`, as in a sealed run.
-    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
-                    iteration every sum (records, or records with a protected value, of a group not tested yet) is
-                    shared once for every place where its node could be split.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
-                    n >= 2.
+    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In
+    each
+                    iteration every sum (records, or records with a protected value, of an untested group) is
+                    shared once for every possible split of its node.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         semantics §6; [T] Definition 5.2 (3).
 
-    Raises SchemaError for a request that :func:`check_strict` refuses, before anything is sent; PrivacyError if the
-    root check fails, RemoteProtocolError for a malformed message or for counts that are not those that were judged,
-    LocalProtocolError for a roster without two different parties as the pair.
+    Raises SchemaError for a request refused by :func:`check_strict`, before anything is sent; PrivacyError if
+    the root check fails; RemoteProtocolError for a malformed message or for counts different from the judged
+    counts; LocalProtocolError for a roster without two different parties as the pair.
     """
     check_strict(request)
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
@@ -94,7 +104,9 @@ def anonymize_strict(
 
 
 def check_strict(request: Request) -> None:
-    """Refuse what a strict run would have to open, or cannot hold inside at a bearable cost. Raises SchemaError."""
+    """Refuse requests that a strict run would have to open or could keep inside only at excessive cost.
+    Raises SchemaError.
+    """
     if request.goal.wants_sums or not isinstance(request.goal, StrictScore):
         raise SchemaError(
             "job-invalid",
@@ -117,10 +129,11 @@ def check_strict(request: Request) -> None:
 
 @dataclass(frozen=True)
 class _Check:
-    """Tests of one node in one turn.
+    """Tests of a node in a turn.
 
-    plan:  the groups that were not tested yet and could break a rule; the children are those of any option.
-    own:   one party's sums, a row for each option to specialize it: int64, shape (n_options, size of plan.shape).
+    plan:  untested groups that could break a rule; the children are those of any option.
+    own:   a party's sums, a row for each option of the specialization: int64, shape (n_options, size of
+           plan.shape).
     """
 
     profiled: Profiled
@@ -129,14 +142,14 @@ class _Check:
 
 
 class _Live:
-    """A prospect that was not taken yet, with the groups that it was tested in."""
+    """Prospect that was not taken yet, with its tested groups."""
 
     def __init__(self, profiled: Profiled) -> None:
         self.profiled = profiled
         self._tested = self._judged = np.zeros(0, dtype=np.uint64)
 
     def _untested(self, holder: Holder) -> GroupPlan:
-        """The groups that the node was not tested in, where a test can fail; from public state alone."""
+        """Return the node's untested groups with a possible failure, from public state alone."""
         plan = holder.plan(self.profiled.prospect.specialized(1))
         fresh = plan.among(~np.isin(plan.names, self._tested))
         self._tested = np.union1d(self._tested, fresh.names)
@@ -146,8 +159,8 @@ class _Live:
         return judged
 
     def judged_among(self, plan: GroupPlan) -> tuple[Ints, Ints]:
-        """Return the groups of a plan that were judged: their numbers, and the place of each among all that
-        ever were.
+        """Return the judged groups of a plan: their numbers, and the place of each among all groups judged so
+        far.
         """
         _, groups, places = np.intersect1d(plan.names, self._judged, return_indices=True)
         return groups, places
@@ -156,16 +169,16 @@ class _Live:
         return self.profiled.prospect.admits(candidate)
 
     def is_beside(self, candidate: Candidate) -> bool:
-        """Return True if this is a way to specialize the candidate's node."""
+        """Return True for a prospect of the candidate's node."""
         return self.profiled.prospect.specialized(1).is_beside(candidate)
 
     def check(self, holder: Holder) -> _Check | None:
-        """Return the tests that are due, or None; that there are any is public."""
+        """Return the due tests, or None. Their existence is public."""
         plan = self._untested(holder)
         return _Check(self.profiled, plan, self._sums(plan, holder)) if plan.n_groups else None
 
     def _sums(self, plan: GroupPlan, holder: Holder) -> Ints:
-        """Our sums at every option, those of its first child; where children are fixed, of all but the last."""
+        """Return own sums at every option, of its first child; with fixed children, of all but the last."""
         prospect = self.profiled.prospect
         parts = Candidate(prospect.column, prospect.node, prospect.parts)
         rows, n_columns = holder.placed(parts), len(parts.children)
@@ -176,7 +189,7 @@ class _Live:
 
 
 class StrictReferee(SealedReferee):
-    """As sealed, but every candidate is judged, inside, before the best valid one is taken."""
+    """Sealed referee that judges every candidate inside before the best valid one is taken."""
 
     def start(self, n_records: int, followed: Followed) -> None:
         super().start(n_records, followed)
@@ -210,7 +223,7 @@ class StrictReferee(SealedReferee):
         self._live = [live for live in self._live if not live.is_beside(applied)]
 
     def _judge(self, checks: Sequence[_Check]) -> Rounds[None]:
-        """Test what was not tested yet."""
+        """Test the untested groups."""
         if not checks:
             return
         bits = max(GroupTests(check.plan, self._n_records).share_bits for check in checks)
@@ -220,14 +233,14 @@ class StrictReferee(SealedReferee):
             yield from self._verdicts.judge(self._engine, checks, shares)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """Return True: what was taken was found valid."""
+        """Return True: the taken candidate was judged valid."""
         self._plan = plan
         return True
         yield
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """Compare, inside, what is about to be opened with what was judged: it is shared when the split is
-        known.
+        """Compare the counts to be opened with the judged counts inside circuits: they are shared when the
+        split is known.
         """
         share = yield from self._share_told(counts, totals)
         groups, places = self._taken.judged_among(self._plan)
@@ -246,7 +259,7 @@ class StrictReferee(SealedReferee):
 
 
 class _Verdicts:
-    """The pair's verdicts on the nodes that were not taken yet."""
+    """Verdicts of the pair on the nodes that were not taken yet."""
 
     def __init__(self, bench: Bench, pool: JudgedPool, n_records: int) -> None:
         self.pool = pool
@@ -270,9 +283,9 @@ class _Verdicts:
         yield from self._conclude(engine, nodes, joined(met), np.concatenate(owner))
 
     def same(self, engine: Engine, node: Profiled, places: Ints, sums: Words) -> Rounds[bool]:
-        """Open whether a node's sums are those that it was judged by.
+        """Open if a node's sums equal its judged sums.
 
-        places:  of the groups among all that were ever judged of the node, in their order.
+        places:  of the groups among all judged groups of the node, in their order.
         """
         judged = np.concatenate(self._kept[node.prospect])[places]
         difference = (judged - sums).reshape(-1)
@@ -280,7 +293,7 @@ class _Verdicts:
         return (yield from engine.all_met([carried(outputs, "met")]))
 
     def _sums(self, engine: Engine, checks: Sequence[_Check], shares: Sequence[Words]) -> Rounds[list[Words]]:
-        """Our shares of the sums at the split, of every node in the shape of its plan."""
+        """Return own shares of the sums at the split, for every node in the shape of its plan."""
         wide = max(GroupTests(check.plan, self._n_records).bits for check in checks)
         options = [
             Options(check.profiled, share)
@@ -292,7 +305,7 @@ class _Verdicts:
         return [sums.reshape(check.plan.shape) for sums, check in zip(flat, checks, strict=True)]
 
     def _tests(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Tests:
-        """Return the tests, with the number of the node that each is a test of."""
+        """Return the tests, with the node number of each."""
         found: _Tests = {}
         for number, (check, own) in enumerate(zip(checks, sums, strict=True)):
             tests = GroupTests(check.plan, self._n_records)
@@ -303,7 +316,7 @@ class _Verdicts:
     def _conclude(
         self, engine: Engine, nodes: Sequence[Profiled], met: CarriedWords, owner: Ints
     ) -> Rounds[None]:
-        """A node stays a valid candidate if it was one and all tests are met; owner: the node of every test."""
+        """Keep a valid node valid only if all its tests are met; owner: node of every test."""
         before = self.pool.words("valid", nodes)
         owners = np.concatenate([np.arange(len(nodes)), owner])
         order = np.argsort(owners, kind="stable")
@@ -313,4 +326,4 @@ class _Verdicts:
 
 
 _Tests: TypeAlias = dict[tuple[Rule, int, int], list[tuple[int, RuleTests]]]
-"""By rule, width and number of values: tests, with the number of the node they are of."""
+"""Tests with their node numbers, by rule, width and number of values."""

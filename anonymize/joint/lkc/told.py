@@ -1,7 +1,7 @@
-"""T_g as the parties of a horizontal run are told it: block by block, of the same leaf partitions.
+"""T_g as opened to the parties of a horizontal run: by block, with the same leaf partitions.
 
-A table that links everything is told in one block. The first block has the class, if there is one; whatever looks at
-no sensitive value is counted there.
+A table that links everything is a single block. The first block has the class, if any, and all counts without
+a sensitive value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anonymize.table import CodedTable, Ints, Schema, tally
 
 @dataclass
 class _Layer:
-    """One block: what is told of it, and our own records in it."""
+    """Block: its opened counts, and own records in it."""
 
     block: CountedBlock
     table: GeneralizedTable = field(repr=False)
@@ -34,7 +34,7 @@ class _Layer:
 
 
 class Told:
-    """One holder's view of T_g. Counts of several blocks stand one after the other, in the order of blocks."""
+    """View of T_g at a holder. Counts of several blocks stand block after block."""
 
     def __init__(self, schema: Schema, blocks: Sequence[CountedBlock], table: CodedTable) -> None:
         self._whole, self._table = schema, table
@@ -47,7 +47,7 @@ class Told:
         return np.concatenate([block.root(self._table) for block in self._blocks])
 
     def start(self, counts: Ints) -> None:
-        """Everybody's, as they were opened."""
+        """Start from the opened counts of all parties."""
         n_columns = len(self._whole.qid)
         for block, root in zip(self._blocks, self._by_block(counts), strict=True):
             table = fully_generalized(n_columns, root)
@@ -59,7 +59,7 @@ class Told:
         return len({int(root.sum()) for root in self._by_block(counts)}) == 1
 
     def root(self, counts: Ints) -> tuple[Schema, Ints]:
-        """The whole table, by counts on whose sum blocks agree, as :func:`linked_root` gives it."""
+        """Return the whole table as :func:`linked_root`, by counts with equal sums in all blocks."""
         return linked_root(self._whole, self._blocks, self._by_block(counts))
 
     def _by_block(self, counts: Ints) -> list[Ints]:
@@ -67,7 +67,7 @@ class Told:
 
     @property
     def table(self) -> GeneralizedTable:
-        """The leaf partitions, with what is counted of the first block."""
+        """Leaf partitions with the counts of the first block."""
         return self._layers[0].table
 
     @property
@@ -109,7 +109,9 @@ class Told:
         return all(np.array_equal(sizes[0], other) for other in sizes[1:])
 
     def refine(self, candidate: Candidate, counts: Ints) -> Refinement:
-        """Apply a specialization, by everybody's counts, on which blocks agree; return that of the first block."""
+        """Apply a specialization by all parties' counts, consistent in all blocks. Return the first block's
+        refinement.
+        """
         made = []
         for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
             refinement = refine(layer.table, candidate, own)
@@ -124,7 +126,7 @@ class Told:
 
     @property
     def linked(self) -> GeneralizedTable:
-        """T_g; of several blocks linked in the one way that follows from them (:mod:`anonymize.blocks`)."""
+        """T_g; several blocks are linked in the fixed order of values (:mod:`anonymize.blocks`)."""
         if len(self._layers) == 1:  # in the order in which its entries were made
             return self.table
         counted = [_in_order(layer.table) for layer in self._layers]

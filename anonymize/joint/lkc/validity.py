@@ -1,10 +1,10 @@
 """Validity of a party's candidate on the current T_g of a vertical run.
 
-K, and C of the owner's own sensitive columns, are tested by the owner alone. Where sensitive columns are
-held by others, the owner asks their holders, one check at a time: it names a node, or says that it is done.
+The owner alone tests K, and C of its own sensitive columns. For sensitive columns of other parties, the owner
+asks their holders, check by check: it names a node, or sends that it is done.
 
-Nobody has to believe an owner: what it tells of a candidate when it is applied lets every party test for itself what
-follows from T_g and from its own sensitive columns.
+No party has to trust an owner. The data of an applied candidate lets every party test the consequences of T_g
+and of its own sensitive columns.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds, receive, send
 
 Place: TypeAlias = tuple[int, int]
-"""A node of the cut: its column and its first leaf."""
+"""Node of the cut: its column and its first leaf."""
 
 _CHECK, _APPLIED = "vertical/check", "vertical/applied"
 
 
 class Validity:
-    """The tests of candidates at one party, as owner and as holder."""
+    """Tests of candidates at a party, as owner and as holder."""
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class Validity:
         sensitive: Sequence[Codes | None],
         sessions: CircuitSessions,
     ) -> None:
-        """``sensitive``: our sensitive columns of the common records, None for the others'."""
+        """Prepare the tests. ``sensitive``: own sensitive columns of the common records, None for other
+        columns.
+        """
         roster, self._columns = setting.roster, setting.columns
         self._me = roster.me
         self._schema = schema = setting.request.schema
@@ -78,10 +80,10 @@ class Validity:
         self._answered: Counter[Place] = Counter()
 
     def is_valid(self, candidate: Candidate) -> Rounds[bool]:
-        """Test a candidate of ours, unless it was tested since a leaf partition that holds it was refined.
+        """Test an own candidate, unless no leaf partition with its node was refined since the last test.
 
-        Holders of other sensitive columns are asked only if all else is met. A candidate that was found invalid
-        must not be tested again.
+        Holders of other sensitive columns are asked only if all else is met. An invalid candidate must not be
+        tested again.
         """
         if candidate.order in self._settled:
             return True
@@ -93,25 +95,25 @@ class Validity:
         return self._ledger.reveal("valid", (yield from self._ask(candidate)), "owner")
 
     def require(self, candidate: Candidate, counts: Ints) -> None:
-        """Test another party's candidate, which is about to be applied: its owner has said that it is valid.
+        """Test another party's candidate before its application. Its owner has declared it valid.
 
-        counts:  records per (refined entry, child), as the owner has just told them: int64, shape (n_entries,
-                 n_children).
+        counts:  records per (refined entry, child), as sent by the owner: int64, shape (n_entries,
+        n_children).
 
-        Raises RemoteProtocolError naming the owner if the groups that it makes violate K, or what bounds inferences
-        on our own sensitive columns.
+        Raises RemoteProtocolError naming the owner if its groups violate K or an inference bound on own
+        sensitive columns.
         """
         if not self._is_met(candidate, counts):
             owner = self._columns.qid[candidate.column]
             raise RemoteProtocolError(owner, _APPLIED, "a candidate was applied that is not valid")
 
     def _is_met(self, candidate: Candidate, counts: Ints) -> bool:
-        """Return True if all is met that T_g and our own sensitive columns tell of a candidate."""
+        """Return True if a candidate meets all criteria that depend on T_g and own sensitive columns."""
         n_columns = most_columns(self._entries)
         return self._local.violation(self._records.generalized, candidate, counts, n_columns) is None
 
     def follow(self, before: GeneralizedTable, applied: Candidate) -> None:
-        """Take note of a specialization: nodes in the leaf partitions that it refined may be tested again."""
+        """Account for a specialization: nodes in refined leaf partitions may be tested again."""
         touched = before.nodes[applied.column] == applied.node.first
 
         def is_as_before(place: Place) -> bool:
@@ -122,12 +124,12 @@ class Validity:
         self._answered = Counter({place: n for place, n in self._answered.items() if is_as_before(place)})
 
     def done(self) -> Rounds[None]:
-        """Tell the holders that we ask no more in this iteration."""
+        """Inform the holders that the party has no more questions in this iteration."""
         if self._asked[self._me]:
             yield from send(_CHECK, dict.fromkeys(self._asked[self._me], encode_node(None)))
 
     def serve(self, owner: str) -> Rounds[None]:
-        """Answer an owner's checks until it is done, if our columns are concerned at all."""
+        """Answer an owner's checks until it is done, if own columns are concerned."""
         while self._me in self._asked[owner]:
             payload = yield from receive(_CHECK, owner)
             place = decode_node(payload, self._schema, self._records.cut, owner, _CHECK)
@@ -137,7 +139,7 @@ class Validity:
             yield from self._answer(owner, place)
 
     def _check(self, owner: str, place: tuple[int, Node]) -> None:
-        """Refuse tests that an honest owner never asks for: each test tells the owner more about our columns."""
+        """Refuse tests that an honest owner never requests: each test reveals more about own columns."""
         number, node = place
         if self._columns.qid[number] != owner:
             raise RemoteProtocolError(owner, _CHECK, "a candidate of a column that is another party's")

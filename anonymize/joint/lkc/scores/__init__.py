@@ -1,1 +1,1 @@
-"""Scores in joint runs: a file for each, and the one row that gives it to a goal."""
+"""Scores in joint runs: a file for each score, and the table of scores by name."""

@@ -1,8 +1,8 @@
 """Score `added` in joint runs: candidates are public, their counts by context stay shared.
 
 A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]).
-The first two sums are public; what is subtracted is added up inside. Terms of contexts that no specialization has
-refined are carried from turn to turn.
+The first two sums are public; the subtracted terms are added up inside the circuits. Terms of unrefined
+contexts are carried from turn to turn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CONTEXTS = Allowed(
 
 @dataclass(frozen=True)
 class JointAdded(Added):
-    """The score with its circuits."""
+    """Score `added` with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
         "horizontal/sealed": (SPLITS,),
@@ -68,7 +68,7 @@ class _Part:
 
     @property
     def told_apart(self) -> Bools:
-        """Return the contexts that have two classes or more; nothing can be added in the others."""
+        """Contexts with two classes or more; other contexts cannot add anything."""
         several: Bools = (self.totals > 0).sum(axis=1) > 1
         return several
 
@@ -78,12 +78,12 @@ class _Part:
 
 @dataclass
 class _Shared:
-    """Our shares of what is known of a candidate; see :class:`anonymize.scores.added.RankedByAdded`.
+    """Own shares of the known state of a candidate; see :class:`anonymize.scores.added.RankedByAdded`.
 
-    contexts:   all but what is left of the node.
-    partition:  of each: int64, shape (n_contexts,).
-    terms:      what is subtracted for each that has two classes or more.
-    rank:       ``added``, and ``valid``: whether it adds anything.
+    contexts:   all contexts but the remainder of the node.
+    partition:  of each context: int64, shape (n_contexts,).
+    terms:      subtracted term of each context with two classes or more.
+    rank:       ``added``, and ``valid``: 1 if the candidate adds anything.
     """
 
     candidate: Candidate
@@ -94,7 +94,7 @@ class _Shared:
     rank: Fields = field(default_factory=dict)
 
     def replace(self, fresh: _Part, partition: Ints, broken: Ints) -> None:
-        """Put new contexts in the place of those of broken leaf partitions; their terms are still to come."""
+        """Replace the contexts of broken leaf partitions by new contexts, without their terms."""
         kept = ~np.isin(self.partition, broken)
         if self.terms is not None:
             self.terms = self.terms.take(np.flatnonzero(kept[self.contexts.told_apart]))
@@ -104,7 +104,7 @@ class _Shared:
         self.partition = np.concatenate([self.partition[kept], partition])
 
     def left(self, of_node: Ints) -> _Part:
-        """Return the part of the node that its contexts leave; its class counts are public: shape
+        """Return the remainder of the node outside its contexts; its class counts are public: shape
         (n_classes,).
         """
         totals = of_node - self.contexts.totals.sum(axis=0)
@@ -113,7 +113,7 @@ class _Shared:
 
 
 class AddedPool(OpenedPool[_Shared]):
-    """Candidates are public; what each adds stays inside, and so does which of them add nothing."""
+    """Pool of public candidates. Their additions, also additions of 0, stay inside the circuits."""
 
     small_tables = (NARROW,)
 
@@ -131,7 +131,7 @@ class AddedPool(OpenedPool[_Shared]):
         yield
 
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        """Compute the candidates' scores anew, now that these contexts are in the place of others."""
+        """Recompute the candidates' scores after the replacement of contexts."""
         changed, fresh, left = [], [], []
         for each, share in zip(wanted, shares, strict=True):
             known, large = self._known[each.candidate.order], self._contexts.asked(each.candidate)
@@ -156,13 +156,13 @@ class AddedPool(OpenedPool[_Shared]):
             known.rank = {name: carried(ranks, name).take([place]) for name in ranks}
 
     def _with_last(self, large: Large, share: Words) -> _Part:
-        """Our shares of new contexts, from those of all children but the last."""
+        """Return own shares of new contexts, from shares of all children but the last."""
         totals = self._share_of(large.totals.reshape(-1)).reshape(-1, 1, self._schema.n_classes)
         last = totals - share.sum(axis=1, keepdims=True, dtype=np.uint64)
         return _Part(large.totals, np.concatenate([share, last], axis=1))
 
     def _public(self, known: _Shared) -> int:
-        """Return the public number that the terms of a candidate are subtracted from."""
+        """Return the public minuend of a candidate's terms."""
         left = known.left(self._contexts.class_counts(known.candidate)).totals
         totals = np.concatenate([known.contexts.totals, left])
         return int((impurity(totals) + _penalties(totals)).sum())
@@ -185,7 +185,9 @@ class AddedPool(OpenedPool[_Shared]):
     def _by_rows(
         self, engine: Engine, rows: Words, totals: Ints, owner: Ints, large: Bools, halved: Bools
     ) -> Rounds[CarriedWords]:
-        """Terms of rows of class counts of contexts, whose numbers are in ``owner``: looked up of large contexts."""
+        """Return the terms of rows of class counts. ``owner``: context of each row. Large contexts are looked
+        up.
+        """
         penalties, done, places = _penalties(totals)[owner], [], []
         if len(small := np.flatnonzero(~large[owner])):
             of, pen = totals[owner[small]], penalties[small]
@@ -198,7 +200,7 @@ class AddedPool(OpenedPool[_Shared]):
         return joined(done).take(np.argsort(np.concatenate(places)))
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
-        """Of those that add nothing ``valid`` is 0."""
+        """Return the ranks; ``valid`` is 0 for candidates that add nothing."""
         return [known.rank for known in every]
         yield
 
@@ -207,12 +209,12 @@ class AddedPool(OpenedPool[_Shared]):
 
 
 def _penalties(totals: Ints) -> Ints:
-    """U·(classes − 1) of contexts, of their class counts: int64, shape (n_contexts,)."""
+    """Return U·(classes − 1) of contexts, from their class counts: int64, shape (n_contexts,)."""
     return PARAMETER * beyond_one(totals > 0)
 
 
 def _width(schema: Schema, count_bits: int) -> int:
-    """Bits of what is subtracted, and of A(v) in two's complement, from public bounds."""
+    """Return the bits of the subtracted terms, and of A(v) in two's complement, from public bounds."""
     most_children = max(column.n_leaves for column in schema.qid)
     penalties = PARAMETER * schema.n_classes * most_children * (MOST_CONTEXTS + 1)
     return (f((1 << count_bits) - 1) + penalties).bit_length() + 1

@@ -29,7 +29,7 @@ from crypto.two_party import CarriedWords
 
 @dataclass(frozen=True)
 class JointGroups(Groups):
-    """The score with its circuits."""
+    """Score `groups` with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
 
@@ -59,7 +59,7 @@ class GroupPool(Nodes):
         return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
 
     def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
-        """Open with the bit, where that is not public, if the next node has any option."""
+        """Open with the bit if the next node has any option, unless this is public."""
         assert self._engine is not None
         if not self._nodes or not self._fields[self._first()]:
             is_met = yield from self._engine.all_met([met])
@@ -71,7 +71,7 @@ class GroupPool(Nodes):
         return 1 + skipped, candidate
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """The order is public, so only nodes with options are passed over, and the next in order is the one."""
+        """Accept only the next candidate of the public order, after skipped nodes with options."""
         for _ in range(skipped):
             if not self._nodes or not self._nodes[self._first()].has_options:
                 return False
@@ -81,7 +81,7 @@ class GroupPool(Nodes):
         return self._place(candidate) == self._first() and self._removed(candidate)
 
     def _pop_largest(self, engine: Engine) -> Rounds[Found]:
-        """The greatest public score; whether a node has any option is opened when its turn comes."""
+        """Take the greatest public score. A node's turn opens if the node has any option."""
         skipped = 0
         while self._nodes:
             place = self._first()
@@ -96,14 +96,14 @@ class GroupPool(Nodes):
     def _pop_first(
         self, engine: Engine, unless: CarriedWords | None
     ) -> Rounds[tuple[bool, Candidate | None]]:
-        """Open which option the next node takes, if it has any; as :func:`open_unless`."""
+        """Open the option of the next node, if any; as :func:`open_unless`."""
         place, shown = self._first(), ("index", self._widths.index)
         met, best = yield from open_unless(engine, self._fields[place], [shown], unless)
         candidate = None if met else self._candidate(engine.peer, place, 1 if best is None else best["index"])
         return met, (None if best is None else candidate)
 
     def _first(self) -> int:
-        """The place of the node that is next in order."""
+        """Return the place of the next node in order."""
         return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
 
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
@@ -126,7 +126,9 @@ class GroupPool(Nodes):
 
 
 class JudgedGroupPool(Contested, GroupPool):
-    """``valid`` and ``index`` for every node: the first valid one in the public order is found inside."""
+    """Pool with ``valid`` and ``index`` for every node: the first valid node in the public order is found
+    inside.
+    """
 
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         return GroupPool._rank(self, profiled)
@@ -143,4 +145,4 @@ class JudgedGroupPool(Contested, GroupPool):
 
 @dataclass(frozen=True)
 class JointRecords(JointGroups, Records):
-    """The score |T[v]| with the circuits of the other."""
+    """Score |T[v]| with the circuits of :class:`JointGroups`."""

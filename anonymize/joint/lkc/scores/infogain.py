@@ -25,7 +25,7 @@ from crypto.two_party import Asked, CarriedWords, Outputs, Value
 
 @dataclass(frozen=True)
 class JointInfoGain(InfoGain):
-    """The score with its circuits."""
+    """Score `infogain` with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
 
@@ -41,14 +41,14 @@ class JointInfoGain(InfoGain):
 
 
 PAIR = 2
-"""Children of which the count of one tells that of the other."""
+"""Number of children for which the count of one determines the count of the other."""
 
 
 class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
 
     small_tables: ClassVar[Sequence[int]] = ()
-    """Bits of tables that are looked up in besides the largest, in large numbers."""
+    """Bits of smaller tables that are also looked up in large numbers."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
@@ -64,7 +64,7 @@ class GainPool(Contested):
         return circuits.better_candidate_circuit(self._widths, slot_width)
 
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
-        """Enter the option to take, and its score."""
+        """Enter the chosen option and its score."""
         nodes = [*chosen, *fixed]
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
@@ -79,10 +79,9 @@ class GainPool(Contested):
     def _looks(
         self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored
     ) -> Rounds[tuple[list[Asked], Sequence[int]]]:
-        """Return what is looked at of every option, whose sides are given, and of every node with fixed
-        children.
+        """Return the questions for every option, with given sides, and for every node with fixed children.
 
-        The first gives Σ F, as :meth:`_scores`; how many rows each has comes with it.
+        The first question gives Σ F, as :meth:`_scores`, and comes with the rows of each option.
         """
         points = [n.prospect.n_options for n, _ in chosen]
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
@@ -116,13 +115,14 @@ class GainPool(Contested):
     def _scores(
         self, engine: Engine, children: Sequence[Words], totals: Ints
     ) -> Rounds[tuple[Asked, Sequence[int]]]:
-        """Return the questions that give Σ F of children's sizes, and of their class counts, row by row; and
-        the rows of each option.
+        """Return the questions for Σ F of children's sizes and of their class counts, row by row, and the
+        rows of each option.
 
-        children:  of every option our shares: shape (n_children, n_classes).
+        children:  own shares for every option: shape (n_children, n_classes).
         totals:    class counts of its node, public: int64, shape (n_options, n_classes).
 
-        Looked up, one row stands for two children; else, and in circuits, every child has a row of its own.
+        With look-ups, a row stands for two children if a node has two. Otherwise, and in circuits, every
+        child has a row.
         """
         most = int(totals.sum(axis=1).max())
         if not can_look_up(engine, most):
@@ -138,7 +138,9 @@ class GainPool(Contested):
         return entered(f.reshape(-1), circuits.f_bits(most.bit_length())), sizes.tolist()
 
     def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Σ impurity over the children of each option, ``sizes`` rows of it; f: as :meth:`_scores` asks."""
+        """Return Σ impurity over the children of each option, ``sizes`` rows each; f: as asked by
+        :meth:`_scores`.
+        """
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
         outputs = yield from engine.run(circuit, sum(sizes), {"f": f})
         summed = yield from engine.reduce(
@@ -147,7 +149,7 @@ class GainPool(Contested):
         return summed["loss"]
 
     def _keys(self, engine: Engine, best: Fields, nodes: Sequence[Profiled]) -> Rounds[Fields]:
-        """InfoGain as a key, from each node's least loss and its public counts."""
+        """Return InfoGain as a key, from each node's least loss and its public counts."""
         widths = self._widths
         parents = np.array([int(impurity(n.totals)) for n in nodes], dtype=np.int64).astype(np.uint64)
         reciprocals = [circuits.magic(int(n.totals.sum()), widths) for n in nodes]

@@ -1,7 +1,8 @@
-"""Scores of shared counts, looked up in public tables: an entry is any function of a count and public numbers.
+"""Scores of shared counts, looked up in public tables: an entry is any function of a count and public
+numbers.
 
-Of a node with two children the count of one is looked up: the other has the rest of the public total, so one table
-holds what both give.
+If a node has two children, the count of one is looked up. The other child is the remainder of the public
+total, so a table holds the sum of both.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords
 
 MOST_BITS = 18
-"""Of a count that is looked up. Measured: a table of this size costs as much CPU as the circuit, of less less."""
+"""Most bits of a looked-up count. Measured: a table of this size costs as much CPU as the circuit, smaller
+tables less.
+"""
 
 NARROW = 10
 """Bits of tables for most contexts."""
 
 FEWEST = 1 << 6
-"""Records of a context whose terms are looked up: narrow circuits take less CPU."""
+"""Fewest records of a context with looked-up terms: narrow circuits take less CPU."""
 
 N = TypeVar("N", bound=np.integer[Any])
 
@@ -44,10 +47,12 @@ def _f_of_all(bits: int) -> Ints:
 
 
 def f_tables(numbers: Ints, bits: int) -> Ints:
-    """Σ F over children of totals, at the count of one, and a penalty for each of them that has a record.
+    """Return tables of Σ F over the children at the count of one child, plus a penalty for each child with a
+    record.
 
-    numbers:  the total; whether there is one more child, which has the rest; the penalty: shape (n_tables, 3).
-              Entries above the total, which no count has, are 0.
+    numbers:  the total; 1 if a second child has the remainder; the penalty: shape (n_tables, 3). Entries
+    above
+              the total, which no count has, are 0.
     """
     values = _f_of_all(bits)
     tables = np.zeros((len(numbers), 1 << bits), dtype=np.int64)
@@ -61,19 +66,19 @@ def f_tables(numbers: Ints, bits: int) -> Ints:
 
 
 def with_sum(counts: NDArray[N]) -> NDArray[N]:
-    """Class counts with their sum before them, row by row."""
+    """Return class counts with their sum in front, row by row."""
     return np.column_stack([counts.sum(axis=1, dtype=counts.dtype), counts])
 
 
 def can_look_up(engine: Engine, most: int) -> bool:
-    """Return True if counts up to ``most``, which is public, are looked up."""
+    """Return True if counts up to the public bound ``most`` are looked up."""
     return engine.look_ups is not None and most.bit_length() <= MOST_BITS
 
 
 def prepare(engine: Engine | None, n_records: int, *others: int) -> None:
-    """Say how many records there are: tables of their number, or of the most there may be, are the largest.
+    """Announce the largest table size: the bits of the number of records, or the most allowed.
 
-    others:  bits of smaller tables, of which there are so many that they are worth rounds of their own.
+    others:  bits of smaller tables that are frequent enough for separate rounds.
     """
     if engine is not None and engine.look_ups is not None:
         most = min(MOST_BITS, _bits_of(n_records))
@@ -87,12 +92,12 @@ def _bits_of(bound: int) -> int:
 def look_up_rows(
     engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints
 ) -> Rounds[Words]:
-    """Our shares of Σ F of children's sizes, with penalties, and of their class counts, row by row.
+    """Return own shares of Σ F of children's sizes, with penalties, and of their class counts, row by row.
 
-    counts:     our shares of the class counts of one child: uint64, shape (n_rows, n_classes).
+    counts:     own shares of the class counts of a child: uint64, shape (n_rows, n_classes).
     totals:     class counts of its node, public: int64, the same shape.
-    has_rest:   whether the rest of the node is one more child: shape (n_rows,).
-    penalties:  of every child that has a record, public: int64, shape (n_rows,).
+    has_rest:   True if the remainder of the node is a second child: shape (n_rows,).
+    penalties:  of every child with a record, public: int64, shape (n_rows,).
 
     Returns uint64, shape (n_rows, 1 + n_classes).
     """
@@ -106,11 +111,11 @@ def look_up_rows(
 
 
 def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Rounds[Words]:
-    """Our XOR shares of the entries of :func:`f_tables` at shared counts: uint64, shape (n,).
+    """Return own XOR shares of the entries of :func:`f_tables` at shared counts: uint64, shape (n,).
 
-    counts:   our shares: uint64, shape (n,).
-    bounds:   of each, public: int64, shape (n,).
-    numbers:  what its table is made of, public: int64, shape (n, 3).
+    counts:   own shares: uint64, shape (n,).
+    bounds:   of each count, public: int64, shape (n,).
+    numbers:  inputs of its table, public: int64, shape (n, 3).
     """
     assert engine.look_ups is not None
     bits = np.array([_bits_of(bound) for bound in bounds.tolist()])
@@ -126,14 +131,16 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Round
 
 
 def entered(shares: Words, width: int) -> Asked:
-    """Make answers carried words of ``width`` bits, which every entry fits, under the name ``f``."""
+    """Return the question that makes answers carried words ``f`` of ``width`` bits, which every entry fits."""
     return circuits.enter_circuit(width), len(shares), {"f": shares.reshape(-1, 1)}
 
 
 def looked_up_terms(
     engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
 ) -> Rounds[CarriedWords]:
-    """As :func:`anonymize.joint.lkc.scores.terms.terms_of`, of one child or of two; as :func:`look_up_rows`."""
+    """Compute :func:`anonymize.joint.lkc.scores.terms.terms_of` of one or two children by
+    :func:`look_up_rows`.
+    """
     words = yield from look_up_rows(engine, counts, totals, has_rest, penalties)
     bits = np.array([bound.bit_length() for bound in totals.sum(axis=1).tolist()])
     groups = [np.flatnonzero(bits == each) for each in np.unique(bits).tolist()]

@@ -1,7 +1,8 @@
-"""Pools whose candidates are public: when a node appears, whether it is one is opened, and its split point.
+"""Pools of public candidates: for every new node, the pair opens if the node is a candidate, and its split
+point.
 
-A candidate has gain, and children of which each is empty or of an allowed size by itself. Both are tested in one
-circuit, and only their conjunction is opened.
+A candidate has gain, and each child is empty or of an allowed size by itself. A circuit tests both
+conditions, and only the conjunction is opened.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ SPLITS = Allowed(
 
 @dataclass(frozen=True)
 class Entered:
-    """A candidate as one of the pair knows it.
+    """Candidate at one of the pair.
 
     totals:    class counts of its node, public: int64, shape (n_classes,).
-    children:  our shares of the class counts of its children: uint64, shape (n_children, n_classes).
+    children:  own shares of the class counts of its children: uint64, shape (n_children, n_classes).
     loss:      Σ impurities of the children, a carried word.
     """
 
@@ -64,7 +65,7 @@ class Entered:
 
 
 class OpenedPool(GainPool, Generic[K]):
-    """Pool in which candidates are public and scores stay inside. K: what the pair knows of a candidate."""
+    """Pool of public candidates with scores inside circuits. K: the pair's knowledge of a candidate."""
 
     def __init__(self, bench: Bench, terms: Terms) -> None:
         """``terms``: of the requirement."""
@@ -74,7 +75,7 @@ class OpenedPool(GainPool, Generic[K]):
         self._known: dict[Order, K] = {}
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
-        """Open which nodes are candidates, and where they are split: one batch."""
+        """Open the candidates among nodes and their split points in a batch."""
         if self._engine is None or not nodes:
             return ()
         every = list(zip(nodes, shares, strict=True))
@@ -93,7 +94,9 @@ class OpenedPool(GainPool, Generic[K]):
     def _splits(
         self, engine: Engine, chosen: Scored, fixed: Scored
     ) -> Rounds[tuple[list[int], CarriedWords]]:
-        """Of every node, those with options first: 0 for none, the option to take, or 1; and its least loss."""
+        """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the
+        least losses.
+        """
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
         sides, points = self._sides(chosen, totals, self._schema.n_classes)
@@ -113,9 +116,10 @@ class OpenedPool(GainPool, Generic[K]):
     def _of_size(
         self, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
     ) -> tuple[list[RuleTests], list[Ints]]:
-        """The tests of the size of all children of every option, then of fixed children; and whose each is.
+        """Return the tests of the size of all children of every option, then of fixed children, and the owner
+        of each test.
 
-        The latter begins with one of every option, for a bit that is 1.
+        The owners begin with each option once, for a bit with value 1.
         """
         by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
         columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
@@ -142,7 +146,7 @@ class OpenedPool(GainPool, Generic[K]):
         return all_met["met"]
 
     def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
-        """By criterion of size, which options it judges; columns: of every option."""
+        """Return the options judged by each criterion of size; columns: of every option."""
         found: dict[Criterion, list[int]] = {}
         for option, column in enumerate(columns):
             for criterion in self._asked.of_size[column]:
@@ -150,7 +154,7 @@ class OpenedPool(GainPool, Generic[K]):
         return found
 
     def _all_children(self, node: Profiled, share: Words) -> Words:
-        """Our shares of all children, the last of which follows."""
+        """Return own shares of all children; the last child follows from the total."""
         last = self._share_of(node.totals) - share.sum(axis=0, dtype=np.uint64)
         return np.concatenate([share, last[None]])
 
@@ -173,10 +177,10 @@ class OpenedPool(GainPool, Generic[K]):
 
     @abstractmethod
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        """Take note of what was wanted, at the pair; ``shares``: ours, summed over the parties."""
+        """Store wanted sums at the pair; ``shares``: own shares, summed over the parties."""
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """One of those that were opened, or none is left that may be taken."""
+        """Return True for an opened candidate, or if no candidate may be left to take."""
         return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
 
     def drop(self, applied: Candidate) -> None:
@@ -195,4 +199,4 @@ class OpenedPool(GainPool, Generic[K]):
 
     @abstractmethod
     def _ranks(self, engine: Engine, every: Sequence[K]) -> Rounds[list[Fields]]:
-        """Return the fields of candidates that the tournament compares."""
+        """Return the candidates' fields for the tournament."""

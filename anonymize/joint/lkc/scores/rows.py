@@ -19,9 +19,9 @@ SCORES: Mapping[str, JointScore] = {
     "groups": JointGroups(),
     "records": JointRecords(),
 }
-"""By the name that a job says."""
+"""Scores by their name in a job."""
 
 
 def score_of(name: str, contexts: By | None) -> JointScore:
-    """Return the score of a name; ``contexts``: what they tell apart, None for a score without any."""
+    """Return the score with a name; ``contexts``: kind of contexts, None for a score without contexts."""
     return made(type(SCORES[name]), name, contexts)

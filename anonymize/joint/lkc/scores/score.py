@@ -1,7 +1,7 @@
-"""Scores in joint runs: their comparison inside the pair's circuits, and as fractions of which a maximum is found.
+"""Scores in joint runs: comparison inside the pair's circuits, and as fractions for a maximum.
 
-The candidates of a sealed run are nodes that everybody knows, with scores that stay inside the pair's circuits. Only
-newly created nodes are scored; what was computed of the others is carried from iteration to iteration.
+The candidates of a sealed run are public nodes with scores inside the pair's circuits. Only new nodes are
+scored; results for other nodes are carried from iteration to iteration.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from crypto.two_party import CarriedWords, Outputs, Value, expect_outcome
 
 @dataclass(frozen=True)
 class Profiled:
-    """A possible candidate, with one party's own profile of it.
+    """Possible candidate with a party's own profile.
 
-    totals:  class counts of its node in the union, which T_g makes public: int64, shape (n_classes,).
+    totals:  class counts of its node in the union, public by T_g: int64, shape (n_classes,).
     """
 
     prospect: Prospect
@@ -55,7 +55,8 @@ class Profiled:
         return self.prospect.n_options > 0
 
     def sides(self, share: Words, total: Words) -> tuple[Words, Words]:
-        """Shares of both children of every option, from those of all parts but the last and those of the node.
+        """Return shares of both children of every option, from shares of all parts but the last and of the
+        node.
 
         share, total:  shape (n_parts - 1, n_columns) and (n_columns,).
         """
@@ -65,25 +66,26 @@ class Profiled:
 
 
 Found: TypeAlias = tuple[int, Candidate | None]
-"""A candidate, if one is left, and how many intervals before it turned out to be no candidates."""
+"""Number of intervals that turned out to be no candidates, and the candidate after them, or None."""
 
 
 class Pool(Protocol):
-    """Prospects that were not taken yet; one object per party, all in step."""
+    """Pool of prospects that were not taken yet. Each party has a pool, and all keep in step."""
 
     def own_part(self, profiled: Profiled) -> Ints:
-        """Our counts that decide about a prospect: those of every part but the last, which follows."""
+        """Return own deciding counts of a prospect: all parts but the last, which follows."""
         ...
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
         """Enter nodes; ``shares``: the pair's shares of :meth:`own_part`, summed over the parties.
 
-        At the pair, where the score opens them, the place of each node's split as :func:`opened_candidates` reads it.
+        Returns, at the pair and if the score opens split points, the split of each node for
+        :func:`opened_candidates`.
         """
         ...
 
     def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        """Take note of what was wanted; ``shares``: the pair's, summed over the parties."""
+        """Store wanted sums; ``shares``: the pair's shares, summed over the parties."""
         ...
 
     def pop(self) -> Rounds[Found]:
@@ -91,24 +93,24 @@ class Pool(Protocol):
         ...
 
     def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
-        """At the pair: open a bit, and only if it is 0 take out the best candidate; None if it is 1."""
+        """Open a bit at the pair. If it is 0, remove and return the best candidate; return None if it is 1."""
         ...
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """Outside the pair: take out what the pair says it did; False if that cannot be."""
+        """Remove the pair's announced candidate, outside the pair. Return False for an impossible candidate."""
         ...
 
     def drop(self, applied: Candidate) -> None:
-        """Take out what was entered of a node that was specialized, and so is no longer in the cut."""
+        """Remove entries of a specialized node, which is no longer in the cut."""
         ...
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Tools of a pool of a sealed run at one party.
+    """Tools of a pool of a sealed run at a party.
 
-    engine:    of the pair; None at the others.
-    followed:  what the score follows of T_g.
+    engine:    engine of the pair; None at other parties.
+    followed:  figures of T_g for the score.
     """
 
     schema: Schema
@@ -119,9 +121,9 @@ class Bench:
 
 
 class JointScore(Score, Protocol):
-    """A score that joint runs have, too.
+    """Score that joint runs also have.
 
-    reveals:  what a joint run reveals with it, by mode, beside what all runs of the mode do.
+    reveals:  further reveals of a joint run with this score, by mode.
     """
 
     @property
@@ -137,20 +139,20 @@ class JointScore(Score, Protocol):
 
 
 class JudgedPool(Pool, Protocol):
-    """Nodes whose candidates are judged all at once, before the best valid one is taken (`disclosure: strict`)."""
+    """Nodes whose candidates are all judged before the best valid one is taken (`disclosure: strict`)."""
 
     def words(self, name: str, nodes: Sequence[Profiled]) -> CarriedWords:
-        """At the pair: ``valid`` or ``index`` of nodes that were entered, a word for each."""
+        """Return ``valid`` or ``index`` of entered nodes at the pair, a word for each."""
         ...
 
     def judge(self, nodes: Sequence[Profiled], valid: CarriedWords) -> None:
-        """At the pair: say anew which of the nodes are valid candidates, a bit for each."""
+        """Update the valid candidates among the nodes at the pair, by a bit for each."""
         ...
 
 
 @runtime_checkable
 class StrictScore(JointScore, Protocol):
-    """A score that tells nothing of candidates before they are taken."""
+    """Score that opens nothing about a candidate before its turn."""
 
     def strict(self, bench: Bench) -> JudgedPool:
         """An empty pool of a strict horizontal run."""
@@ -188,7 +190,7 @@ class Nodes(ABC):
 
     @abstractmethod
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
-        """Score nodes and enter them, first those whose children are yet to be chosen."""
+        """Score nodes and enter them, nodes with open choice of children first."""
 
     def _keep(self, nodes: Scored, fields: Fields) -> None:
         """Enter scored nodes, an entry of each field for each."""
@@ -213,7 +215,7 @@ class Nodes(ABC):
         self._fields = [fields for i, fields in enumerate(self._fields) if i not in gone]
 
     def _removed(self, candidate: Candidate) -> bool:
-        """Take out a candidate's node; False if it is not there."""
+        """Remove a candidate's node; return False if the pool lacks it."""
         place = self._place(candidate)
         if place is not None:
             self._nodes.pop(place)
@@ -223,9 +225,9 @@ class Nodes(ABC):
         return next((i for i, node in enumerate(self._nodes) if node.prospect.admits(candidate)), None)
 
     def _candidate(self, peer: str, place: int, index: int) -> Candidate:
-        """Remove a node from the pool and return its candidate, as it was opened with ``peer``.
+        """Remove a node from the pool and return its candidate, as opened with ``peer``.
 
-        Raises RemoteProtocolError for a node or a grid point that there is not.
+        Raises RemoteProtocolError for a missing node or grid point.
         """
         profiled = self._nodes.pop(expect_outcome(place, len(self._nodes), peer))
         self._fields.pop(place)
@@ -238,11 +240,11 @@ class Nodes(ABC):
         return _interleaved(sides, n_columns), [node.prospect.n_options for node, _ in chosen]
 
     def _share_of(self, public: Ints) -> Words:
-        """Public counts as our share of them: the leader's."""
+        """Return the own share of public counts: the leader has the counts, the deputy 0."""
         return public.astype(np.uint64) if self._leads else np.zeros(len(public), dtype=np.uint64)
 
     def _points(self, sides: Words, points: Sequence[int]) -> dict[str, Value]:
-        """Every option as circuits take it: the sizes of its sides, and its index."""
+        """Return every option as circuit input: the sizes of its sides, and its index."""
         sizes = low_bits(sides.sum(axis=1, dtype=np.uint64), self._widths.count).reshape(-1, 2)
         none = np.zeros(0, np.uint64)
         index = np.concatenate([none, *(np.arange(1, p + 1, dtype=np.uint64) for p in points)])
@@ -250,18 +252,18 @@ class Nodes(ABC):
 
 
 class Contested(Nodes):
-    """Pools whose best candidate is found by a tournament: nobody learns of another one.
+    """Base of pools with a tournament for the best candidate: nobody learns any other candidate.
 
-    Every entry has all of a tournament's fields.
+    Every entry has all fields of the tournament.
     """
 
     @abstractmethod
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
-        """Of entries that are equal in the tournament the one with the least rank wins; public."""
+        """Return the public rank that breaks ties of the tournament: the least rank wins."""
 
     @abstractmethod
     def _better(self, slot_width: int) -> Circuit:
-        """The circuit that takes the better one of two candidates, the first being the one of lesser rank."""
+        """Return the circuit that picks the better of two candidates; the first has the lower rank."""
 
     def pop(self) -> Rounds[Found]:
         return 0, (None if self._engine is None else (yield from self._pop_best(self._engine, None))[1])
@@ -272,11 +274,11 @@ class Contested(Nodes):
         return None if is_met else (0, candidate)
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """A node that is still there, or none is left that is a valid candidate."""
+        """Return True for a node that is still in the pool, or if no valid candidate may be left."""
         return skipped == 0 and (candidate is None or self._removed(candidate))
 
     def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
-        """The best of the valid ones; see :func:`contest`."""
+        """Open the best valid candidate; see :func:`contest`."""
         order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
         shown, entries = ("index", self._widths.index), [self._fields[i] for i in order]
         met, best = yield from contest(engine, entries, order, self._better, [shown], unless)
@@ -291,15 +293,15 @@ def contest(
     shown: Sequence[tuple[str, int]] = (),
     unless: CarriedWords | None = None,
 ) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
-    """Open of the best of some entries its ``slot``, and what else is ``shown``; None if none of them is valid.
+    """Open the ``slot`` and the ``shown`` fields of the best entry; None without a valid entry.
 
     entries:  in candidate order, each with ``valid``.
-    slots:    public numbers below their count, by which they are told apart.
-    better:   the circuit that takes the better one of two entries, from the bits of a slot.
+    slots:    public numbers below the number of entries, which identify them.
+    better:   circuit that picks the better of two entries, from the bits of a slot.
     shown:    names and widths of fields.
-    unless:   a bit that is opened besides; where it is 1, nothing else is.
+    unless:   further opened bit; if it is 1, nothing else is opened.
 
-    Returns that bit (without one, 0) and what was opened.
+    Returns this bit (0 if missing) and the opened fields.
     """
     if not entries:
         return unless is not None and (yield from engine.all_met([unless])), None
@@ -315,7 +317,7 @@ def contest(
 def open_unless(
     engine: Engine, best: Fields, shown: Sequence[tuple[str, int]], unless: CarriedWords | None
 ) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
-    """Open fields of an entry that has ``valid``; as :func:`contest`."""
+    """Open fields of an entry with ``valid``; as :func:`contest`."""
     chosen = {name: best[name] for name in ("valid", *(name for name, _ in shown))}
     if unless is not None:
         chosen["met"] = unless
@@ -337,7 +339,7 @@ def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
 
 
 def lifted(engine: Engine, index_width: int, n: int) -> Rounds[Outputs]:
-    """``valid`` and ``index`` of candidates whose children are fixed: 1 and 0."""
+    """Return ``valid`` and ``index`` of candidates with fixed children: 1 and 0."""
     inputs = {"present": np.ones((n, 1), np.uint64), "index": np.zeros((n, 1), np.uint64)}
     return (yield from engine.run(circuits.lift_circuit(index_width), n, inputs))
 
@@ -349,11 +351,11 @@ def joined(words: Sequence[CarriedWords]) -> CarriedWords:
 def opened_candidates(
     nodes: Sequence[Profiled], splits: Sequence[int], sender: str, step: str
 ) -> list[Candidate]:
-    """The candidates among new prospects, as they were opened.
+    """Return the candidates among new prospects, as opened.
 
-    splits:  of each, 0 for no candidate; the option that was chosen, 1 where the children are fixed.
+    splits:  of each prospect: 0 for no candidate; the chosen option, 1 for fixed children.
 
-    Raises RemoteProtocolError for a place that a node does not have.
+    Raises RemoteProtocolError for an option that the node lacks.
     """
     found = []
     for profiled, split in zip(nodes, splits, strict=True):

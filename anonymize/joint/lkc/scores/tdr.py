@@ -31,7 +31,7 @@ from crypto.two_party import CarriedWords, Value
 
 @dataclass(frozen=True)
 class JointTdr(Tdr):
-    """The score with its circuits."""
+    """Score `tdr` with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
         "horizontal/sealed": (SPLITS,),
@@ -47,11 +47,12 @@ class JointTdr(Tdr):
 
 @dataclass
 class _Shared:
-    """Our shares of what is known of a candidate.
+    """Own shares of the known state of a candidate.
 
     entered:   class counts of its node, and Σ impurities of its children.
-    smallest:  by entry of the requirement that speaks of its column the smallest group after it: carried words. Where
-               none does, one word that no size is above.
+    smallest:  carried words: by entry of the requirement with its column, the smallest group after it.
+    Without
+               such an entry, a single word that no size exceeds.
     """
 
     entered: Entered
@@ -63,7 +64,7 @@ class _Shared:
 
 
 class TdrPool(OpenedPool[_Shared]):
-    """Candidates are public; their gains, what anonymity they cost and their order stay inside."""
+    """Pool of public candidates. Their gains, lost anonymity and order stay inside the circuits."""
 
     def __init__(self, bench: Bench) -> None:
         assert isinstance(bench.followed, FollowedGroups)
@@ -77,7 +78,7 @@ class TdrPool(OpenedPool[_Shared]):
         self._known[entered.candidate.order] = _Shared(entered, sizes)
 
     def _occupied(self, engine: Engine, counts: Words) -> Rounds[CarriedWords]:
-        """Sizes of parts of groups, from our shares of them; those without records are above all others."""
+        """Return sizes of parts of groups, from own shares; empty parts get a size above all others."""
         flat = low_bits(counts.reshape(-1, 1), self._widths.count)
         outputs = yield from engine.run(
             circuits.occupied_circuit(self._widths.count), len(flat), {"count": flat}
@@ -85,7 +86,7 @@ class TdrPool(OpenedPool[_Shared]):
         return carried(outputs, "size")
 
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        """Compare the smallest groups with new ones."""
+        """Compare the smallest groups with new groups."""
         asked = [(self._known[w.candidate.order], self._groups.asked(w.candidate)) for w in wanted]
         parts = [self._parts(after, share) for (_, after), share in zip(asked, shares, strict=True)]
         if not sum(part.size for part in parts):
@@ -111,7 +112,7 @@ class TdrPool(OpenedPool[_Shared]):
         return np.column_stack([share, last])
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
-        """The fraction of each, from what it costs now; they are all valid."""
+        """Return the fraction of each candidate, from its present loss; all candidates are valid."""
         widths, entries = self._fractions, [self._asked.about(k.entered.candidate.column) for k in every]
         before = [[self._groups.anonymity[e] for e in of] or [0] for of in entries]
         circuit = circuits.lost_circuit(self._widths.count, widths.lost)

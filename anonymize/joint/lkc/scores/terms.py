@@ -1,4 +1,4 @@
-"""The terms of `added`, in circuits no wider than what is public of each count asks for (semantics §10.6)."""
+"""Terms of `added`, in the narrowest circuits for the public bound of each count (semantics §10.6)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords, Value
 
 COUNT_WIDTHS = (4, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, MAX_BITS)
-"""Circuits of F are made for these widths; a count takes the least that holds its bound."""
+"""Widths of the circuits of F; a count takes the least width for its bound."""
 
 FEWEST = 64
-"""Counts that a batch is worth: fewer go with those of the next width."""
+"""Fewest counts of a batch: fewer counts go with the next width."""
 
 
 def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int) -> Rounds[CarriedWords]:
-    """Of children in contexts their impurity, and a penalty for those that have a record: words of ``wide`` bits.
+    """Return the impurity of children in contexts, plus a penalty for each child with a record: words of
+    ``wide`` bits.
 
-    counts:     our shares of their class counts: uint64, shape (n_rows, n_classes); there is a row.
-    bounds:     class counts of the context of each, public: int64, the same shape.
-    penalties:  public: int64, shape (n_rows,).
+    counts:     own shares of class counts: uint64, shape (n_rows, n_classes); at least a row.
+    bounds:     class counts of each context, public: int64, the same shape. penalties:  public: int64, shape
+                (n_rows,).
     """
     places = np.arange(counts.size).reshape(counts.shape)
     of_counts = list(_by_width(bounds.reshape(-1)))
@@ -53,7 +54,7 @@ def _f_asked(counts: Words, width: int) -> Asked:
 
 
 def _most_asked(counts: Words, penalties: Ints, greatest: int, width: int) -> Asked:
-    """F of the sums of rows, with the penalties of those that are not 0."""
+    """Return the question for F of the sums of rows, with the penalties of non-zero sums."""
     inputs: dict[str, Value] = {
         "count": low_bits(counts.sum(axis=1, dtype=np.uint64).reshape(-1, 1), width),
         "penalty": penalties.astype(np.uint64).reshape(-1, 1),
@@ -62,7 +63,7 @@ def _most_asked(counts: Words, penalties: Ints, greatest: int, width: int) -> As
 
 
 def _by_width(bounds: Ints) -> Iterator[tuple[int, Ints]]:
-    """Yield each width with the counts that go through its circuits, narrow ones first; bounds: of each."""
+    """Yield each width with the counts for its circuits, narrow widths first; bounds: of each count."""
     least = np.searchsorted([1 << width for width in COUNT_WIDTHS], bounds, side="right")
     waiting = np.zeros(0, dtype=np.int64)
     for number in np.unique(least).tolist():
