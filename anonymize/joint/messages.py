@@ -22,7 +22,7 @@ CANDIDATE_BYTES = _CANDIDATE.size
 _NODE = struct.Struct("<Iq")
 _NONE = (1 << 32) - 1
 CODES_PIECE = 1 << 20
-"""Codes in one message."""
+"""Codes in a message."""
 
 
 def encode_candidate(candidate: Candidate | None) -> bytes:
@@ -51,11 +51,11 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
 
 
 def opened_candidate(prospect: Prospect, option: int, peer: str) -> Candidate:
-    """Return the candidate that a prospect comes to.
+    """Return the candidate of a prospect and an option.
 
-    option:  as it was opened with ``peer``; of no meaning where children are fixed.
+    option:  as opened with ``peer``; ignored for fixed children.
 
-    Raises RemoteProtocolError for an option that there is not.
+    Raises RemoteProtocolError for a missing option.
     """
     if prospect.n_options:
         option = 1 + expect_outcome(option - 1, prospect.n_options, peer)
@@ -63,7 +63,7 @@ def opened_candidate(prospect: Prospect, option: int, peer: str) -> Candidate:
 
 
 def encode_node(place: tuple[int, Node] | None) -> bytes:
-    """Encode a node of a column that may be specialized, without saying where an interval would be split."""
+    """Encode a node of a column that may be specialized, without the split point of an interval."""
     return _NODE.pack(_NONE, 0) if place is None else _NODE.pack(place[0], place[1].first)
 
 
@@ -75,7 +75,7 @@ def decode_node(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) 
 
 
 def _node_of(number: int, first: int, schema: Schema, cut: Cut, peer: str, step: str) -> Node:
-    """The node of the current cut that begins at a leaf, if it can be a candidate."""
+    """Return the node of the current cut with a given first leaf, if it can be a candidate."""
     if number >= len(schema.qid):
         raise RemoteProtocolError(peer, step, "a candidate of an unknown column")
     nodes = [node for node in cut.nodes[number] if node.first == first]
@@ -85,7 +85,7 @@ def _node_of(number: int, first: int, schema: Schema, cut: Cut, peer: str, step:
 
 
 def send_codes(step: str, peers: Sequence[str], codes: Codes, bound: int) -> Rounds[None]:
-    """Send codes in [0, bound), ceil(log2 bound) bits each, one message for every CODES_PIECE of them."""
+    """Send codes in [0, bound), ceil(log2 bound) bits each, in messages of CODES_PIECE codes."""
     bits = np.arange((bound - 1).bit_length())[:, np.newaxis]
     for start in range(0, len(codes), CODES_PIECE):
         planes = codes[start : start + CODES_PIECE].astype(np.int64) >> bits & 1
@@ -93,7 +93,7 @@ def send_codes(step: str, peers: Sequence[str], codes: Codes, bound: int) -> Rou
 
 
 def receive_codes(step: str, peer: str, count: int, bound: int) -> Rounds[Ints]:
-    """Receive ``count`` codes; shape (count,). Raises RemoteProtocolError for a length or code that cannot be."""
+    """Receive ``count`` codes; shape (count,). Raises RemoteProtocolError for an impossible length or code."""
     bits = (bound - 1).bit_length()
     codes = np.zeros(count, dtype=np.int64)
     for start in range(0, count, CODES_PIECE):
@@ -107,7 +107,7 @@ def receive_codes(step: str, peer: str, count: int, bound: int) -> Rounds[Ints]:
 
 
 def encode_only_children(bits: Sequence[Bools]) -> bytes:
-    """Bits of the children of one node after the other: whether a child has all records of its node."""
+    """Encode the bits of the children, node after node: 1 if a child has all records of its node."""
     flat = np.concatenate([np.zeros(0, dtype=bool), *bits])
     return encode_bits(flat.astype(np.uint8))
 
@@ -115,12 +115,13 @@ def encode_only_children(bits: Sequence[Bools]) -> bytes:
 def decode_only_children(
     payload: bytes, own: Sequence[Ints], peer: str, suspects: str, step: str
 ) -> list[int | None]:
-    """Of each node the child that has all its records, as ``peer`` tells it bit by bit; None: two or more have some.
+    """Return, for each node, the child with all its records, from the bits of ``peer``; None if several have
+    records.
 
-    own:       our records of the children of every node: int64, shape (n_children,) each.
-    suspects:  who may have caused an answer that our own records contradict.
+    own:       own records of the children of every node: int64, shape (n_children,) each.
+    suspects:  possible causes of an answer that contradicts own records.
 
-    Raises RemoteProtocolError for more than one child that has all, or for one where another child has some of ours.
+    Raises RemoteProtocolError for more than one child with all records, or if another child has own records.
     """
     flat = decode_bits(payload, sum(len(sizes) for sizes in own), peer, step)
     bits = np.split(flat, np.cumsum([len(sizes) for sizes in own])[:-1]) if own else []
@@ -131,28 +132,29 @@ def decode_only_children(
 
 
 def encode_bit(value: bool) -> bytes:
-    """One byte, 0 or 1."""
+    """Encode a bit in a byte, 0 or 1."""
     return bytes([value])
 
 
 def decode_bit(payload: bytes, peer: str, step: str) -> bool:
-    """Decode one bit; anything else is the peer's fault."""
+    """Decode a bit; anything else is the peer's fault."""
     if payload not in (b"\0", b"\1"):
         raise RemoteProtocolError(peer, step, "neither yes nor no")
     return payload == b"\1"
 
 
 def checked_counts(opened: Ints, own: Ints, totals: Ints | None, suspects: str, step: str) -> Ints:
-    """Complete opened counts, and refuse those that no table can have.
+    """Complete opened counts, and refuse impossible counts.
 
-    opened:    what everybody's counts add up to: int64, shape as ``own``, less the last column where ``totals``
-               gives it.
-    own:       our part.
-    totals:    the public row sums of the completed counts, or None.
-    suspects:  who may have caused counts that cannot be; which of them did, a sum does not tell.
+    opened:    sums of all parties' counts: int64, shape as ``own``, without the last column if ``totals``
+    gives
+               it.
+    own:       own part.
+    totals:    public row sums of the completed counts, or None.
+    suspects:  possible causes of impossible counts; a sum does not identify the party.
 
-    Raises RemoteProtocolError for a count below our own part, as the last one is if the others exceed their
-    total, or above the number of records that any table may have.
+    Raises RemoteProtocolError for a count below the own part, for example the last count if the others exceed
+    their total, or above the number of records of any table.
     """
     counts = opened if totals is None else np.column_stack([opened, totals - opened.sum(axis=1)])
     if opened.size and int(opened.max()) > MAX_RECORDS:

@@ -25,20 +25,20 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class Pair:
-    """One party's part of it. ``engine`` is None outside the pair."""
+    """Own part of the compute pair. ``engine`` is None outside the pair."""
 
     roster: Roster
     shares: ShareSession = field(repr=False)
     engine: Engine | None = field(repr=False)
     _heard: list[tuple[str, bytes]] = field(default_factory=list, repr=False)
-    """Step and payload that only the deputy has told so far."""
+    """Steps and payloads that only the deputy has sent so far."""
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Tell the parties outside the pair what the pair found out; a leader that tells them something else, or each
-        something else, is found out in the same round.
+        """Send the pair's findings to the parties outside the pair. A leader that sends them another payload,
+        or different payloads, is detected in the same round.
 
-        Functionality:  the payload to every party; the deputy tells a digest of it.
-        Input, each:    ``payload``, which leader and deputy both have; the others' is not looked at.
+        Functionality:  the payload to every party; the deputy sends a digest of it.
+        Input, each:    ``payload``, known to leader and deputy; the argument of other parties is ignored.
         Output, each:   the payload.
         Leakage:        none beyond the payload.
         Rounds:         1; none for two parties.
@@ -46,7 +46,7 @@ class Pair:
         Assumes:        leader and deputy do not collude; 16 bytes of SHA-256 have no second preimages.
         Source:         echo of a broadcast; folklore.
 
-        Raises RemoteProtocolError, outside the pair, naming both, if they tell different things.
+        Raises RemoteProtocolError, outside the pair, naming both, if the two messages differ.
         """
         yield from self.confirmed()
         leader, deputy = self.roster.leader, self.roster.deputy
@@ -61,13 +61,13 @@ class Pair:
         return payload
 
     def tell_ahead(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """As :meth:`tell`, by the word of the deputy, who evaluates circuits and so knows first; what the leader says
-        is compared when something is next told or opened.
+        """Send as :meth:`tell`, but with the payload from the deputy, who evaluates circuits and so knows it
+        first. The leader's digest is compared at the next message or opening.
 
-        Until then a party outside the pair must send nothing but shares and consents: of these nothing comes out
-        unless the leader, too, has found what the deputy told.
+        Until then a party outside the pair must send only shares and consents. These open nothing unless the
+        leader has also found the deputy's payload.
 
-        Rounds:         1, of which the next one need not wait for the leader's; none for two parties.
+        Rounds:         1; the next round need not wait for the leader's message; none for two parties.
         Bytes:          to each party outside the pair the payload from the deputy, 16 from the leader.
         """
         yield from self.confirmed()
@@ -81,16 +81,17 @@ class Pair:
         return payload
 
     def confirmed(self) -> Rounds[None]:
-        """Outside the pair: compare what the deputy told ahead with what the leader says, if anything is open."""
+        """Compare the deputy's early payloads with the leader's digests, outside the pair."""
         while self._heard:
             step, payload = self._heard.pop()
             if (yield from receive(step, self.roster.leader)) != _digest(payload):
                 raise self._differ(step)
 
     def hear_consent(self, step: str) -> Rounds[None]:
-        """Have every party outside the pair consent to what the pair is about to open: by an empty message to both.
+        """Send or receive the consent of every party outside the pair to the pair's next opening: an empty
+        message to both.
 
-        A party that does not consent ends the run instead.
+        A party without consent ends the run instead.
         """
         contributors = self.shares.contributors
         if self.engine is None:
@@ -109,9 +110,9 @@ class Pair:
         return (yield from share_vector(self.shares, told.reshape(-1).astype(dtype(bits))))
 
     def open_counts(self, share: Shares | None, own: Ints, totals: Ints | None, bits: int) -> Rounds[Ints]:
-        """Open to all what :meth:`share_counts` shared: int64, shape as ``own``.
+        """Open the counts of :meth:`share_counts` to all: int64, shape as ``own``.
 
-        Raises RemoteProtocolError, naming all others, for counts that contradict ours or the row sums.
+        Raises RemoteProtocolError, naming all others, for counts that contradict own counts or the row sums.
         """
         told = own if totals is None else own[:, :-1]
         total = yield from open_vector(self.shares, told.size, bits, share)

@@ -1,4 +1,4 @@
-"""One party of a sealed run, as all of these runs begin."""
+"""Party of a sealed run, with the common begin of these runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crypto.rounds import Rounds
 
 @dataclass(frozen=True)
 class Party:
-    """One party: its part of the pair, the ledger of what is revealed, and its observer."""
+    """Party: its part of the pair, the reveal ledger, and its observer."""
 
     pair: Pair
     ledger: RevealLedger
@@ -24,7 +24,7 @@ class Party:
 def begin(
     roster: Roster, job_hash: bytes, rng: Rng, ledger: RevealLedger, observer: Observer | None
 ) -> Rounds[Party]:
-    """Open the pair. Rounds, bytes and errors are those of :func:`anonymize.joint.pair.open_pair`."""
+    """Open the pair. Rounds, bytes and errors as in :func:`anonymize.joint.pair.open_pair`."""
     observer = observer or Observer()
     observer.phase("setup")
     return Party((yield from open_pair(roster, job_hash, rng, observer)), ledger, observer)

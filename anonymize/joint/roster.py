@@ -1,4 +1,4 @@
-"""The parties of a joint run, as one party sees them."""
+"""Parties of a joint run, as a party sees them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,5 @@ class Roster:
 
     @property
     def suspects(self) -> str:
-        """Return the parties to name where the sum of what all others sent is impossible: with three or more,
-        each of them.
-        """
+        """Parties to name for an impossible sum of all others' messages: with three or more, each of them."""
         return " or ".join(self.others)

@@ -1,6 +1,7 @@
-"""The two-party sessions of a vertical run: which parties compute with each other, and who garbles.
+"""Two-party sessions of a vertical run: the pairs with a common computation, and their garblers.
 
-The garbler of a session is the sender of its transfers. A pair that computes in both directions has two.
+The garbler of a session is the sender of its transfers. A pair that computes in both directions has two
+sessions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Ends: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class CircuitSession(Generic[Transfers]):
-    """One session with a peer: circuits, and the transfers under them."""
+    """Session with a peer: circuits, and their transfers."""
 
     engine: Engine = field(repr=False)
     transfers: Transfers = field(repr=False)
@@ -32,13 +33,13 @@ class CircuitSession(Generic[Transfers]):
 
 @dataclass(frozen=True)
 class CircuitSessions:
-    """One party's sessions by peer: those in which it garbles, and those in which it evaluates."""
+    """Sessions of a party by peer: sessions as garbler, and sessions as evaluator."""
 
     garbling: Mapping[str, CircuitSession[OtSender]]
     evaluating: Mapping[str, CircuitSession[OtReceiver]]
 
     def of_pair(self, me: str, pair: Ends) -> Engine | None:
-        """The engine of a pair's session, None for a party outside the pair."""
+        """Return the engine of a pair's session, None for a party outside the pair."""
         garbler, evaluator = pair
         if me == garbler:
             return self.garbling[evaluator].engine
@@ -46,11 +47,11 @@ class CircuitSessions:
 
 
 def open_sessions(me: str, pairs: Sequence[Ends], rng: Rng, observer: Observer) -> Rounds[CircuitSessions]:
-    """Open a session for every pair that we are in.
+    """Open a session for every pair with this party.
 
     Functionality:  base transfers for each pair, as :func:`crypto.two_party.open_garbler`.
-    Input, each:    ``pairs``: public and equal for all, in one order, each once.
-    Output, each:   its sessions.
+    Input, each:    ``pairs``: public and equal for all, in the same order, without repetitions.
+    Output, each:   own sessions.
     Leakage:        none.
     Rounds, Bytes:  2 rounds, 4,096 bytes from the garbler and 32 from the evaluator for each pair.
     Assumes:        as there.

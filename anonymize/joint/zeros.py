@@ -1,7 +1,7 @@
-"""Rules that look at nothing of their numbers but which are 0, of many groups at once: each number is looked at once.
+"""Rules that only compare numbers with 0, for many groups at once: each number is examined once.
 
-What several holders test is counted by (group, item): an item is a child of a specialization, or a candidate to cut a
-group. Many tests of a group take the same numbers, so these are listed first, and every test says which it takes.
+Counts are by (group, item): an item is a child of a specialization, or a candidate to cut a group. Many tests
+of a group use the same numbers. So the numbers are listed first, and every test refers to its numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ N = TypeVar("N", bound=np.generic)
 
 @dataclass(frozen=True)
 class ZeroTests:
-    """Tests by one rule.
+    """Tests by a rule.
 
-    slots:  what each is a test of, group · n_items + item: int64, shape (n_tests,).
-    taken:  which of the numbers that are wanted it takes: int64, shape (n_tests, n_values).
+    slots:  tested slot of each test, group · n_items + item: int64, shape (n_tests,).
+    taken:  wanted numbers of each test: int64, shape (n_tests, n_values).
     """
 
     rule: Rule
@@ -33,7 +33,7 @@ class ZeroTests:
 
 
 class ZeroForms:
-    """The different forms that criteria take whose rules look at zeros alone."""
+    """Different forms of the criteria with rules on zeros alone."""
 
     def __init__(self, criteria: Sequence[Criterion], measures: Sequence[Measure]) -> None:
         """``measures``: of every row of the counts to come."""
@@ -47,7 +47,7 @@ class ZeroForms:
             for criterion in self.criteria
         }
         self.forms = tuple(number)
-        """In the order in which their numbers stand."""
+        """Forms in the order of their numbers."""
         self._factor = max((form.factor for form in number), default=1)
         row = {measure: i for i, measure in enumerate(measures)}
         n_terms = max((len(form.terms) for form in number), default=0)
@@ -59,14 +59,16 @@ class ZeroForms:
         self._terms = np.array(terms, dtype=np.int64).reshape(len(number), n_terms, 2)
 
     def bits(self, n_records: int) -> int:
-        """In which a number of so many records is 0 only if it is: it may be below 0."""
+        """Return the bits in which a number for ``n_records`` records is 0 only if it really is 0; numbers
+        may be negative.
+        """
         return (self._factor * n_records).bit_length()
 
     def wanted(self, stakes: Sequence[Bools], present: Bools) -> Bools:
-        """Return the numbers that some test takes: shape (n_forms, n_groups, n_items).
+        """Return True for the numbers of some test: shape (n_forms, n_groups, n_items).
 
-        stakes:   by criterion the cases that are tested, shape (n_groups, n_cases) each.
-        present:  which items of a group there are, shape (n_groups, n_items).
+        stakes:   by criterion, the tested cases, shape (n_groups, n_cases) each.
+        present:  True for the items of a group, shape (n_groups, n_items).
         """
         needed = np.zeros((len(self.forms), len(present)), dtype=bool)
         for criterion, stake in zip(self.criteria, stakes, strict=True):
@@ -87,7 +89,7 @@ class ZeroForms:
         return total
 
     def tests(self, stakes: Sequence[Bools], present: Bools, wanted: Bools) -> Iterator[ZeroTests]:
-        """The tests, those of criteria that are alike together."""
+        """Yield the tests, criteria with equal rules together."""
         place = np.cumsum(wanted).reshape(len(self.forms), -1) - 1
         stake_of = dict(zip(self.criteria, stakes, strict=True))
         for (rule, _), criteria in alike(self.criteria).items():

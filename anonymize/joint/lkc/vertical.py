@@ -1,14 +1,14 @@
 """LKC-privacy of vertically partitioned data, n >= 2 parties (semantics §7; [T] 5.3, Algorithm 5.1, and 5.6).
 
-Every party holds different columns about overlapping sets of people; all know the class. They find their
-common records by private set intersection; from then on T_g is public among them: which leaf partition every
-common record is in. The owner of a column scores its candidates alone and sees to it that its best one is
-valid on the current T_g, alone or, where a sensitive column is somebody else's, together with its holder. The
-best of all is found by a secure maximum; its owner tells which child each record goes to.
+Every party holds different columns about overlapping sets of people; all know the class. The parties find
+their common records by private set intersection. From then on T_g is public among them, with the leaf
+partition of every common record. The owner of a column scores its candidates alone and ensures that its best
+candidate is valid on the current T_g, alone or together with the holders of other sensitive columns. A secure
+maximum finds the best of all candidates. Its owner sends the child of each record.
 
-So a candidate that is discarded is known to its owner only, and every turn of the loop applies one. What an owner
-says of its candidates every other party tests as soon as T_g shows it: whoever applies one that is not valid is
-found out at the first.
+So only the owner knows a discarded candidate, and every turn of the loop applies one. Every other party tests
+an owner's statements about a candidate as soon as T_g shows them. So the first invalid application is
+detected.
 """
 
 from __future__ import annotations
@@ -75,11 +75,12 @@ _ONLY_CHILD = "vertical/only_child"
 
 @dataclass(frozen=True)
 class VerticalOutcome(JointOutcome):
-    """The result at one party. ``generalized`` counts class values only; outcome and cells are those of
+    """Result at a party. ``generalized`` counts class values only; outcome and cells are those of
     :func:`anonymize.joint.columns.class_schema`.
 
-    rows:  our records as positions in our holding, entry by entry of ``generalized``, in random order inside
-           each: the order in which our other columns are released. int64, shape (n_records,).
+    rows:  own records as positions in the own holding, entry by entry of ``generalized``, in random order
+    within
+           an entry: the release order of the other own columns. int64, shape (n_records,).
     """
 
     rows: Ints = field(repr=False)
@@ -98,36 +99,40 @@ def anonymize_vertically(
 ) -> Rounds[VerticalOutcome]:
     """Anonymize the join of the parties' tables on their common ids.
 
-    Functionality:  the specializations of ``anonymize.lkc.single.anonymize_alone`` on the joined table, and T_g
+    Functionality:  the specializations of ``anonymize.lkc.single.anonymize_alone`` on the joined table, and
+    T_g
                     with class counts, to every party.
-    Input, each:    its ``holding``; roster, columns, request, ``mode``, whose list the reveals are held to, and
-                    ``maximum``, how the best candidate is found, are public and equal for all.
+    Input, each:    own ``holding``; roster, columns, request, ``mode``, whose list bounds the reveals, and
+                    ``maximum``, the search for the best candidate, are public and equal for all.
     Output, each:   :class:`VerticalOutcome`: the same outcome and T_g, and the order of its own rows.
-    Leakage:        to all: the sizes of the sets of ids, the common records; that all class values agree, or
-                    the class values, given by one party; root check of every holder of a sensitive column;
-                    per iteration the candidate taken with its split point, and for every common record which
-                    child it goes to. To the owner of a candidate whether it is valid. To the holder of a
-                    sensitive column which node of another party is tested against it, when, and so mostly
-                    whether the one before was valid. To all, of nodes whose children leave one by one, in the end,
-                    which child has all records, if one has. To the leader, for n >= 3, sizes of partial
-                    intersections. With :class:`OpenMaximum`, also to all: every party's best score in every
-                    iteration.
+    Leakage:        to all: the sizes of the sets of ids, the common records; the equality of all class
+    values, or
+                    the class values, sent by one party; root check of every holder of a sensitive column; per
+                    iteration the taken candidate with its split point, and the child of every common record.
+                    To
+                    the owner of a candidate its validity. To the holder of a sensitive column the nodes of
+                    other
+                    parties tested against it, and the times of the tests, and so mostly the validity of the
+                    node
+                    before. To all, at the end, for nodes whose children leave separately, the child with all
+                    records, if any. To the leader, for n >= 3, sizes of partial intersections. With
+                    :class:`OpenMaximum`, also to all: every party's best score in every iteration.
     Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares,
-                    class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate
-                    2 for every holder asked and 2 for every column of it (once for columns that are looked at
-                    together), and 2 if these are several holders;
-                    1 whenever owners say by which child nodes are called.
+                    class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate 2 for every
+                    asked holder and 2 for every column of it (once for columns in a common view), and 2 for
+                    several holders; 1 whenever owners send the children that replace nodes.
     Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate
-                    of a maximum, and ceil(log2(children)) bits for each record of the node taken, to every
-                    other party; per test those of :func:`anonymize.joint.lkc.confidence.ask`.
+    of a
+                    maximum, and ceil(log2(children)) bits for each record of the taken node, to every other
+                    party; per test those of :func:`anonymize.joint.lkc.confidence.ask`.
     Assumes:        semi-honest parties; leader and deputy do not collude (n >= 3); private authenticated
                     channels; as the intersection.
     Source:         [T] 5.3 and 5.6 with garbled circuits for score and confidence; semantics §7.
 
-    Raises DataError if no record is common or the class differs, PrivacyError if even the fully generalized
-    table violates the requirement, RemoteProtocolError for a malformed message, or a candidate applied that violates
-    K or C of our own sensitive columns, LocalProtocolError for a holding or roster that does not fit, or a reveal
-    that the mode does not list.
+    Raises DataError without common records or for different classes; PrivacyError if the fully generalized
+    table violates the requirement; RemoteProtocolError for a malformed message, or an applied candidate that
+    violates K or C of own sensitive columns; LocalProtocolError for a holding or roster that does not fit, or
+    a reveal outside the mode's list.
     """
     _check_roster(roster, columns)
     _check_measures(request)
@@ -163,14 +168,16 @@ def _check_roster(roster: Roster, columns: Columns) -> None:
 
 
 def _check_measures(request: Request) -> None:
-    """Only tallies of one holder's cells can be tested here: nobody has the counts of the whole table."""
+    """Refuse measures other than tallies of a single holder's cells: no party has the counts of the whole
+    table.
+    """
     entries = request.requirement.entries(request.schema)
     if sides_of(criteria_of(entries)) or any(entry.relative for entry in entries):
         raise LocalProtocolError("a vertical run takes neither side counts nor counts of the whole table")
 
 
 def _check_size(request: Request, n_records: int) -> None:
-    """Refuse numbers of common records that are too large for exact arithmetic, or too small for some criterion."""
+    """Refuse numbers of common records too large for exact arithmetic, or too small for some criterion."""
     entries = request.requirement.entries(request.schema)
     check_sizes(entries, n_records)
     of_size = [c for c in criteria_of(entries) if counts_records(c)]
@@ -187,7 +194,7 @@ def _check_size(request: Request, n_records: int) -> None:
 
 
 def _pairs(setting: Setting, maximum: type[Maximum]) -> list[Ends]:
-    """The pairs that compute with each other: for the maximum, the class, and each kind of check."""
+    """Return the pairs with a common computation: for the maximum, the class, and each kind of check."""
     roster, columns, schema = setting.roster, setting.columns, setting.request.schema
     pairs = maximum.pairs(roster)
     if schema.class_name is not None and columns.class_from is None:
@@ -200,7 +207,7 @@ def _pairs(setting: Setting, maximum: type[Maximum]) -> list[Ends]:
 def _records(
     setting: Setting, own: Holding, n_records: int, sessions: CircuitSessions
 ) -> Rounds[CommonRecords]:
-    """Make sure that all have the same class values, and set up T_g."""
+    """Check that all parties have the same class values, and set up T_g."""
     roster, ledger = setting.roster, setting.ledger
     schema, giver = setting.request.schema, setting.columns.class_from
     if schema.class_name is None:
@@ -217,7 +224,9 @@ def _records(
 
 
 def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
-    """Every holder of a sensitive column says whether the whole table meets its bounds; go on if all do."""
+    """Exchange if the whole table meets the bounds of every holder of a sensitive column. Continue if all
+    bounds are met.
+    """
     roster, columns, request = setting.roster, setting.columns, setting.request
     holders = [p for p in roster.parties if protected_of(columns, p, request)]
     entries = request.requirement.entries(records.schema)
@@ -233,7 +242,7 @@ def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
 
 
 class _Party:
-    """One holder of columns, as a :class:`anonymize.tds.Specializer`."""
+    """Holder of columns, as a :class:`anonymize.tds.Specializer`."""
 
     def __init__(
         self, setting: Setting, records: CommonRecords, validity: Validity, maximum: Maximum, scale: Scale
@@ -258,7 +267,7 @@ class _Party:
             self._propose(number, self._schema.qid[number].root)
 
     def choose(self) -> Rounds[Candidate | None]:
-        """Let every owner see to its best candidate, one after the other; then find the best of all."""
+        """Let every owner in turn find its best valid candidate; then find the best of all."""
         roster, ledger = self._setting.roster, self._setting.ledger
         ledger.iteration += 1
         self._setting.observer.phase("validity")
@@ -274,7 +283,7 @@ class _Party:
         return ledger.reveal("candidate", candidate, "all")
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
-        """The winner is valid: its owner saw to it."""
+        """Return the winner as valid: its owner has ensured this."""
         return Step(candidate, True)
         yield
 
@@ -300,7 +309,7 @@ class _Party:
         return before, score
 
     def name(self) -> Rounds[Sequence[Candidate]]:
-        """The owners of columns say which nodes can be called by a child; what is asked is public."""
+        """Exchange the nodes that a child replaces, from the owners of columns; the questions are public."""
         self._setting.observer.phase("integrate")
         unnamed = self._naming.due(self._records.cut, self._size)
         if not unnamed:
@@ -321,7 +330,9 @@ class _Party:
         return int(records.generalized.class_counts(column, node.first, records.schema).sum())
 
     def _told_by_owners(self, unnamed: Sequence[Unnamed]) -> Rounds[Sequence[int | None]]:
-        """Of every node the child that has all its records; every owner tells all others of its own columns."""
+        """Return, for every node, the child with all its records. Every owner informs all others about its
+        own columns.
+        """
         roster, owner = self._setting.roster, [self._setting.columns.qid[each.column] for each in unnamed]
         own = [each.sizes(self._histograms[each.column]) for each in unnamed if each.column in self._own]
         payload = encode_only_children([sizes == sizes.sum() for sizes in own])
@@ -340,7 +351,7 @@ class _Party:
         return [next(told[party]) for party in owner]
 
     def _propose(self, number: int, node: Node) -> None:
-        """Enter the specializations of a node of ours that are candidates."""
+        """Enter the specializations of an own node that are candidates."""
         for prospect in self._prospects.of(number, node):
             counts = prospect.profile(self._histograms[number])
             proposal = propose(prospect, counts, self._setting.request.goal.merit)
@@ -348,9 +359,9 @@ class _Party:
                 self._open[proposal.candidate.order] = proposal.candidate
 
     def _best_valid(self) -> Rounds[Ranked | None]:
-        """Discard our best candidates for good until the best of the rest is valid, which we keep.
+        """Discard own best candidates for good until the best remaining one is valid. Keep this one.
 
-        What a score wants of a candidate its owner knows: T_g, and which child every record goes to.
+        The owner knows the sums wanted by a score: T_g, and the child of every record.
         """
         for wanted in self._followed.wants(self._open.values()):
             counts = self._records.counts_in(wanted.candidate, wanted.entries)
@@ -384,7 +395,7 @@ class _Party:
         return candidate
 
     def _learn_children(self, candidate: Candidate) -> Rounds[None]:
-        """The owner tells which child every record of T[w] goes to."""
+        """Send the child of every record of T[w], or receive it from the owner."""
         roster, records = self._setting.roster, self._records
         members = records.members(candidate.column, candidate.node)
         owner, n_children = self._setting.columns.qid[candidate.column], len(candidate.children)

@@ -1,7 +1,7 @@
-"""The winner of a turn: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
+"""Winner of a turn: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
 
-Sealed, the parties' best candidates meet inside a garbled circuit that tells only which party wins. As published,
-`disclosure: leader`, every party tells its best score to all.
+In a sealed run, the parties' best candidates meet inside a garbled circuit that opens only the winning party.
+As published (`disclosure: leader`), every party sends its best score to all.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOBODY = Entrant(False, 0, 1, 0)
 
 @dataclass(frozen=True)
 class Scale:
-    """Candidates as numbers: the greatest numerator / denominator wins, of equal ones the smallest tie key.
+    """Candidates as numbers: the greatest numerator / denominator wins; on ties, the smallest tie key.
 
-    widths:      of those numbers, from public bounds.
-    first_leaf:  per column the tie key of its first leaf: candidate order is column order, then leaf order.
+    widths:      widths of these numbers, from public bounds.
+    first_leaf:  tie key of each column's first leaf: candidate order is column order, then leaf order.
     """
 
     widths: EntrantWidths
@@ -60,28 +60,28 @@ def scale_for(schema: Schema, score: JointScore, n_records: int) -> Scale:
 
 
 class Maximum(Protocol):
-    """Finds the winner; one object per party and run, all in step."""
+    """Search for the winner. Each party has an object per run, and all keep in step."""
 
     @staticmethod
     def pairs(roster: Roster) -> list[Ends]:
-        """The sessions that it needs."""
+        """Return the necessary sessions."""
         ...
 
     @classmethod
     def opened(cls, setting: Setting, widths: EntrantWidths, sessions: CircuitSessions) -> Rounds[Maximum]:
-        """Set up what it needs besides. ``sessions``: with :meth:`pairs` among them.
+        """Set up all other necessary state. ``sessions``: including :meth:`pairs`.
 
         Raises RemoteProtocolError for a malformed message.
         """
         ...
 
     def winner(self, entrant: Entrant) -> Rounds[str | None]:
-        """Say who has the best candidate, or None if nobody has any."""
+        """Return the party with the best candidate, or None without candidates."""
         ...
 
 
 class SealedMaximum:
-    """Inside a garbled circuit at leader and deputy: only who wins comes out."""
+    """Maximum inside a garbled circuit at leader and deputy: only the winner is opened."""
 
     def __init__(
         self, roster: Roster, widths: EntrantWidths, engine: Computation | None, shares: ShareSession | None
@@ -125,7 +125,7 @@ class SealedMaximum:
 
 
 class OpenMaximum:
-    """In the clear, as published: every party tells all its best score."""
+    """Maximum in the clear, as published: every party sends its best score to all."""
 
     def __init__(self, roster: Roster, widths: EntrantWidths, ledger: RevealLedger) -> None:
         self._roster = roster

@@ -1,1 +1,1 @@
-"""A synthetic table from noisy marginals, of several holders: what they measure and choose together."""
+"""Synthetic table from noisy marginals of several holders: their common measurements and choices."""

@@ -1,9 +1,10 @@
-"""A noisy Kruskal at leader and deputy: pairs of columns chosen by scores that only circuits see.
+"""Noisy Kruskal at leader and deputy: choice of pairs of columns by scores inside circuits.
 
-A pair's score is how far its counts are from what is expected of them, less a penalty
-(:func:`anonymize.synthetic.marginals.score`). Counts come as shares, the rest is public. Each score gets one
-geometric draw that nobody knows; then the best of those that are left is opened, as often as the job says. Which are
-left follows from the winners opened so far, so which matches of the tournament are played anew tells nothing more.
+A pair's score is the distance of its counts from the expected counts, less a penalty
+(:func:`anonymize.synthetic.marginals.score`). Counts come as shares; the rest is public. Each score gets a
+geometric draw unknown to all. Then the best remaining pair is opened, as often as the job requires. The
+remaining pairs follow from the winners opened so far. So the choice of tournament matches to replay reveals
+nothing more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, expect_outcome
 
 BLOCK = 16
-"""Cells of a pair that one gate circuit takes."""
+"""Cells of a pair in a gate circuit."""
 _NOBODY = -1
 
 
@@ -55,7 +56,7 @@ class Contest(Question):
 
     @property
     def width(self) -> int:
-        """Bits of what a count may differ by from what is expected, two's complement."""
+        """Bits of the difference between a count and its expectation, two's complement."""
         above = self.most_records - min(int(e.min()) for e in self.expected)
         below = max(int(e.max()) for e in self.expected)
         return max(above, below).bit_length() + 1
@@ -70,21 +71,26 @@ class Contest(Question):
 def chosen_forest(
     engine: Engine, contest: Contest, shares: Sequence[Words], plan: NoisePlan, n_edges: int
 ) -> Rounds[tuple[int, ...]]:
-    """Choose ``n_edges`` pairs by noisy Kruskal; the winners, one by one, are all that is opened.
+    """Choose ``n_edges`` pairs by noisy Kruskal. Only the winners are opened, one by one.
 
-    Functionality:  numbers of pairs, best first, to both; those that close a cycle are passed over, ties go to the
-                    first. The law is that of :meth:`anonymize.synthetic.holder.Holder.choose`, up to the plan's
+    Functionality:  numbers of pairs, best first, to both; pairs that close a cycle are skipped, ties go to
+    the
+                    first. The law is that of :meth:`anonymize.synthetic.holder.Holder.choose`, up to the
+                    plan's
                     distance.
-    Input, each:    ``shares`` of the pairs' counts, uint64, of each pair's shape, modulo 2**contest.width or more;
-                    the rest is public and equal for both.
+    Input, each:    ``shares`` of the pairs' counts, uint64, of each pair's shape, modulo 2**contest.width or
+                    more; the rest is public and equal for both.
     Output, each:   the numbers.
     Leakage:        these.
-    Rounds:         4 before the first winner can be opened, then 1, and 2 for every other winner; 4 if there is none.
-    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 8 for every bit of a winner.
+    Rounds:         4 before the opening of the first winner, then 1, and 2 for every other winner; 4 without
+                    winners.
+    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 8 for every bit of a
+                    winner.
     Assumes:        as :meth:`crypto.two_party.GarblerSession.run`.
     Source:         report noisy max ([T] 6.3, semantics §8.2), once for all picks (docs/dp.md).
 
-    Raises RemoteProtocolError for a malformed message of the peer, or for a winner that was not left.
+    Raises RemoteProtocolError for a malformed message of the peer, or for a winner outside the remaining
+    pairs.
     """
     differences = [share.reshape(-1) for share in shares]
     if engine.role is Held.GARBLER:
@@ -98,7 +104,9 @@ def chosen_forest(
 
 
 def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> Rounds[CarriedWords]:
-    """Σ |difference| + offset of every pair: the offset is one more summand, and cells are filled up with zeros."""
+    """Return Σ |difference| + offset of every pair: the offset is a further summand, and cells are padded
+    with zeros.
+    """
     width = contest.score_width
     sizes = n_blocks(contest.pairs)
     blocks = np.zeros(BLOCK * sum(sizes), dtype=np.uint64)
@@ -124,7 +132,7 @@ def n_blocks(pairs: Sequence[Marginal]) -> list[int]:
 
 
 def _kruskal(tournament: Tournament, contest: Contest, n_edges: int) -> Rounds[tuple[int, ...]]:
-    """The best of what is left, again and again."""
+    """Open the best remaining pair, repeatedly."""
     columns = [pair.columns for pair in contest.pairs]
     chosen: tuple[int, ...] = ()
     for _ in range(n_edges):
@@ -134,24 +142,24 @@ def _kruskal(tournament: Tournament, contest: Contest, n_edges: int) -> Rounds[t
 
 
 class Tournament:
-    """The best of some entries, and of what is left of them when some have fallen out, with ties to the first.
+    """Tournament for the best entry, repeated after entries drop out, with ties to the first.
 
-    Matches of neighbours; when entries fall out, those above them are played anew, and no others. Which these are is
-    public, as what falls out is.
+    Neighbours are matched. When entries drop out, only the matches above them are replayed. The set of these
+    matches is public, as are the dropped entries.
 
-    fields:  of every entry its ``noisy`` word, and ``tag``, its number.
+    fields:  ``noisy`` word and ``tag``, the number, of every entry.
     """
 
     def __init__(self, engine: Engine, fields: Fields, count: int) -> None:
         self._engine = engine
         self._pool: Fields = fields
-        """The entries, and behind them the winners of all matches so far."""
+        """Entries, followed by the winners of all matches so far."""
         n_levels = 1 + (count - 1).bit_length()
         self._levels: list[Ints] = [np.full(-(-count >> k), _NOBODY, dtype=np.int64) for k in range(n_levels)]
-        """By level who stands there, by place in the pool; the last level has one."""
+        """Entries by level, as places in the pool; the last level has a single entry."""
 
     def winner(self, left: Sequence[int]) -> Rounds[int]:
-        """Open the number of the best of those that are left, at least one."""
+        """Open the number of the best remaining entry of ``left``, which is not empty."""
         standing = np.full(len(self._levels[0]), _NOBODY, dtype=np.int64)
         standing[list(left)] = left
         changed = np.flatnonzero(standing != self._levels[0])
@@ -164,7 +172,7 @@ class Tournament:
         return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]
 
     def _winners(self, below: Ints, nodes: Ints) -> Rounds[Ints]:
-        """Return the winners at these nodes: of two below the winner of their match, else the one there is."""
+        """Return the winners at these nodes: the winner of the match below, or the only entry below."""
         padded = np.append(below, _NOBODY)
         first, second = padded[2 * nodes], padded[2 * nodes + 1]
         match = (first != _NOBODY) & (second != _NOBODY)
@@ -189,9 +197,10 @@ class Tournament:
 
 @lru_cache(maxsize=64)
 def distance_circuit(n_cells: int, width: int, score_width: int) -> Circuit:
-    """Σ |x| of shared differences, two's complement: 2·width gates a cell, half to recombine and half to add up.
+    """Return the circuit of Σ |x| of shared differences, two's complement: 2·width gates a cell, half to
+    recombine and half to add up.
 
-    score_width:  of the sum, which must not exceed it.
+    score_width:  width of the sum, which must fit.
     """
     b = Builder(f"distance/{n_cells}/{width}/{score_width}")
     differences = b.input("difference", Held.ADDITIVE_SHARED, width, n_cells)

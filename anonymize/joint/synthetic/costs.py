@@ -1,7 +1,8 @@
 """Costs of a joint run before any data is read: gates, bytes and rounds as functions of the job.
 
-:class:`Counted` answers the public loop as a holder would, reads no data and adds up what joint holders would compute
-and send. Only the matches that a choice plays anew depend on who wins: of these as many are counted as there can be.
+:class:`Counted` answers the public loop like a holder, reads no data, and adds up the computation and
+messages of joint holders. Only the replayed matches of a choice depend on the winners: their largest possible
+number is counted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """gates: AND gates. bytes: sent by all parties together. rounds: at most, one waiting for the other."""
+    """Costs of a run. gates: AND gates. bytes: sent by all parties together. rounds: at most, each waiting
+    for the last.
+    """
 
     gates: int = 0
     bytes: int = 0
@@ -44,7 +47,7 @@ class Cost:
         return Cost(self.gates + other.gates, self.bytes + other.bytes, self.rounds + other.rounds)
 
     def seconds(self, latency_s: float, bytes_per_s: float) -> float:
-        """On a line, one way: bytes go one after the other, and rounds wait."""
+        """Return the seconds on a one-way line, where bytes follow each other and rounds wait."""
         return self.bytes / bytes_per_s + self.rounds * latency_s
 
 
@@ -63,7 +66,7 @@ class Spread(Protocol):
         ...
 
     def told(self, n_bytes: int) -> Cost:
-        """Of telling those outside the pair."""
+        """Return the cost of a message to the parties outside the pair."""
         ...
 
 
@@ -113,7 +116,7 @@ class Joined:
 
 
 class Counted(Foreseen):
-    """A holder without records that adds up what joint holders of as many records as may be would take."""
+    """Holder without records that adds up the costs of joint holders with the largest number of records."""
 
     def __init__(self, spread: Spread, plans: Plans) -> None:
         super().__init__(spread.most_records)
@@ -146,7 +149,7 @@ class Counted(Foreseen):
 
 
 def _at_one_place(pair: Marginal, count: int) -> Ints:
-    """Return the counts that take the widest words to expect."""
+    """Return the counts with the widest expected words."""
     found = np.zeros(pair.shape, dtype=np.int64)
     found.flat[0] = count
     return found
@@ -174,7 +177,9 @@ def _batch(circuit: Circuit, batch: int) -> Cost:
 
 
 def _halvings(sizes: Sequence[int]) -> list[int]:
-    """Batches that join the entries of every group to one: :meth:`anonymize.joint.engine.Engine.reduce`."""
+    """Return the batches that join the entries of every group into one:
+    :meth:`anonymize.joint.engine.Engine.reduce`.
+    """
     counts, found = np.array(sizes, dtype=np.int64), []
     while counts.max() > 1:
         found.append(int((counts // 2).sum()))
@@ -183,9 +188,10 @@ def _halvings(sizes: Sequence[int]) -> list[int]:
 
 
 def _matches(n: int, n_edges: int) -> list[int]:
-    """Batches of matches, at most: all for the first winner, then again those above entries that fell out.
+    """Return the most batches of matches: all for the first winner, then again the matches above dropped
+    entries.
 
-    Each entry falls out once, and no level of the tournament plays more matches anew than it has.
+    Each entry drops out once, and no level of the tournament replays more matches than it has.
     """
     first = _halvings([n]) if n_edges else []
     later = max(0, n_edges - 1)

@@ -1,8 +1,8 @@
-"""One party of a joint run, as a :class:`anonymize.synthetic.holder.Holder`: shares in, noisy openings out.
+"""Party of a joint run, as a :class:`anonymize.synthetic.holder.Holder`: shares in, noisy openings out.
 
-Where the shares come from is the only difference between rows held by several and columns held by two: a
-:class:`Tables`. What happens to them at leader and deputy is the same, so a job has one law of its openings, up to δ,
-however the records are spread.
+Rows of several holders and columns of two differ only in the source of the shares: a :class:`Tables`. The
+steps at leader and deputy are the same. So a job has the same law of its openings, up to δ, for any spread of
+the records.
 """
 
 from __future__ import annotations
@@ -47,38 +47,43 @@ class Tables(Protocol):
     def most_records(self) -> int: ...
 
     def shares(self, marginals: Sequence[Marginal], bits: int) -> Rounds[Sequence[Words | None]]:
-        """Our shares of everybody's counts, each of its marginal's size, modulo 2**bits or more; None outside the
-        pair. ``marginals``: one or more.
+        """Return own shares of all parties' counts, each of its marginal's size, modulo 2**bits or more; None
+        outside the pair. ``marginals``: one or more.
         """
         ...
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Tell those outside the pair what it opened: :meth:`anonymize.joint.pair.Pair.tell`."""
+        """Send the pair's opened values to the parties outside the pair:
+        :meth:`anonymize.joint.pair.Pair.tell`.
+        """
         ...
 
 
 class JointHolder:
-    """One party.
+    """Party of the run.
 
-    Marginals are shared once: what is measured of a pair is what its score was made from, and a second measurement
-    sends no shares.
+    Marginals are shared once: the measurement of a pair uses the shares of its score, and a second
+    measurement sends no shares.
 
     Functionality:  :class:`anonymize.synthetic.single.SingleHolder` on all records, up to δ, to every party.
     Input, each:    ``tables``; all arguments are public and equal for all.
     Output, each:   the same noisy counts, and the same pairs.
-    Leakage:        these. Sizes of messages and circuits follow from them, the job and bounds on the records. Leader
-                    and deputy together could open everything.
-    Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to tell those
-                    outside the pair; 1 more at the end for the last opening; more for batches of many chunks
-                    (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 8 for every
-                    bit that is opened; those of the tables; to each party outside the pair from the leader 8 for
+    Leakage:        these. Sizes of messages and circuits follow from them, the job and bounds on the records.
+                    Leader and deputy together could open everything.
+    Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to
+    inform
+                    the parties outside the pair; 1 more at the end for the last opening; more for batches of
+                    many
+                    chunks (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 8 for
+                    every opened bit; those of the tables; to each party outside the pair from the leader 8
+                    for
                     every noisy count and 4 for every edge, from the deputy 16 a call.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels.
-    Source:         noise unknown to both as in [T] 7.5, semantics §8; what is asked of a holder: docs/dp.md.
+    Source:         noise unknown to both as in [T] 7.5, semantics §8; the questions to a holder: docs/dp.md.
 
-    Raises RemoteProtocolError for a malformed message, for a count that no noise makes, and for a pair that is not
-    left.
+    Raises RemoteProtocolError for a malformed message, for an impossible noisy count, and for a pair outside
+    the remaining pairs.
     """
 
     def __init__(self, tables: Tables, plans: Plans, reveals: RevealLedger) -> None:

@@ -25,31 +25,33 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class SyntheticRequest:
-    """The computation that all parties have agreed to."""
+    """Computation agreed by all parties."""
 
     schema: Schema
     requirement: Synthetic
     job_hash: bytes
 
     def check(self, n_records: int) -> None:
-        """Refuse what the method cannot do, before anything is sent or spent. n_records: of ours.
+        """Refuse unsupported requests before anything is sent or spent. n_records: own records.
 
-        Raises SchemaError for a schema that it cannot publish, PrivacyError for more rows than the bound.
+        Raises SchemaError for an unsupported schema, PrivacyError for more rows than the bound.
         """
         check_synthetic(self.schema, self.requirement)
         check_rows(n_records, self.requirement.max_rows)
 
     def plans(self) -> Plans:
-        """One each for the columns by leaf, the columns by bin, the choice, and the pairs chosen."""
+        """Return the noise plans: for the columns by leaf, the columns by bin, the choice, and the chosen
+        pairs.
+        """
         return Plans(self.requirement.epsilon, _STEPS, MOST_DISTANCE)
 
 
 @dataclass(frozen=True)
 class JointSyntheticOutcome:
-    """The release as every party knows it, with what was charged, what was revealed, and δ.
+    """Release as every party knows it, with charges, reveals, and δ.
 
-    ledger:  what was revealed; what was charged is ``outcome.accountant``.
-    delta:   the release is (ε, δ)-DP for adding or removing one record.
+    ledger:  the reveals; the charges are in ``outcome.accountant``.
+    delta:   the release is (ε, δ)-DP for adding or removing a record.
     """
 
     outcome: SyntheticOutcome
@@ -60,7 +62,7 @@ class JointSyntheticOutcome:
 def run_synthesis(
     request: SyntheticRequest, tables: Tables, reveals: RevealLedger, observer: Observer
 ) -> Rounds[JointSyntheticOutcome]:
-    """Run one party's side to the last opening."""
+    """Run a party's side up to the last opening."""
     plans = request.plans()
     holder = JointHolder(tables, plans, reveals)
     outcome = yield from Synthesis(request.schema, request.requirement, holder, observer).run()

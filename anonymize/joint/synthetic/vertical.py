@@ -1,9 +1,9 @@
-"""Columns of the same records held by two parties, the class by both.
+"""Columns of the same records at two parties, the class at both.
 
-A marginal of one party's columns is a local count of the common records: that party's share, the peer's being 0. A
-pair with a column at each is a joint histogram by class: both know each record's class, so it is a public group. All
-pairs with one and the same column of the deputy come from one histogram, in which a record has a label for each of
-the leader's columns.
+A marginal of a party's own columns is a local count of the common records: it is the party's share, and the
+peer's share is 0. A pair with a column at each party is a joint histogram by class. Both know each record's
+class, so it is a public group. All pairs with the same column of the deputy come from a single histogram, in
+which a record has a label for each of the leader's columns.
 """
 
 from __future__ import annotations
@@ -37,23 +37,26 @@ def synthesize_vertically(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointSyntheticOutcome]:
-    """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic table.
+    """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic
+    table.
 
-    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to δ, to
+    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to
+    δ, to
                     both.
-    Input, each:    its ``holding``; roster, columns, request and ``mode``, whose list the reveals are held to,
-                    are public and equal for both. Both hold the class, if there is one.
+    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are
+                    public and equal for both. Both hold the class, if any.
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
-    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
-                    the class values agree. Then what :func:`synthesize_aligned` leaks.
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records,
+    the
+                    equality of the class values. Then the leakage of :func:`synthesize_aligned`.
     Rounds:         5 for the intersection, 4 for the class, and those of :func:`synthesize_aligned`.
     Bytes:          as these.
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         docs/dp.md; [T] 5.6.
 
-    Raises SchemaError or PrivacyError for what cannot be released so, LocalProtocolError for a roster of other
-    than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
-    or the class differs; RemoteProtocolError for a malformed message.
+    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release,
+    LocalProtocolError unless there are two parties with fitting holdings; DataError without common records or
+    for different classes; RemoteProtocolError for a malformed message.
     """
     pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
     return (yield from _measured(pair))
@@ -68,17 +71,21 @@ def synthesize_aligned(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointSyntheticOutcome]:
-    """The same on records that both parties already have in one common order.
+    """Measure records that both parties already have in a common order.
 
-    Functionality, Input, Output:  as :func:`synthesize_vertically`, with our columns of the common records.
-    Leakage:        the noisy marginals and the pairs chosen. Sizes of messages and circuits follow from these, the
-                    job and the number of records, which alignment has made known to both. Toward the peer, who
+    Functionality, Input, Output:  as :func:`synthesize_vertically`, with own columns of the common records.
+    Leakage:        the noisy marginals and the chosen pairs. Sizes of messages and circuits follow from
+    these,
+                    the job and the number of records, known to both since the alignment. Toward the peer, who
                     knows the ids, the relation is substitution of a record: 2ε.
-    Rounds:         at most 11 + 2·T, and 2 for every column of the deputy, if T ≥ 1 pairs are measured, else 7;
+    Rounds:         at most 11 + 2·T, and 2 for every column of the deputy, if T ≥ 1 pairs are measured, else
+    7;
                     more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`JoinedColumns`;
+    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of
+    :class:`JoinedColumns`;
                     before a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
-    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.
+    The
                     leader of the roster garbles.
     Source:         as there.
     """
@@ -94,9 +101,9 @@ def _measured(pair: AlignedPair[SyntheticRequest]) -> Rounds[JointSyntheticOutco
 class JoinedColumns:
     """Shares of counts of common records, as a :class:`anonymize.joint.synthetic.holder.Tables`.
 
-    Rounds:  2 for every column of the deputy that is in a pair with one of the leader.
-    Bytes:   those of :func:`crypto.joint_histogram.joint_histogram_send` for each of these, the sender's labels being
-             all bins of the leader's columns that are in a pair with it.
+    Rounds:  2 for every column of the deputy in a pair with a column of the leader.
+    Bytes:   those of :func:`crypto.joint_histogram.joint_histogram_send` for each such column; the sender's
+             labels are all bins of the leader's columns in a pair with it.
     """
 
     def __init__(self, roster: Roster, own: OwnColumns, session: PairSession, rng: Rng) -> None:
@@ -127,7 +134,7 @@ class JoinedColumns:
         return (self._own.own(axis.column) is not None) == self.roster.leads
 
     def _sides(self, pair: Marginal) -> tuple[Axis, Axis]:
-        """The leader's column and the deputy's, of a pair with one of each."""
+        """Return the leader's column and the deputy's, of a pair with one column of each."""
         one, other = pair.axes
         return (one, other) if self._leads(one) else (other, one)
 
@@ -143,7 +150,7 @@ class JoinedColumns:
         return counts.reshape(-1).astype(np.uint64)
 
     def _crossed(self, axis: Axis, pairs: Sequence[Marginal], bits: int) -> Rounds[dict[Marginal, Words]]:
-        """Shares of the pairs of one column of the deputy with columns of the leader."""
+        """Return shares of the pairs of a deputy's column with columns of the leader."""
         leaders = [self._sides(pair)[0] for pair in pairs]
         sizes = [leader.n_bins for leader in leaders]
         starts: Ints = np.cumsum(sizes) - np.array(sizes)
@@ -175,7 +182,9 @@ class JoinedColumns:
         return found
 
     def _in_order(self, pair: Marginal, block: Words) -> Words:
-        """Counts by (class, leader's bin, deputy's bin) in the order of the marginal; it may leave the class out."""
+        """Arrange counts by (class, leader's bin, deputy's bin) in the order of the marginal, which may leave
+        the class out.
+        """
         by_class = block if pair.n_classes > 1 else block.sum(axis=0, keepdims=True)
         first, second = (1, 2) if self._leads(pair.axes[0]) else (2, 1)
         return by_class.transpose(first, second, 0).reshape(-1)

@@ -1,4 +1,4 @@
-"""Sequences that enough records of all holders have, within the bounds: one opened bit each, and no count."""
+"""Sequences with enough records of all holders, within the bounds: an opened bit each, and no count."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from crypto.shares import dtype, share_vector, width_for
 
 STEP = "sequences/kept"
 MOST_AT_ONCE = 1 << 19
-"""Sequences of one batch: what the numbers of a batch take is some tens of megabytes."""
+"""Most sequences of a batch: the numbers of a batch take some tens of megabytes."""
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Thresholds of every sequence that is kept, in a table of a public number of records.
+    """Thresholds of every kept sequence, in a table with a public number of records.
 
-    least:    K. forms: of the counts of a sequence, none of which may be below 0.
-    tallies:  what is counted of a sequence, the records that have it first.
+    least:    K. forms: forms of a sequence's counts that must not be negative.
+    tallies:  tallies of a sequence, its records first.
     """
 
     least: int
@@ -45,15 +45,16 @@ class Thresholds:
 
     @property
     def circuit(self) -> Circuit:
-        """It takes n − K, then every form."""
+        """Circuit on n − K, followed by every form."""
         excess = max(self.least, self.n_records).bit_length() + 1
         most = max((_most_times(form) for form in self.forms), default=0) * self.n_records
         return kept_circuit(excess, most.bit_length() + 1, len(self.forms))
 
     def words(self, counts: Ints, *, leads: bool) -> Ints:
-        """A party's part of these numbers, of which the leader's has K: int64, shape (n_sequences, 1 + n_forms).
+        """Return a party's part of these numbers; K is in the leader's part: int64, shape (n_sequences, 1 +
+        n_forms).
 
-        counts:  of its records: int64, shape (n_tallies, n_sequences).
+        counts:  counts of its records: int64, shape (n_tallies, n_sequences).
         """
         of: dict[Measure, Ints] = dict(zip(self.tallies, counts, strict=True))
         excess = of[RECORDS] - (self.least if leads else 0)
@@ -71,7 +72,7 @@ def _most_times(form: Form) -> int:
 
 
 def thresholds(bounds: Bounds, n_records: int) -> Thresholds:
-    """Return the thresholds of bounds. Raises LocalProtocolError for another criterion than K and C."""
+    """Return the thresholds of bounds. Raises LocalProtocolError for criteria other than K and C."""
     least, forms = 1, []
     for criterion in bounds.entry.criteria:
         match criterion.rule:
@@ -85,25 +86,32 @@ def thresholds(bounds: Bounds, n_records: int) -> Thresholds:
 
 
 def kept_sequences(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -> Rounds[Bools]:
-    """Open which sequences are kept.
+    """Open the kept sequences.
 
-    Functionality:  per sequence 1 where all parties together have it in K records or more, and every protected
-                    value in at most C of these; else 0: absent and violating are not told apart.
-    Input, each:    ``counts`` of its own records, as :meth:`Thresholds.words` takes them; their shape and ``asked``
-                    are public and equal for all.
+    Functionality:  per sequence 1 if K or more records of all parties have it, and at most C of these have
+    each
+                    protected value; else 0: absent and violating sequences are not distinguished.
+    Input, each:    ``counts`` of own records, as for :meth:`Thresholds.words`; their shape and ``asked`` are
+                    public and equal for all.
     Output, each:   the bits, shape (n_sequences,).
-    Leakage:        the bits. Leader and deputy together learn everybody's counts.
-    Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last. A batch
-                    that is more chunks of instances than may be under way at once takes 2 more for every further so
-                    many of them.
-    Bytes:          for every sequence with W bits in all of its numbers between the pair 32 (W − 1) + 8 and a bit,
-                    and W transfers (:func:`crypto.ot.extension.correlated_send`: about 16 each), and 16 for every
-                    batch; from each other party 2, 4 or 8, by their width, for every number; to each other party a
-                    bit for every sequence from the leader, and 16 for every batch from the deputy.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    Leakage:        the bits. Leader and deputy together learn all parties' counts.
+    Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last.
+    A
+                    batch of more chunks of instances than may be under way at once takes 2 more for every
+                    further
+                    so many of them.
+    Bytes:          for every sequence with W bits in all its numbers between the pair 32 (W − 1) + 8 and a
+    bit,
+                    and W transfers (:func:`crypto.ot.extension.correlated_send`: about 16 each), and 16 for
+                    every
+                    batch; from each other party 2, 4 or 8, by their width, for every number; to each other
+                    party
+                    a bit for every sequence from the leader, and 16 for every batch from the deputy.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         the requirement as sign bits of shared differences; [T] 4.1 with sums that nobody learns.
 
-    Raises RemoteProtocolError for a malformed message, or a bit that our own records contradict.
+    Raises RemoteProtocolError for a malformed message, or a bit that contradicts own records.
     """
     found = [np.zeros(0, dtype=bool)]
     for piece in slices(counts.shape[1], MOST_AT_ONCE):
@@ -133,7 +141,7 @@ def _of_batch(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -
 
 
 def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
-    """The bits of one batch; shape (n_sequences,)."""
+    """Return the bits of a batch; shape (n_sequences,)."""
     inputs, start = {}, 0
     for name, group in circuit.inputs.items():
         inputs[name] = low_bits(shared[:, start : start + group.count], group.width)
@@ -146,12 +154,13 @@ def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
 
 @lru_cache(maxsize=16)
 def kept_circuit(excess_width: int, difference_width: int, n_differences: int) -> Circuit:
-    """Open to both whether none of a sequence's numbers is below 0: a sign bit of each, and their conjunction.
+    """Return the circuit that opens to both if no number of a sequence is negative: the conjunction of their
+    sign bits.
 
-    excess:      n − K. difference: p·n − q·n_s, one for each bound. Both in two's complement, shared.
+    excess:      n − K. difference: p·n − q·n_s for each bound. Both in two's complement, shared.
 
-    AND gates: one less than the bits that go in. Adding up two shares takes one less than they have bits, and so does
-    joining the signs.
+    AND gates: the number of input bits less 1. Adding two shares takes their bits less 1, and so does joining
+    the signs.
     """
     b = Builder(f"kept/{excess_width}/{difference_width}/{n_differences}")
     words = b.input("excess", Held.ADDITIVE_SHARED, excess_width)

@@ -1,8 +1,9 @@
-"""A record of a released table as bytes, of one public width for all: what the mix carries (:mod:`crypto.mixing`).
+"""Record of a released table as bytes, of a public width for all records, for the shuffle
+(:mod:`crypto.mixing`).
 
-Where a record has one place at a time, the place of every time cell; else its items, ascending, as many as a record
-may have. Zero stands for none. Then the sensitive cell. Whole numbers are big-endian, in as few bytes as the greatest
-takes. Every record has one encoding.
+If a record has at most one place at a time, the row lists the place of every time cell. Otherwise it lists
+the items, ascending, up to the most items of a record. Zero means no item. The sensitive cell follows. Whole
+numbers are big-endian, in the bytes of the greatest value. Every record has a single encoding.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from crypto.mixing import Rows
 
 @dataclass(frozen=True)
 class RowCoding:
-    """The way in which records are written. All of it is public.
+    """Encoding of records. All settings are public.
 
-    max_items:  the most that a record has. one_place: whether none has two items of one time cell.
-    n_cells:    sensitive cells that there are.
+    max_items:  most items of a record. one_place: True if no record has two items of the same time cell.
+    n_cells:    number of sensitive cells.
     """
 
     vocabulary: Vocabulary
@@ -41,7 +42,7 @@ class RowCoding:
 
     @property
     def _slots(self) -> tuple[int, int]:
-        """Return the numbers that a row has before the sensitive cell, and the greatest value of each."""
+        """Numbers of a row before the sensitive cell, and the greatest value of each."""
         words = self.vocabulary
         return (words.n_cells, words.n_locations) if self._by_time else (self.max_items, words.n_items)
 
@@ -52,9 +53,9 @@ class RowCoding:
         return n_slots * bytes_for(most) + bytes_for(self.n_cells - 1)
 
     def encoded(self, paths: Paths) -> Rows:
-        """A row for every record: shape (n_records, width).
+        """Return a row for every record: shape (n_records, width).
 
-        Raises LocalProtocolError for a path that does not fit: it has been refused when it was read.
+        Raises LocalProtocolError for a path that does not fit: such a path was refused at reading.
         """
         n_slots, most = self._slots
         path, when = np.repeat(np.arange(paths.n_paths), paths.lengths), self.vocabulary.cells_of(paths.items)
@@ -74,9 +75,10 @@ class RowCoding:
         return np.repeat(rows, paths.weights, axis=0)
 
     def decoded(self, rows: Rows) -> Paths:
-        """The records of rows, equal ones collapsed. Raises ValueError for a row that none is written as.
+        """Return the records of rows, equal records collapsed. Raises ValueError for a row that encodes no
+        record.
 
-        Equal rows that follow one another are read once: of a sorted table every different row.
+        Equal consecutive rows are decoded once: in a sorted table, every different row.
         """
         new = np.ones(len(rows), dtype=bool)
         new[1:] = (rows[1:] != rows[:-1]).any(axis=1)

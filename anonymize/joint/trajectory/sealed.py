@@ -1,10 +1,10 @@
-"""`model: sequences`, `disclosure: sealed`: local suppression over several holders, without a count that is opened.
+"""`model: sequences`, `disclosure: sealed`: local suppression over several holders, without opened counts.
 
-The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`): every party drives its own over its own
-paths, and what all of them ask is the same, because it follows from what was answered. The answer is one opened bit
-of every sequence (:mod:`anonymize.joint.trajectory.kept`). What is left goes through the mix (:mod:`crypto.mixing`),
-so that nobody learns whose a record is; and every party sees that what comes out is what the answers say. Two or more
-parties.
+The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`). Every party runs the loop over its
+own paths. All parties ask the same questions, because these follow from the answers. The answer is an opened
+bit for every sequence (:mod:`anonymize.joint.trajectory.kept`). The remaining records go through the shuffle
+(:mod:`crypto.mixing`), which hides the party of each record. Every party checks that the result matches the
+answers. Two or more parties.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ from crypto.shares import ComputePair
 
 _ROOT, _TABLE = "sequences/root", "mix/told"
 MOST_SWEEPS = 32
-"""Honest runs end after about ten, the longest seen after 14. Who lies about a sequence in every sweep, so that it is
-not the last one, must not go on for ever."""
+"""Most sweeps. Honest runs end after about ten, the longest known after 14. A party that lies about a
+sequence in every sweep must not extend the run forever.
+"""
 MAX_BYTES = 1 << 30
-"""Bytes that all records may take in their slots of the mix: every party sends so much to the deputy."""
+"""Most bytes of all records in the shuffle, which every party sends to the deputy."""
 
 
 @dataclass(frozen=True)
 class SequencesRequest:
-    """The computation that all parties have agreed to."""
+    """Computation agreed by all parties."""
 
     bounds: Bounds
     coding: RowCoding
@@ -55,10 +56,10 @@ class SequencesRequest:
 
 @dataclass(frozen=True)
 class JointSequences:
-    """The result as every party knows it, and what was revealed.
+    """Result as every party knows it, and the reveals.
 
-    rows:   the records of all, sorted by their bytes (:class:`RowCoding`). table: the same.
-    own:    ours among them: the paths that we brought, in their order, with what is left of them.
+    rows:   records of all parties, sorted by their bytes (:class:`RowCoding`). table: the same as paths.
+    own:    own records: the original paths, in their order, with their remaining items.
     """
 
     rows: Rows = field(repr=False)
@@ -77,26 +78,32 @@ def suppress_sealed(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointSequences]:
-    """Suppress items of single records until every sequence that occurs among those of all parties is kept.
+    """Suppress items of single records until every sequence in the records of all parties is kept.
 
-    Functionality:  the table of the union as ``anonymize.trajectory.sweep.local_alone`` makes it, to every party.
+    Functionality:  the table of the union from ``anonymize.trajectory.sweep.local_alone``, to every party.
     Input, each:    ``paths``; request, roster and ``mode`` are public and equal for all.
-    Output, each:   the same :class:`JointSequences`, but for its own paths.
-    Leakage:        to all: root check bit; sensitive counts of the whole table; of every sequence asked for in a
-                    sweep whether it is kept in the table as it then is; the table. Finer than the table are the bits
-                    of sequences that a later sweep lost, and at which sweep. To the leader how many records each
-                    party has. Sizes of circuits follow from these. Leader and deputy together could open everything.
-    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every size of
-                    every sweep, and of :func:`crypto.mixing.mix_rows`.
-    Bytes:          as :func:`open_pair`, :func:`open_root`; :func:`kept_sequences` for every sequence asked for;
+    Output, each:   the same :class:`JointSequences`, except own paths.
+    Leakage:        to all: root check bit; sensitive counts of the whole table; for every tested sequence of
+    a
+                    sweep a bit: kept in the table of that time; the table. Finer than the table are the bits
+                    of
+                    sequences lost in a later sweep, and the sweep of the loss. To the leader the number of
+                    records of each party. Sizes of circuits follow from these. Leader and deputy together
+                    could
+                    open everything.
+    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every
+    size
+                    of every sweep, and of :func:`crypto.mixing.mix_rows`.
+    Bytes:          as :func:`open_pair`, :func:`open_root`; :func:`kept_sequences` for every tested sequence;
                     :func:`mix_rows` with rows of :attr:`RowCoding.width`.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
+    >= 2.
     Source:         [T] chapter 4 with local suppression; semantics, sequences.
 
-    Raises PrivacyError if the root check fails, more than ``max_candidates`` sequences of a size are to be asked
-    for, MOST_SWEEPS sweeps are no end, or there are more records than can be mixed; RemoteProtocolError for a
-    malformed message, or a table that is not what was answered; and what the observer raises where it is told how
-    many of our records have each sequence that is about to be published, before any of ours leaves.
+    Raises PrivacyError if the root check fails, for more than ``max_candidates`` sequences of a size, more
+    than MOST_SWEEPS sweeps, or too many records for the shuffle; RemoteProtocolError for a malformed message,
+    or a table that contradicts the answers. Passes on errors of the observer about own records with each
+    sequence to be published, before any own record is sent.
     """
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
     holder = _Party(party, request)
@@ -107,7 +114,7 @@ def suppress_sealed(
 
 
 class _Party:
-    """One holder of records."""
+    """Holder of records."""
 
     def __init__(self, party: Party, request: SequencesRequest) -> None:
         self._pair = party.pair
@@ -177,7 +184,7 @@ class _Party:
         return self._ledger.reveal("rows", all_rows, "all")
 
     def checked(self, rows: Rows) -> Paths:
-        """The records, if they are the table that the answers speak of."""
+        """Return the records, if they match the answers."""
         try:
             table = self._request.coding.decoded(rows)
         except ValueError as error:
@@ -195,22 +202,24 @@ class _Party:
         return table
 
     def _wrong(self, reason: str) -> RemoteProtocolError:
-        """Return an error that names nobody: the owner of the row, and the party that answered otherwise, are
-        unknown.
+        """Return an error that names every other party: the owner of the row, and the party with a wrong
+        answer, are unknown.
         """
         return RemoteProtocolError(self._pair.roster.suspects, _TABLE, reason)
 
 
 @dataclass(frozen=True)
 class _Answered:
-    """Sequences of one size that are kept, and how many records of ours have each."""
+    """Kept sequences of the same size, and own records with each of them."""
 
     sequences: Items = field(repr=False)
     own: Ints = field(repr=False)
 
 
 def _occurring(table: Paths, bounds: Bounds, most: int) -> Iterator[Asked]:
-    """All sequences that records of a table have, size after size, if all of them are kept; none that is not."""
+    """Yield all sequences of a table's records, size by size, if all are kept. No sequence follows one that
+    is not kept.
+    """
     loop = local(table, bounds, most)
     question = next(loop)
     for size in range(1, bounds.max_known + 1):
