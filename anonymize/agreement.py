@@ -14,12 +14,12 @@ from anonymize.table import Ints
 class Agreement:
     """Comparison of two clusterings.
 
-    f_measure:    Σ_i |C_i|/n · max_j F(C_i, K_j), F(C_i, K_j) = 2 n_ij / (|C_i| + |K_j|): how well the
-                  second clustering contains each cluster of the first. 1: completely.
-    match_point:  share of the ordered pairs of records, pairs of a record with itself included, that
-                  are together in both clusterings or in neither; rises with the number of clusters.
-    adjusted:     adjusted Rand index: the same over unordered pairs of different records, less the
-                  chance value; 0 by chance, 1 for equal clusterings.
+    f_measure:    Σ_i |C_i|/n · max_j F(C_i, K_j), F(C_i, K_j) = 2 n_ij / (|C_i| + |K_j|): how well the second
+                  clustering contains each cluster of the first. 1: completely.
+    match_point:  share of the ordered pairs of records, pairs of a record with itself included, that are together in
+                  both clusterings or in neither; rises with the number of clusters.
+    adjusted:     adjusted Rand index: the same over unordered pairs of different records, less the chance value; 0 by
+                  chance, 1 for equal clusterings.
     """
 
     f_measure: Fraction

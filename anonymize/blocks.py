@@ -39,11 +39,11 @@ class CountedBlock:
         return replace(table, schema=self.schema, cells=self._numbered([table.axis(i) for i in self.axes]))
 
     def root(self, table: CodedTable) -> Ints:
-        """Records of a table by own cell: int64, shape (n_own_cells,)."""
+        """Count the records of a table by own cell: int64, shape (n_own_cells,)."""
         return tally(self.own(table).cells, table.weights, self.schema.n_cells)
 
     def of_cells(self, whole: Schema, cells: Ints) -> Ints:
-        """Own cells of some of the whole schema: int64, the shape of ``cells``."""
+        """Return the own cells of cells of the whole schema: int64, the shape of ``cells``."""
         codes = whole.axes(cells)
         return self._numbered([codes[i] for i in self.axes])
 

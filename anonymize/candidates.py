@@ -1,10 +1,9 @@
-"""Candidates of a run: the ways to specialize nodes, and the order of the candidates (semantics §3.5,
-§10.10).
+"""Candidates of a run: the ways to specialize nodes, and the order of the candidates (semantics §3.5, §10.10).
 
-A node of the cut has *prospects*: ways to specialize the node that may become candidates. A prospect has
-fixed children, or the counts decide between several options. The score of a prospect depends only on the
-*profile*: class counts per fixed child, or per part of the options. A single holder reads profiles off its
-table; joint runs add profiles up.
+A node of the cut has *prospects*: ways to specialize the node that may become candidates. A prospect has fixed
+children, or the counts decide between several options. The score of a prospect depends only on the *profile*: class
+counts per fixed child, or per part of the options. A single holder reads profiles off its table; joint runs add
+profiles up.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Prospect(Protocol):
 
     @property
     def n_options(self) -> int:
-        """Return the number of options; 0 where the children are fixed."""
+        """Number of options; 0 for fixed children."""
         ...
 
     @property
@@ -53,7 +52,7 @@ class Prospect(Protocol):
         ...
 
     def specialized(self, option: int) -> Candidate:
-        """The candidate; options count from 1, and are of no meaning where the children are fixed."""
+        """Return the candidate. Options count from 1 and are ignored for fixed children."""
         ...
 
     def admits(self, candidate: Candidate) -> bool:
@@ -147,8 +146,8 @@ class AnyChild(_OfChildren):
 def prospects(number: int, column: QidColumn, node: Node, *, each_child: bool) -> tuple[Prospect, ...]:
     """Return the ways to specialize a node of column ``number``: empty for a leaf and for a single cell.
 
-    each_child:  if children leave the node separately, make a prospect of each child; otherwise the
-                 counts choose the child.
+    each_child:  if children leave the node separately, make a prospect of each child; otherwise the counts choose the
+                 child.
     """
     if profile_length(column, node) < 2:
         return ()
@@ -238,8 +237,8 @@ class Proposal:
 def propose(prospect: Prospect, counts: Ints, merit: Merit) -> Proposal | None:
     """Return the candidate of a prospect, or None.
 
-    counts: the profile. merit: merit of an option. None: the node is empty, or no option has records in
-            both children.
+    counts: the profile. merit: merit of an option. None: the node is empty, or no option has records in both
+            children.
     """
     total = counts.sum(axis=0)
     size = int(total.sum())

@@ -23,7 +23,7 @@ LEAF = 46341
 """2^16 / √2, rounded."""
 MAX_CLUSTERS = 256
 MAX_COORDINATES = 1 << 20
-"""Of all centroids together."""
+"""Most coordinates of all centroids together."""
 _BLOCK = 1 << 20
 """Number of distances in memory at once: 8 MiB."""
 Distance: TypeAlias = Callable[[Codes], Ints]
@@ -60,9 +60,9 @@ class Clusters:
         return len(self.centroids)
 
     def labels(self, schema: Sequence[QidColumn], codes: Sequence[Codes]) -> Ints:
-        """The nearest centroid of every record, of equally near ones the first: int64, shape (n,).
+        """Return the nearest centroid of every record, the first on ties: int64, shape (n,).
 
-        schema, codes:  the columns of the schema, and the leaf numbers of the records in each, shape (n,).
+        schema, codes: the columns of the schema, and the leaf numbers of the records in each, shape (n,).
         """
         n, step = len(codes[self.columns[0]]), max(_BLOCK // self.count, 1)
         away = self._distances(schema)
@@ -85,10 +85,11 @@ class Clusters:
 
 
 def _distance(column: QidColumn, centroids: Ints) -> Distance:
-    """Squared distances of leaves of a column, by number, from the centroids: int64, shape (n, n_clusters).
+    """Return the squared distances of leaves of a column, by number, from the centroids: int64, shape (n,
+    n_clusters).
 
-    At most 2^32 for each coordinate, of which there are fewer than 2^30. A grid may have many more cells than a
-    model has coordinates, so there is no table of theirs.
+    At most 2^32 for each of fewer than 2^30 coordinates. There is no table of distances for a grid, which may
+    have many more cells than a model has coordinates.
     """
     if isinstance(column.values, Grid):
         places = middles(column.values)

@@ -35,7 +35,9 @@ def least_size(n_records: int, n_classes: int, per_class: int = LEAST_PER_CLASS)
 
 
 def added_by(counts: Ints) -> Ints:
-    """gain_x − U·d_x of contexts, of records per (context, child, class): int64, shape (n_contexts,)."""
+    """Return gain_x − U·d_x of contexts, from records per (context, child, class): int64, shape
+    (n_contexts,).
+    """
     of_context = counts.sum(axis=1)
     gain = impurity(of_context) - impurity(counts).sum(axis=1)
     parameters = beyond_one(counts.sum(axis=2) > 0) * beyond_one(of_context > 0)
@@ -80,7 +82,7 @@ class Large:
         )
 
     def sums(self, counts: Ints) -> Ints:
-        """Records per (context, child but the last, class): int64; counts: per (entry, child)."""
+        """Count the records per (context, child but the last, class): int64; counts: per (entry, child)."""
         n_contexts, n_classes = self.totals.shape
         by_class = np.zeros((n_contexts, n_classes, counts.shape[1] - 1), dtype=np.int64)
         np.add.at(by_class, (self.context, self.classes), counts[:, :-1])
@@ -98,8 +100,7 @@ class Large:
 class Contexts:
     """Contexts of the current T_g, with a mark on the contexts of the last specialization.
 
-    broken:  leaf partitions with contexts that the last specialization refined. Each number now belongs
-             to a part.
+    broken:  leaf partitions with contexts that the last specialization refined. Each number now belongs to a part.
     turn:    number of specializations so far.
     """
 
@@ -142,7 +143,7 @@ class Contexts:
         return inside
 
     def class_counts(self, candidate: Candidate) -> Ints:
-        """Of the node: int64, shape (n_classes,)."""
+        """Return the class counts of the node: int64, shape (n_classes,)."""
         return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
 
     def _large_of(self, table: GeneralizedTable) -> Large:

@@ -13,7 +13,7 @@ from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
 
 Order: TypeAlias = tuple[int, int, int, int]
-"""The place of a candidate among all; ties go to the smaller."""
+"""Place of a candidate among all; ties go to the smaller place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Candidate:
 
     @property
     def mark(self) -> int:
-        """Leaf that identifies a candidate of a node: the first leaf of the child taken out, otherwise of the
-        second child.
+        """Leaf that identifies a candidate of a node: the first leaf of the child taken out, otherwise of the second
+        child.
         """
         return self.children[1].first if self.taken_out is None else self.taken_out.first
 
@@ -75,7 +75,7 @@ class Cut:
 
 
 def top(schema: Schema) -> Cut:
-    """The fully generalized cut: the root of every column."""
+    """Return the fully generalized cut: the root of every column."""
     return Cut(tuple((column.root,) for column in schema.qid))
 
 

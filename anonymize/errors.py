@@ -35,7 +35,7 @@ class AnonymizeError(Exception):
 
 
 class SchemaError(AnonymizeError):
-    """A taxonomy, a domain or a requirement makes no sense; found without looking at data."""
+    """Error for an invalid taxonomy, domain or requirement, found without data."""
 
 
 class DataError(AnonymizeError):
@@ -43,4 +43,4 @@ class DataError(AnonymizeError):
 
 
 class PrivacyError(AnonymizeError):
-    """The privacy requirement cannot be met."""
+    """Error for a privacy requirement that cannot be met."""

@@ -25,7 +25,7 @@ _MOST_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Grid:
-    """The edges of the cells: ``edges[0]`` = min, ``edges[-1]`` = max, the rest the cut points."""
+    """Edges of the cells: ``edges[0]`` = min, ``edges[-1]`` = max, the rest the cut points."""
 
     edges: tuple[Decimal, ...]
 
@@ -56,7 +56,7 @@ class Grid:
 
     @cached_property
     def units(self) -> tuple[int, ...]:
-        """The edges, exact, in units of 10**-decimals."""
+        """Exact edges, in units of 10**-decimals."""
         return tuple(int(Fraction(edge) * 10**self.decimals) for edge in self.edges)
 
     @cached_property
@@ -95,7 +95,7 @@ def from_step(minimum: Decimal, maximum: Decimal, step: Decimal, column: str) ->
 
 
 def from_cuts(minimum: Decimal, maximum: Decimal, cuts: tuple[Decimal, ...], column: str) -> Grid:
-    """Explicit cut points inside (min, max), ascending.
+    """Build a grid from explicit cut points inside (min, max), ascending.
 
     Raises SchemaError if the domain is empty or a cut point is out of order or outside, also as doubles.
     """

@@ -50,7 +50,9 @@ class Unnamed:
     ways: tuple[Named, ...]
 
     def sizes(self, leaf_counts: Ints) -> Ints:
-        """Records of the children, from class counts of the column's leaves: int64, shape (n_children,)."""
+        """Count the records of the children, from class counts of the column's leaves: int64, shape
+        (n_children,).
+        """
         sizes: Ints = child_counts(self.children, leaf_counts).sum(axis=1)
         return sizes
 
@@ -63,7 +65,7 @@ class Naming:
         self._asked: set[tuple[int, Node]] = set()
 
     def due(self, cut: Cut, size: Callable[[int, Node], int]) -> list[Unnamed]:
-        """The nodes that were not asked about yet, by column and path order; from public state alone.
+        """Return the nodes not examined yet, by column and path order, from public state alone.
 
         size:  records of a node of a column, by the column's number.
         """

@@ -44,7 +44,7 @@ class GeneralizedTable:
         return int(self.count.sum())
 
     def sizes(self) -> Ints:
-        """Records per partition: int64, shape (n_partitions,)."""
+        """Count the records per partition: int64, shape (n_partitions,)."""
         return tally(self.partition, self.count, self.n_partitions)
 
     def entries_of(self, candidate: Candidate) -> Ints:
@@ -53,9 +53,7 @@ class GeneralizedTable:
         return np.flatnonzero(holds[self.partition])
 
     def class_counts(self, column: int, first: int, schema: Schema) -> Ints:
-        """Return the records per class value of the node with first leaf ``first``: int64, shape
-        (n_classes,).
-        """
+        """Return the records per class value of the node with first leaf ``first``: int64, shape (n_classes,)."""
         entries = np.flatnonzero((self.nodes[column] == first)[self.partition])
         classes = schema.classes_of(self.cell[entries])
         return tally(classes, self.count[entries], schema.n_classes)
@@ -89,11 +87,9 @@ def fully_generalized(n_columns: int, cell_counts: Ints) -> GeneralizedTable:
 def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refinement:
     """Apply a specialization to T_g.
 
-    counts: records of every refined entry per child, shape (n refined entries, n_children), in the
-            order of
-    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. The first non-empty child of a
-    partition keeps the partition's number. Further children are appended in (partition, child) order. Entries
-    follow the same rule.
+    counts: records of every refined entry per child, shape (n refined entries, n_children), in the order of
+    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. The first non-empty child of a partition keeps
+    the partition's number. Further children are appended in (partition, child) order. Entries follow the same rule.
     """
     entries = table.entries_of(candidate)
     owners = table.partition[entries]

@@ -56,7 +56,7 @@ def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def _dense(codes: Ints, n_codes: int) -> tuple[Ints, int]:
-    """The rank of each code, and how many there are; codes are below ``n_codes``."""
+    """Return the rank of each code and the number of ranks; codes are below ``n_codes``."""
     if n_codes > _LOOKED_UP * len(codes):
         distinct, ranks = np.unique(codes, return_inverse=True)
         return ranks, len(distinct)
@@ -129,8 +129,7 @@ class QidGroups:
 
 @dataclass(frozen=True)
 class Coding:
-    """Coding of a subset of columns: the plan's group of each refined entry, or -1 if another coding has the
-    group.
+    """Coding of a subset of columns: the plan's group of each refined entry, or -1 if another coding has the group.
     """
 
     group: Ints = field(repr=False)
@@ -143,8 +142,7 @@ class Groups:
     codings:  a coding for each subset of columns that has new groups.
     n_groups: number of groups of all codings together.
     asked:    True if a scope has a group: shape (n_scopes, n_groups).
-    names:    names of the groups' record sets (:mod:`anonymize.record_sets`): uint64, shape
-              (n_groups,).
+    names:    names of the groups' record sets (:mod:`anonymize.record_sets`): uint64, shape (n_groups,).
     """
 
     codings: tuple[Coding, ...]
@@ -160,7 +158,7 @@ class Groups:
         return names
 
     def among(self, chosen: Bools) -> Groups:
-        """Some of the groups, numbered anew in the same order; chosen: shape (n_groups,)."""
+        """Return the chosen groups, renumbered in the same order; chosen: shape (n_groups,)."""
         number = np.full(self.n_groups + 1, -1, dtype=np.int64)  # the last stands for entries without a group
         number[:-1][chosen] = np.arange(int(chosen.sum()))
         codings = (Coding(number[coding.group]) for coding in self.codings)

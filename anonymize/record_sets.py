@@ -47,9 +47,7 @@ class RecordSets:
         self.names = names_of(np.arange(table.n_partitions))
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
-        """Account for a specialization: appended partitions get new names, and their parents keep the
-        remainder.
-        """
+        """Account for a specialization: appended partitions get new names, and their parents keep the remainder."""
         after, n_before = refinement.table, before.n_partitions
         at, child = np.nonzero(refinement.targets >= 0)
         parent = np.empty(after.n_partitions, dtype=np.int64)

@@ -17,7 +17,7 @@ from anonymize.table import CodedTable, Codes, Ints, QidColumn, Schema, narrowes
 
 
 class Rng(Protocol):
-    """A source of uniform, independent bytes."""
+    """Source of uniform, independent bytes."""
 
     def bytes(self, n: int) -> bytes: ...
 
@@ -63,12 +63,12 @@ class Release:
         return self.some(np.lexsort([ranks(column) for column in self.columns.values()][::-1]))
 
     def repeated(self, counts: Ints) -> Release:
-        """Every row so many times: shape (n_rows,)."""
+        """Repeat each row ``counts`` times: shape (n_rows,)."""
         columns = self.columns.items()
         return Release({name: LabelledColumn(c.labels, np.repeat(c.codes, counts)) for name, c in columns})
 
     def shuffled(self, rng: Rng) -> Release:
-        """The same rows in a random order."""
+        """Return the rows in a random order."""
         return self.some(random_order(self.n_rows, rng))
 
 
@@ -79,7 +79,7 @@ def random_order(n_rows: int, rng: Rng) -> Ints:
 
 
 def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:
-    """Printed labels of a column's nodes in cut order."""
+    """Return the printed labels of a column's nodes in cut order."""
     return tuple(column.label(node) for node in cut.nodes[number])
 
 
@@ -119,8 +119,7 @@ def narrowed(labels: tuple[str, ...], codes: Codes) -> LabelledColumn:
 
 
 def ranks(column: LabelledColumn) -> Ints:
-    """Return codes in the order of the sorted labels, with the same code for equal labels: int64, shape
-    (n_rows,).
+    """Return codes in the order of the sorted labels, with the same code for equal labels: int64, shape (n_rows,).
 
     Results from these codes do not depend on the original coding.
     """

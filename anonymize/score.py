@@ -30,7 +30,7 @@ LOG_TABLE: Ints = np.array(
 
 
 def f_score(x: NDArray[np.integer]) -> Ints:
-    """F(x) for 0 <= x < 2**31, element-wise: int64, same shape, below 2**56."""
+    """Return F(x) for 0 <= x < 2**31, element-wise: int64, same shape, below 2**56."""
     x = x.astype(np.int64)
     safe = np.maximum(x, 1)
     k = np.frexp(safe.astype(np.float64))[1].astype(np.int64) - 1
@@ -43,7 +43,7 @@ def f_score(x: NDArray[np.integer]) -> Ints:
 
 
 def impurity(class_counts: NDArray[np.integer]) -> Ints:
-    """F(sum) − Σ_cls F(count) along the last axis: 2**20 · n · entropy, up to rounding."""
+    """Return F(sum) − Σ_cls F(count) along the last axis: 2**20 · n · entropy, up to rounding."""
     pure: Ints = f_score(class_counts.sum(axis=-1)) - f_score(class_counts).sum(axis=-1)
     return pure
 
@@ -51,9 +51,9 @@ def impurity(class_counts: NDArray[np.integer]) -> Ints:
 def best_option(left: Ints, total: Ints, merit: Merit) -> int | None:
     """Return the number of the best way to split a node's records in two, or None.
 
-    left: class counts of the first side of each option, shape (n_options, n_classes); total: of the
-          node, (n_classes,). Only options with records on both sides count. The greatest merit wins;
-          among equal merits, the first option.
+    left: class counts of the first side of each option, shape (n_options, n_classes); total: of the node,
+          (n_classes,). Only options with records on both sides count. The greatest merit wins; among equal merits,
+          the first option.
     """
     right = total - left
     two_sided = np.flatnonzero((left.sum(axis=1) > 0) & (right.sum(axis=1) > 0))
@@ -63,8 +63,9 @@ def best_option(left: Ints, total: Ints, merit: Merit) -> int | None:
 
 
 def information_gain(candidate: Candidate, class_counts: Ints) -> tuple[int, int]:
-    """Gain of an applied specialization (integers of semantics §3.4), and |T[v]|: InfoGain ([T] Eq. 3.2) in bits per
-    record is gain / (2**20 · |T[v]|).
+    """Return the gain of an applied specialization (integers of semantics §3.4), and |T[v]|.
+
+    InfoGain ([T] Eq. 3.2) in bits per record is gain / (2**20 · |T[v]|).
     """
     counts = child_counts(candidate.children, class_counts)
     total = counts.sum(axis=0)

@@ -37,8 +37,7 @@ class SetRule:
     """Form of a cell that holds several values of a taxonomy.
 
     separator:  text between the values.
-    max_items:  public bound: only the first ``max_items`` different values of a cell count; None: no
-                bound.
+    max_items:  public bound: only the first ``max_items`` different values of a cell count; None: no bound.
     """
 
     separator: str
@@ -68,9 +67,8 @@ class QidColumn:
     sets:      form of the cells of a set-valued column.
     by_child:  True if children leave a node of the taxonomy separately (semantics §10.10).
     rest:      printed form of the rest of a node; ``{}`` is the label of the node.
-    missing_cell:  True if a numeric column has a further leaf, after the grid's cells, for values that
-                   are not numbers. Nodes do not cover this leaf: only models without generalization
-                   have it.
+    missing_cell:  True if a numeric column has a further leaf, after the grid's cells, for values that are not
+                   numbers. Nodes do not cover this leaf: only models without generalization have it.
     """
 
     name: str
@@ -90,8 +88,7 @@ class QidColumn:
 
     @property
     def root(self) -> Node:
-        """Node of the first cut: the root of a grid; in a taxonomy, the node below the root's chain of only
-        children.
+        """Node of the first cut: the root of a grid; in a taxonomy, the node below the root's chain of only children.
         """
         return self.values.root if isinstance(self.values, Grid) else self.values.narrowed(self.values.root)
 
@@ -156,7 +153,7 @@ class SensitiveColumn:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """The test values, in canonical order."""
+        """Categories, in canonical order."""
         return self.domain if self.categories is None else self.categories.values
 
     def tests(self, codes: Codes) -> Ints:
@@ -187,8 +184,7 @@ class Schema:
 
     class_name:  None if there is no class, or the class is not published.
     parties:  parties of the records, if records are separated by party.
-    occurring:  combinations numbered by the cells, in the table of a single holder; None: all possible
-                combinations.
+    occurring:  combinations numbered by the cells, in the table of a single holder; None: all possible combinations.
     """
 
     qid: tuple[QidColumn, ...]
@@ -212,23 +208,23 @@ class Schema:
         return math.prod(self.cell_shape) if self.occurring is None else len(self.occurring)
 
     def axes(self, cells: Ints) -> tuple[Ints, ...]:
-        """Return the class and sensitive codes of every given cell: int64, an array of the shape of ``cells``
-        for each axis.
+        """Return the class and sensitive codes of every given cell: int64, an array of the shape of ``cells`` for
+        each axis.
         """
         if self.occurring is not None:
             return tuple(axis[cells] for axis in self.occurring.axes)
         return tuple(axis.astype(np.int64, copy=False) for axis in np.unravel_index(cells, self.cell_shape))
 
     def classes_of(self, cells: Ints) -> Ints:
-        """The class value of every cell given, by code."""
+        """Return the class of every given cell, by code."""
         if self.occurring is not None:
             return self.occurring.axes[0][cells]
         found: Ints = cells // (self.n_cells // self.n_classes)
         return found
 
     def beside_class(self) -> tuple[Ints, int]:
-        """Return a number for the sensitive values of each cell, equal for equal values: int64, shape
-        (n_cells,); and the count.
+        """Return a number for the sensitive values of each cell, equal for equal values: int64, shape (n_cells,); and
+        the count.
         """
         if self.occurring is None:
             n = self.n_cells // self.n_classes
@@ -260,10 +256,10 @@ class Schema:
 class CodedTable:
     """Records of a holder as integer codes with weights.
 
-    qid:        integer array per quasi-identifier column: leaf numbers, shape (n,). A set-valued column
-                has numbers of its sets.
-    cells:      numbers of the combined class and sensitive codes (:meth:`Schema.axes`), in their order:
-                int64, shape (n,).
+    qid:        integer array per quasi-identifier column: leaf numbers, shape (n,). A set-valued column has numbers
+                of its sets.
+    cells:      numbers of the combined class and sensitive codes (:meth:`Schema.axes`), in their order: int64, shape
+                (n,).
     weights:    records per row: int64, shape (n,), positive.
     sets:       sets of every set-valued column, by the column's number.
     """
@@ -294,13 +290,13 @@ class CodedTable:
         return replace(self, schema=schema, cells=cells.astype(np.int64))
 
     def class_histogram(self, column: int) -> Ints:
-        """Records per leaf and class value: int64, shape (n_leaves, n_classes)."""
+        """Count the records per leaf and class value: int64, shape (n_leaves, n_classes)."""
         n_leaves, n_classes = self.schema.qid[column].n_leaves, self.schema.n_classes
         keys = self.qid[column].astype(np.int64) * n_classes + self.axis(0)
         return tally(keys, self.weights, n_leaves * n_classes).reshape(n_leaves, n_classes)
 
     def some(self, rows: Ints) -> CodedTable:
-        """Some of the rows, by number."""
+        """Return the rows with the given numbers."""
         qid = tuple(codes[rows] for codes in self.qid)
         return CodedTable(self.schema, qid, self.cells[rows], self.weights[rows], self.sets)
 

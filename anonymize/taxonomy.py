@@ -81,7 +81,7 @@ class _Branch:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A node under construction."""
+    """Node under construction."""
 
     label: str
     children: tuple[_Tree, ...] = ()
@@ -92,8 +92,7 @@ class Taxonomy:
     """Value hierarchy: nodes in path order with their printed labels and children.
 
     leaves:    the values, in leaf order.
-    printed:   published label of each node; an inner node ends in ``*`` if another node has the same
-               label.
+    printed:   published label of each node; an inner node ends in ``*`` if another node has the same label.
     nodes:     all nodes; ``nodes[0]`` is the root.
     children:  places of each node's children.
     """

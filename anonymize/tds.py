@@ -28,10 +28,10 @@ Turn: TypeAlias = Generator[Any, Any, R]
 class Step:
     """Turn of the loop: a candidate that was applied or discarded.
 
-    score:      for an applied candidate, the compared integer, if it follows from the public counts of
-                the turn. InfoGain: 0; the score is computed later from published counts.
-    naming:     True if the candidate was applied because all records of its node lie in a single child
-                (semantics §10.10); score 0.
+    score:      for an applied candidate, the compared integer, if it follows from the public counts of the turn.
+                InfoGain: 0; the score is computed later from published counts.
+    naming:     True if the candidate was applied because all records of its node lie in a single child (semantics
+                §10.10); score 0.
     violation:  reason for the discard, if known (a single holder).
     """
 
@@ -55,45 +55,46 @@ class Observer:
         """Begin a phase of the account of costs."""
 
     def gates(self, count: int) -> None:
-        """So many AND gates are about to be garbled or evaluated."""
+        """Note that ``count`` AND gates will be garbled or evaluated."""
 
     def turn(self, iteration: int, step: Step) -> None:
-        """A turn of the loop is done; iterations count from 1."""
+        """Note a finished turn of the loop; iterations count from 1."""
 
     def trial(self, number: int, most: int) -> None:
         """Note a finished run of at most ``most`` runs that choose the rows to suppress; runs count from 1."""
 
     def front(self, number: int, n_open: int, n_cut: int) -> None:
-        """kd: of so many open groups so many were cut side by side; fronts count from 1."""
+        """Note for kd that ``n_cut`` of ``n_open`` groups were cut side by side; fronts count from 1."""
 
     def sweep(self, number: int) -> None:
-        """Sequences: note the begin of a pass over all possible sequences; passes count from 1."""
+        """Note for sequences the begin of a pass over all possible sequences; passes count from 1."""
 
     def announced(self, own: int, others: Mapping[str, int]) -> None:
-        """Vertical: the party enters ``own`` ids and each peer the given number. If the method raises,
-        nothing made from own ids is sent, and the run ends.
+        """Note for vertical runs that the party enters ``own`` ids and each peer the given number. If the
+        method raises, nothing made from own ids is sent, and the run ends.
         """
 
     def aligned(self, n_common: int) -> None:
-        """Vertical: so many of our records all parties have."""
+        """Note for vertical runs the number of own records that all parties have."""
 
     def opening(self) -> None:
-        """Differential privacy: values made from data may be opened from here on. The charge must be durable
-        when the method returns. If the method raises, nothing is opened. The method may be called more than
-        once.
+        """Note for differential privacy that values made from data may be opened from here on. The charge
+        must be durable when the method returns. If the method raises, nothing is opened. The method may be
+        called more than once.
         """
 
     def grouping(self, groups: Grouping) -> None:
-        """Horizontal LKC: groups that readers distinguish by ``groups`` will be opened. The call comes just
+        """Note for horizontal LKC the groups to be opened, as readers distinguish them. The call comes just
         before :meth:`opening_groups`. If the method raises, the own part of the groups' counts is not opened,
         and the run ends.
         """
 
     def opening_groups(self, own: Ints) -> None:
-        """Horizontal LKC: groups with ``own`` records of the party will be opened; 0: no own record.
+        """Note for horizontal LKC the own records in each group to be opened; 0: no own record.
 
         own:  int64, shape (n_groups,); number of own people if the requirement counts people. If the method
-              raises, the own part of the groups' counts is not opened, and the run ends.
+        raises,
+              the own part of the groups' counts is not opened, and the run ends.
         """
 
 

@@ -60,8 +60,8 @@ class Judge:
         ]
 
     def met(self, counts: Ints, *, whole: bool = False) -> Iterator[tuple[Criterion, Bools]]:
-        """Yield each criterion with the results of its rule: shape (n_cases, n_groups), (1, n_groups) for
-        equal cases.
+        """Yield each criterion with the results of its rule: shape (n_cases, n_groups), (1, n_groups) for equal
+        cases.
 
         counts:  int64, shape (n_measures, n_groups).
         """

@@ -1,9 +1,8 @@
 """t-closeness: the distribution of a sensitive column in every group is close to the distribution in the whole table.
 
-Li, Li, Venkatasubramanian, ICDE 2007: the distance of the two distributions is at most t. The distance is the
-earth mover's distance. All values are equally far from each other (:class:`Equal`), or lie in a row, one step
-apart (:class:`Ordered`). With n records of a group, n_v with value v, N and N_v in the table, V values and t
-= p/q:
+Li, Li, Venkatasubramanian, ICDE 2007: the distance of the two distributions is at most t. The distance is the earth
+mover's distance. All values are equally far from each other (:class:`Equal`), or lie in a row, one step apart
+(:class:`Ordered`). With n records of a group, n_v with value v, N and N_v in the table, V values and t = p/q:
 
     equal:    q · Σ_v max(0, n_v·N − n·N_v) <= p · n · N
     ordered:  q · Σ_k |Σ_{v <= k} (n_v·N − n·N_v)| <= p · n · N · (V − 1)
@@ -99,7 +98,7 @@ class Distances:
     def _in_a_row(
         self, keys: Ints, code: Ints, weights: Weights | None, n: NDArray[Any], by_value: NDArray[Any]
     ) -> NDArray[Any]:
-        """Σ_k |Σ_{v <= k} (n_v·N − n·N_v)| of every group."""
+        """Return Σ_k |Σ_{v <= k} (n_v·N − n·N_v)| of every group."""
         found, order = np.zeros(len(n), dtype=n.dtype), np.argsort(keys, kind="stable")
         ends = np.searchsorted(keys[order], np.arange(len(n) + 1))
         at_a_time, up_to = max(1, _MOST_COUNTS // self.width), np.cumsum(by_value)

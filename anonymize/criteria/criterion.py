@@ -7,8 +7,8 @@ holders' counts and with additive shares. So forms are computed at the place of 
 values. The rule is written once, over an :class:`Arithmetic`: arrays in the clear (:mod:`anonymize.criteria.clear`)
 or the gates of a circuit.
 
-Every criterion is closed under union: if two groups without common records meet the criterion, so does their
-union. So a refused candidate stays refused, and a group on fewer columns needs no separate test.
+Every criterion is closed under union: if two groups without common records meet the criterion, so does their union.
+So a refused candidate stays refused, and a group on fewer columns needs no separate test.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class SideCount:
     Every holder counts its own rows (:class:`SideData`), and the counts are added up. The sum never exceeds the
     number of records. No group's sum is public, so the last child does not follow from the others.
 
-    of_one:       only the party with the name of the count influences the count. Only sealed runs take such
-                  counts: the leader of an open run would see them.
+    of_one:       only the party with the name of the count influences the count. Only sealed runs take such counts:
+                  the leader of an open run would see them.
     is_additive:  the count of a union of two groups without common records is the sum of their counts.
     """
 
@@ -98,7 +98,7 @@ class SideData(Protocol):
     """Data of a holder, besides its table, for a side count of its rows."""
 
     def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
-        """The count of every group: int64, shape (n_keys,). rows: of the table; keys: the group of each."""
+        """Count every group: int64, shape (n_keys,). rows: of the table; keys: group of each row."""
         ...
 
 
@@ -108,7 +108,7 @@ Beside: TypeAlias = Mapping[SideCount, SideData]
 
 @dataclass(frozen=True)
 class Form:
-    """An integer linear combination of measures."""
+    """Integer linear combination of measures."""
 
     terms: tuple[tuple[Measure, int], ...]
 
@@ -222,10 +222,10 @@ class Criterion(Protocol):
     relief:      changes that weaken the criterion, if the whole table violates it.
     column:      name of the criterion's sensitive column, if there is a single column.
     cases:       all cases must be met. A case lists the forms for the rule; all cases have equally many.
-    search:      exact search over a holder's groups, instead of too many cases; otherwise None. A criterion
-                 with a search takes tallies alone.
-    inference:   True if the criterion bounds inferences about a group's members. The criterion then holds
-                 toward insiders, too, and takes tallies alone.
+    search:      exact search over a holder's groups, instead of too many cases; otherwise None. A criterion with a
+                 search takes tallies alone.
+    inference:   True if the criterion bounds inferences about a group's members. The criterion then holds toward
+                 insiders, too, and takes tallies alone.
     """
 
     @property
@@ -280,15 +280,15 @@ class Relative(Protocol):
 class Demand(Protocol):
     """Criterion as a demand of a job: the name, the numbers, and the texts about it.
 
-    The columns of a schema determine the resulting criteria: a single criterion, a criterion for each
-    sensitive column, or no criterion.
+    The columns of a schema determine the resulting criteria: a single criterion, a criterion for each sensitive
+    column, or no criterion.
 
     name:             name of the criteria in reports.
     columns:          named sensitive columns; empty if the demand concerns all columns or no column.
     relief:           changes that weaken the demand, if the whole table violates it.
     setting:          form in the settings of a job: "K=20".
-    held:             property of every group that meets the demand: "at least K=20 records"; empty if the
-                      groups of a released table do not show the property.
+    held:             property of every group that meets the demand: "at least K=20 records"; empty if the groups of a
+                      released table do not show the property.
     held_by_insiders: the same for the groups seen by insiders; empty if the demand does not concern insiders.
     """
 

@@ -20,8 +20,8 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class NotAll:
-    """Rule: a group is empty, or some record lacks a value. The values are the records and the records
-    without the value.
+    """Rule: a group is empty, or some record lacks a value. The values are the records and the records without the
+    value.
     """
 
     title: ClassVar[tuple[object, ...]] = ("mixed",)

@@ -82,7 +82,7 @@ def _terms_of_cells(form: Form) -> Iterator[tuple[Tally, int]]:
 
 @dataclass(frozen=True)
 class RuleOfParts:
-    """A rule for parts of groups: a part may be without records, also of the whole table."""
+    """Rule for parts of groups: a part may be without records, also of the whole table."""
 
     rule: Rule
 
@@ -123,7 +123,7 @@ class Remainder:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """Return the cases of the criterion, coalition by coalition."""
+        """Cases of the criterion, coalition by coalition."""
         return tuple(
             tuple(without(form, coalition) for form in forms)
             for coalition in self.coalitions
@@ -186,7 +186,7 @@ def check_colluders(most: int, n_parties: int) -> None:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """Of every row of a table how many records count: int64, shape (n_rows,)."""
+    """Counted records of every row of a table: int64, shape (n_rows,)."""
 
     weights: Ints
 

@@ -1,5 +1,4 @@
-"""Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns
-together.
+"""Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns together.
 
 Somebody who excludes the values X of the sensitive columns of a group's member is left with the records without X.
 The tests cover every set X of at most E values and every protected value s outside X. Among the remaining records, if
@@ -126,8 +125,8 @@ class RuledOut:
 class Diversity:
     """No protected value is certain after at most l − 2 other values are excluded; ``least`` is l.
 
-    In other words: consider a smallest set of at most l − 1 values such that every record has a value of the
-    set. No such set holds a protected value.
+    In other words: consider a smallest set of at most l − 1 values such that every record has a value of the set. No
+    such set holds a protected value.
     """
 
     ruled: tuple[RuledColumn, ...]
@@ -158,7 +157,7 @@ class Diversity:
 
     @cached_property
     def _tested(self) -> tuple[tuple[Value, ...], ...]:
-        """The set of values of each case."""
+        """Set of values of each case."""
         protected = frozenset(_protected(self.ruled))
         sets = (values for size in range(1, self.least) for values in _sets(self.ruled, size))
         return tuple(values for values in sets if not protected.isdisjoint(values))
@@ -205,8 +204,8 @@ class _Pairs:
     failure at {b} alone, and is impossible if b is not protected. Among values with the same records, later values
     are below the first. So the omitted cases follow from the tested cases.
 
-    values:     all values in pairs. alone: case of each value by itself, -1 without a case. protected: True
-                for protected values.
+    values:     all values in pairs. alone: case of each value by itself, -1 without a case. protected: True for
+                protected values.
     members:    numbers of every pair's values: shape (n_pairs, 2). case: of every pair.
     """
 

@@ -1,11 +1,10 @@
 """Exact search for inferences after exclusion of values, in all groups of a holder side by side (semantics §10.13).
 
-The question: is there a set X of values and a protected value s outside X such that more than a share p/q of
-the records without X have s? There are too many sets to try, and most cannot matter. Let n records be left,
-n_v with value v, and e further values to be excluded. The exclusion of x removes at most n_x records, so s
-needs q·n_s > p·(n − the e greatest n_v). While s is within its share, d = p·n − q·n_s >= 0, every set of at
-most e values that breaks the share has some x with e·p·n_x > d. A search over these x alone finds a set if
-there is one.
+The question: is there a set X of values and a protected value s outside X such that more than a share p/q of the
+records without X have s? There are too many sets to try, and most cannot matter. Let n records be left, n_v with
+value v, and e further values to be excluded. The exclusion of x removes at most n_x records, so s needs q·n_s > p·(n
+− the e greatest n_v). While s is within its share, d = p·n − q·n_s >= 0, every set of at most e values that breaks
+the share has some x with e·p·n_x > d. A search over these x alone finds a set if there is one.
 
 The check is NP-hard for three or more columns and sets of any size, so the size is limited.
 """
@@ -67,13 +66,13 @@ class _Nodes:
         return len(self.group)
 
     def among(self, chosen: Bools) -> _Nodes:
-        """Some of the nodes; chosen: shape (n_nodes,)."""
+        """Return the chosen nodes; chosen: shape (n_nodes,)."""
         number = np.cumsum(chosen) - 1
         kept = np.flatnonzero(chosen[self.node])
         return self._of(self.group[chosen], self.used[chosen], number[self.node[kept]], kept)
 
     def in_order(self) -> _Nodes:
-        """The items node by node."""
+        """Sort the items node by node."""
         if (self.node[1:] >= self.node[:-1]).all():
             return self
         order = np.argsort(self.node, kind="stable")
@@ -178,12 +177,10 @@ class _Run:
             self.search(part, left - 1)
 
     def _least(self, n: Ints, held: Ints, in_reach: Bools, others: Ints, left: int) -> Ints:
-        """Return a lower limit: every set that breaks the share of a value in reach has a value with more
-        records.
+        """Return a lower limit: every set that breaks the share of a value in reach has a value with more records.
 
-        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: most records
-        of
-              the other values of a set: shape (n_nodes,).
+        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: most records of the
+        other values of a set: shape (n_nodes,).
         """
         p = np.maximum(self._p, 1)
         beside = (self._p * n[:, None] - self._q * held) // p // left
@@ -224,7 +221,7 @@ def _batches(sizes: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _greatest(counts: Ints, how_many: int) -> Ints:
-    """The greatest of every row, falling: shape (n_rows, how_many), or as many as there are."""
+    """Return the greatest counts of every row, falling: shape (n_rows, how_many), or fewer."""
     most = min(how_many, counts.shape[1])
     if most == 1:
         return np.asarray(counts.max(axis=1, keepdims=True))

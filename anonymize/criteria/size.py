@@ -73,7 +73,7 @@ class Size:
         return LargeEnough(self.least)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
-        """K = 1 is met by every group."""
+        """Return False for K = 1, which every group meets."""
         return np.full((len(totals[RECORDS]), 1), self.least > 1)
 
 

@@ -1,6 +1,4 @@
-"""Views that map cells to tallies: several tallies of the same sensitive columns are counted in a single
-pass.
-"""
+"""Views that map cells to tallies: several tallies of the same sensitive columns are counted in a single pass."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ N = TypeVar("N", bound=np.generic)
 
 @dataclass(frozen=True)
 class CellView:
-    """Sensitive columns with *labels*: combinations of values that no tally distinguishes have the same
-    label.
+    """Sensitive columns with *labels*: combinations of values that no tally distinguishes have the same label.
 
     columns:   numbers of the columns, ascending.
-    labels:    label of every combination of values, ``n_labels`` if no tally counts it: int64, an axis for
-               each column.
+    labels:    label of every combination of values, ``n_labels`` if no tally counts it: int64, an axis for each
+               column.
     n_labels:  number of counted labels.
     tallies:   labels of each tally.
     """
@@ -41,11 +38,11 @@ class CellView:
         return all(which.tolist() == [i] for i, (_, which) in enumerate(self.tallies))
 
     def of_cells(self, schema: Schema) -> Ints:
-        """The label of every cell of the schema: int64, shape (n_cells,)."""
+        """Return the label of every cell of the schema: int64, shape (n_cells,)."""
         return self.of_some(schema, np.arange(schema.n_cells))
 
     def of_some(self, schema: Schema, cells: Ints) -> Ints:
-        """The labels of some of the cells: int64, shape as ``cells``."""
+        """Return the labels of the given cells: int64, shape as ``cells``."""
         return self.of_codes(sensitive_codes(schema, cells)) if self.columns else np.zeros_like(cells)
 
     def of_codes(self, codes: Mapping[int, NDArray[np.integer]]) -> Ints:
@@ -62,7 +59,7 @@ class CellView:
 
 
 def sensitive_codes(schema: Schema, cells: Ints) -> dict[int, Ints]:
-    """Per sensitive column the test value of every cell given."""
+    """Return the category of every given cell by sensitive column."""
     _, *axes = schema.axes(cells)
     tested = (column.tests(codes) for column, codes in zip(schema.sensitive, axes, strict=True))
     return dict(enumerate(tested))
@@ -86,7 +83,7 @@ def linked_views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView,
 
 @lru_cache(maxsize=8)
 def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...], *, linked: bool) -> tuple[CellView, ...]:
-    """sizes: how many test values the sensitive columns have."""
+    """Make the views. sizes: numbers of categories of the sensitive columns."""
     beside = _linked(tallies) if linked else {}
     by_columns: dict[tuple[int, ...], list[Tally]] = {}
     for counted in tallies:
@@ -133,7 +130,7 @@ def measures_of(views: Sequence[CellView]) -> tuple[Measure, ...]:
 
 
 def in_rows(views: Sequence[CellView], by_label: Sequence[Ints]) -> Ints:
-    """Counts of :func:`measures_of`: int64, shape (n_measures, n_groups).
+    """Return the counts of :func:`measures_of`: int64, shape (n_measures, n_groups).
 
     by_label: per view counts of shape (n_labels + 1, n_groups), which may be overwritten.
     """

@@ -1,9 +1,9 @@
 """Accountant of a differentially private run: it charges every use of the budget and refuses overdrafts.
 
-Pure differential privacy adds up over steps, even if a step depends on earlier releases, as long as the sum
-stays within a total fixed beforehand (sequential composition, [T] Lemma 6.1; Rogers, Roth, Ullman, Vadhan,
-NeurIPS 2016, for charges that depend on earlier outcomes). Steps on disjoint records count once (parallel
-composition, [T] Lemma 6.2). All amounts are exact fractions.
+Pure differential privacy adds up over steps, even if a step depends on earlier releases, as long as the sum stays
+within a total fixed beforehand (sequential composition, [T] Lemma 6.1; Rogers, Roth, Ullman, Vadhan, NeurIPS 2016,
+for charges that depend on earlier outcomes). Steps on disjoint records count once (parallel composition, [T] Lemma
+6.2). All amounts are exact fractions.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Dp(Budget):
-    """The requirement: ε, and the public settings of DiffGen.
+    """Requirement: ε, and the public settings of DiffGen.
 
-    specializations:  h, how many there are; fixed before any data is touched.
-    utility:          what the choices optimize.
+    specializations:  h, fixed before any data is touched.
+    utility:          objective of the choices.
     max_cells:        public limit on the cells of the release.
-    max_fanout:       a node of a set-valued column with more children is no candidate.
+    max_fanout:       most children of a candidate node of a set-valued column.
     """
 
     specializations: int
@@ -72,7 +72,7 @@ class Dp(Budget):
             raise SchemaError("job-invalid", f"max_fanout must be 2 to {MAX_FANOUT}")
 
     def step_epsilon(self, schema: Schema) -> Fraction:
-        """ε′ = ε / (2·(|A_n| + 2h)), A_n the numeric columns ([T] Algorithm 6.1, line 3)."""
+        """Return ε′ = ε / (2·(|A_n| + 2h)), A_n the numeric columns ([T] Algorithm 6.1, line 3)."""
         n_numeric = sum(column.is_numeric for column in schema.qid)
         return self.epsilon / (2 * (n_numeric + 2 * self.specializations))
 

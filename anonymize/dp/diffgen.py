@@ -1,13 +1,12 @@
 """DiffGen: differentially private data release by top-down specialization ([T] chapter 6, Algorithm 6.1).
 
-The loop is :mod:`anonymize.tds`. Here chance answers it. The next specialization has the greatest *noisy*
-score (report noisy max, semantics §8.2) and is always applied; there are h specializations. Then every cell
-of the product of the cuts gets a noisy count. :class:`DiffGen` holds the public state: cut, candidates,
-account. A :class:`Holder` scores, draws and counts. There is a holder for a single table and for each way of
-sharing a table.
+The loop is :mod:`anonymize.tds`. Here chance answers it. The next specialization has the greatest *noisy* score
+(report noisy max, semantics §8.2) and is always applied; there are h specializations. Then every cell of the product
+of the cuts gets a noisy count. :class:`DiffGen` holds the public state: cut, candidates, account. A :class:`Holder`
+scores, draws and counts. There is a holder for a single table and for each way of sharing a table.
 
-Everything public comes from the job: domains, class list, h, limits. The cut alone determines the candidates:
-every node with two children, every interval with two grid cells, empty or not.
+Everything public comes from the job: domains, class list, h, limits. The cut alone determines the candidates: every
+node with two children, every interval with two grid cells, empty or not.
 
 Source: [T] 6.3; corrections: semantics §8.2.
 """
@@ -165,7 +164,7 @@ class DiffGen:
 
 
 def is_candidate(schema: Schema, requirement: Dp, place: Place) -> bool:
-    """Public: whether a node has two children or more, and of a set-valued column not too many."""
+    """Return True for a node with two children or more, and not too many in a set-valued column. Public."""
     column = schema.qid[place.column]
     children = profile_length(column, place.node)
     return children > 1 and (column.sets is None or children <= requirement.max_fanout)
@@ -178,7 +177,7 @@ def split_points(schema: Schema, place: Place) -> int:
 
 
 def fits(schema: Schema, requirement: Dp, cut: Cut, place: Place) -> bool:
-    """Public: whether specializing a node of the cut keeps to the limit of cells."""
+    """Return True if the specialization of a node of the cut keeps to the limit of cells. Public."""
     n_children = len(schema.qid[place.column].children(place.node)) or 2
     return cells_after(schema, cut, place.column, n_children) <= requirement.max_cells
 
@@ -210,7 +209,7 @@ class Histograms:
         ]
 
     def cells(self, place: Place) -> Ints:
-        """Class counts of an interval's grid cells, shape (n_cells, n_classes)."""
+        """Return the class counts of an interval's grid cells, shape (n_cells, n_classes)."""
         return self._counts[place.column][place.node.first : place.node.last]
 
     def candidate(self, place: Place, split: int) -> Candidate:
@@ -218,7 +217,7 @@ class Histograms:
         return specialization(place.column, self._schema.qid[place.column], place.node, split)
 
     def parts(self, candidate: Candidate) -> Ints:
-        """Class counts of the disjoint parts a specialization makes, shape (n_parts, n_classes)."""
+        """Return the class counts of the disjoint parts of a specialization, shape (n_parts, n_classes)."""
         counts = self._counts[candidate.column]
         if candidate.column in self._sets:
             return self._sets[candidate.column].profile(candidate, counts)
@@ -226,7 +225,7 @@ class Histograms:
 
 
 def _by_set(table: CodedTable, column: int) -> Ints:
-    """Class counts of every set of a set-valued column, shape (n_sets, n_classes)."""
+    """Return the class counts of every set of a set-valued column, shape (n_sets, n_classes)."""
     n_sets, n_classes = table.sets[column].n_sets, table.schema.n_classes
     keys = table.qid[column].astype(np.int64) * n_classes + table.axis(0)
     return tally(keys, table.weights, n_sets * n_classes).reshape(n_sets, n_classes)
@@ -309,11 +308,11 @@ def release_alone(
 def noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
     """Report noisy max: return the place of the greatest score plus geometric noise; ties go to the first.
 
-    With rate ε/2Δ the result is exactly ε-DP for scores that a record changes by at most Δ; with rate ε/Δ if
-    all scores also move in the same direction (McKenna, Sheldon, NeurIPS 2020; Ding et al. 2021:
-    permute-and-flip as noisy max with exponential noise, here in integers). Proof: given the noise of the
-    others, i wins iff the noise of i reaches some T − u_i, so with probability min(1, a^(T−u_i)). For a
-    neighbour, T rises by at most Δ, and u_i falls by at most Δ, or not at all if all scores move together.
+    With rate ε/2Δ the result is exactly ε-DP for scores that a record changes by at most Δ; with rate ε/Δ if all
+    scores also move in the same direction (McKenna, Sheldon, NeurIPS 2020; Ding et al. 2021: permute-and-flip as
+    noisy max with exponential noise, here in integers). Proof: given the noise of the others, i wins iff the noise of
+    i reaches some T − u_i, so with probability min(1, a^(T−u_i)). For a neighbour, T rises by at most Δ, and u_i
+    falls by at most Δ, or not at all if all scores move together.
     """
     noisy = [score + g for score, g in zip(scores, noise.geometric(rate, len(scores)), strict=True)]
     return noisy.index(max(noisy))

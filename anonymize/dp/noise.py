@@ -22,7 +22,7 @@ _WORD = 64
 
 
 class Coins(Protocol):
-    """A source of uniform integers."""
+    """Source of uniform integers."""
 
     def below(self, bound: int) -> int:
         """Return an integer uniform in [0, bound)."""
@@ -91,7 +91,7 @@ class ExactNoise:
 
 
 def exact_noise(rng: Rng) -> Noise:
-    """Noise from uniform bytes."""
+    """Return noise from uniform bytes."""
     return ExactNoise(RngCoins(rng))
 
 
@@ -158,7 +158,7 @@ class Chance:
                 return False
 
     def _edges(self, bits: int) -> tuple[int, int]:
-        """Integers around the probability times 2**bits."""
+        """Return integers around the probability times 2**bits."""
         if bits not in self._known:
             low, high = self._bounds(bits + _WORD)
             self._known[bits] = math.floor(low * (1 << bits)), math.ceil(high * (1 << bits))
@@ -166,10 +166,10 @@ class Chance:
 
 
 def exp_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Bounds of e^−x for x ≥ 0, less than 2^−bits apart.
+    """Return bounds of e^−x for x ≥ 0, less than 2^−bits apart.
 
-    Successive partial sums of the alternating series at x/2^h ≤ 1/2 lie on both sides of the limit; then h
-    squarings, rounded outward, each of which at most doubles the gap.
+    Successive partial sums of the alternating series at x/2^h ≤ 1/2 lie on both sides of the limit. Then h
+    squarings follow, rounded outward; each at most doubles the gap.
     """
     halvings = math.ceil(2 * x).bit_length()
     scale = 1 << bits + halvings + _WORD

@@ -1,8 +1,8 @@
 """Released table of a differentially private run: cells with signed noisy counts.
 
-A cell is a generalized value of every quasi-identifier and a class value. Every cell of the product is
-released, occupied or not. For a product beyond the public limit, only cells with a noisy count at or above a
-public threshold are released. So the set of rows reveals nothing exact about the data.
+A cell is a generalized value of every quasi-identifier and a class value. Every cell of the product is released,
+occupied or not. For a product beyond the public limit, only cells with a noisy count at or above a public threshold
+are released. So the set of rows reveals nothing exact about the data.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CutValues:
 
 @dataclass(frozen=True)
 class CellDomain:
-    """The product of the columns' values and the class values, in C order."""
+    """Product of the columns' values and the class values, in C order."""
 
     schema: Schema
     columns: tuple[Values, ...]
@@ -85,7 +85,7 @@ class CellDomain:
         return NoisyTable(self._release(labels, positions), counts, self.size)
 
     def listed(self, noisy: Mapping[int, int], threshold: int) -> NoisyTable:
-        """The cells of ``noisy`` only, by number."""
+        """Return only the cells of ``noisy``, by number."""
         places = [self._position(cell) for cell in noisy]
         labels, positions = [], []
         for i, values in enumerate(self.columns):
@@ -120,7 +120,7 @@ class CellDomain:
 
 
 def cut_domain(schema: Schema, cut: Cut) -> CellDomain:
-    """The cells of a cut without set-valued columns."""
+    """Return the cells of a cut without set-valued columns."""
     columns = zip(schema.qid, cut.nodes, strict=True)
     return CellDomain(schema, tuple(CutValues(column, nodes) for column, nodes in columns))
 
@@ -132,7 +132,9 @@ def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, Values]) -> CellDomai
 
 
 def cell_counts(table: CodedTable, cut: Cut, domain: CellDomain, values: Mapping[int, Ints]) -> Ints:
-    """Records of every cell: int64, shape (domain.size,). ``values``: of every set of a set-valued column."""
+    """Count the records of every cell: int64, shape (domain.size,). ``values``: of every set of a set-valued
+    column.
+    """
     numbers = np.zeros(len(table.weights), dtype=np.int64)
     for i, (codes, size) in enumerate(zip(table.qid, domain.shape, strict=False)):
         numbers = numbers * size + (values[i] if i in values else cut.positions(i))[codes]
@@ -188,7 +190,9 @@ def _extreme_cells(schema: Schema, h: int, extreme: Extreme) -> int:
 
 
 def _extreme_cut(column: QidColumn, node: Node, h: int, extreme: Extreme) -> dict[int, int]:
-    """The size of the largest or smallest cut below a node, by number of specializations, as far as possible."""
+    """Return the size of the largest or smallest cut below a node, by number of specializations, as far as
+    possible.
+    """
     if column.is_numeric:
         return {j: j + 1 for j in range(min(h, node.last - node.first - 1) + 1)}
     children = column.children(node)
@@ -234,11 +238,11 @@ def check_cells(schema: Schema, specializations: int, max_cells: int) -> None:
 
 
 def norm_sub(counts: Ints) -> Ints:
-    """Return the non-negative integers with the same sum that are closest to the counts (Norm-Sub; Wang et
-    al., NDSS 2020).
+    """Return the non-negative integers with the same sum that are closest to the counts (Norm-Sub; Wang et al., NDSS
+    2020).
 
-    The same amount is subtracted from every count that stays positive. The remainder is subtracted, 1 each,
-    from the smallest of these counts, last ones first on ties. All 0 if the sum is not positive.
+    The same amount is subtracted from every count that stays positive. The remainder is subtracted, 1 each, from the
+    smallest of these counts, last ones first on ties. All 0 if the sum is not positive.
     """
     total = int(counts.sum())
     if total <= 0 or len(counts) == 0:

@@ -1,10 +1,9 @@
 """People with several records: number and choice of the records that count.
 
-A release that is ε/m-differentially private for a record is ε-differentially private for m records. So a
-holder keeps at most m records of every person, and every rate is divided by m
-(:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Separate coins for each person
-choose the kept records. So the kept records of other people have the same law with and without a person's
-records.
+A release that is ε/m-differentially private for a record is ε-differentially private for m records. So a holder keeps
+at most m records of every person, and every rate is divided by m
+(:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Separate coins for each person choose the
+kept records. So the kept records of other people have the same law with and without a person's records.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from anonymize.table import CodedTable, Ints
 
 
 class Rng(Protocol):
-    """A source of uniform, independent bytes."""
+    """Source of uniform, independent bytes."""
 
     def bytes(self, n: int) -> bytes: ...
 

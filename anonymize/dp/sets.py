@@ -67,7 +67,7 @@ class Subsets:
         return below + sum(comb(place, i) for i, place in enumerate(places, start=1))
 
     def unrank(self, rank: int) -> int:
-        """The subset of a number in [0, count)."""
+        """Return the subset of a number in [0, count)."""
         size = 1
         while rank >= comb(self.n, size):
             rank -= comb(self.n, size)
@@ -82,7 +82,7 @@ class Subsets:
 
 
 def _bits(mask: int) -> list[int]:
-    """Places of the set bits, ascending."""
+    """Return the places of the set bits, ascending."""
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
@@ -106,7 +106,7 @@ class Refinable:
         return sum(s.count for s in self.subsets[:parent]) + self.subsets[parent].rank(mask)
 
     def unrank(self, rank: int) -> Combination:
-        """The combination of a number."""
+        """Return the combination of a number."""
         parent, rank = self._within(rank)
         chosen = [self.candidate.children[i] for i in _bits(self.subsets[parent].unrank(rank))]
         others = [node for node in self.parents[parent].nodes if node != self.candidate.node]
@@ -169,9 +169,7 @@ class SetColumn:
         return counts
 
     def specialize(self, candidate: Candidate, epsilon: Fraction | None, noise: Noise) -> None:
-        """Specialize. ``epsilon``: cost of the test of the combinations; None in the last turn, without a
-        test.
-        """
+        """Specialize. ``epsilon``: cost of the test of the combinations; None in the last turn, without a test."""
         kept = tuple(v for v in self.values if v.rest or candidate.node not in v.nodes)
         refinable = self._refinable(candidate)
         parents, ranks = self._ranked(candidate, refinable)
@@ -226,7 +224,7 @@ class SetColumn:
 
 
 def combination_test(count: int, epsilon: Fraction) -> Filter:
-    """The public test of ``count`` combinations at a cost of ε: threshold √2/ε ([T] 6.3.2) or higher."""
+    """Return the public test of ``count`` combinations at a cost of ε: threshold √2/ε ([T] 6.3.2) or higher."""
     return filter_for(epsilon, count, least_above(2 / epsilon**2))
 
 

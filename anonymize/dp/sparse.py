@@ -1,11 +1,11 @@
 """Noisy counts of a domain too large to enumerate: exact test-and-generate.
 
-Every cell of the domain gets discrete Laplace noise, and the cells with noisy counts at or above a public
-threshold are listed. Occupied cells are drawn separately. Empty cells all pass with the same probability, so
-the gaps between passing cells are geometric. The count of a passing cell is the threshold plus a geometric
-variable. The result has exactly the law of drawing every cell, with the same threshold for empty and occupied
-cells (Cormode, Procopiuc, Srivastava, Tran, ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: the
-probabilities are real numbers, and a coin is compared with as many of their digits as necessary.
+Every cell of the domain gets discrete Laplace noise, and the cells with noisy counts at or above a public threshold
+are listed. Occupied cells are drawn separately. Empty cells all pass with the same probability, so the gaps between
+passing cells are geometric. The count of a passing cell is the threshold plus a geometric variable. The result has
+exactly the law of drawing every cell, with the same threshold for empty and occupied cells (Cormode, Procopiuc,
+Srivastava, Tran, ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: the probabilities are real numbers, and
+a coin is compared with as many of their digits as necessary.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ class Filter:
     threshold: int
 
     def pass_bounds(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Bounds of p = P(Z ≥ threshold) = a^threshold / (1 + a), a = e^−rate, about 2^−bits apart."""
+        """Return bounds of p = P(Z ≥ threshold) = a^threshold / (1 + a), a = e^−rate, about 2^−bits apart."""
         a_low, a_high = exp_minus(self.rate, bits)
         low, high = exp_minus(self.rate * self.threshold, bits)
         return low / (1 + a_high), high / (1 + a_low)
 
 
 def filter_for(rate: Fraction, size: int, least: int = 1) -> Filter:
-    """Return the lowest threshold, at least ``least``, that about one of ``size`` empty cells is expected to
-    pass.
+    """Return the lowest threshold, at least ``least``, that about one of ``size`` empty cells is expected to pass.
 
     Public: it depends on no count. Cost of more empty cells: benchmarks/RESULTS.md.
     """
@@ -96,8 +95,7 @@ def _passing(size: int, test: Filter, coins: Coins) -> Iterator[int]:
 class _Gaps:
     """Number of failing cells before a passing cell: P(k) = q^k·p for q = 1 − p, cut off at 2**digits.
 
-    Below the cut-off the binary digits are independent: digit j is 1 with probability q^(2^j) / (1 +
-    q^(2^j)).
+    Below the cut-off the binary digits are independent: digit j is 1 with probability q^(2^j) / (1 + q^(2^j)).
     """
 
     def __init__(self, test: Filter, digits: int) -> None:
@@ -121,7 +119,9 @@ class _Gaps:
         return bounds
 
     def _powers(self, bits: int) -> list[tuple[Fraction, Fraction]]:
-        """Bounds of q^(2^j) for every j, less than 2^−bits apart: each squaring at most doubles the gap."""
+        """Return bounds of q^(2^j) for every j, less than 2^−bits apart: each squaring at most doubles the
+        gap.
+        """
         if bits not in self._known:
             precision = bits + self._n_digits + _GUARD_BITS
             scale = 1 << precision

@@ -8,8 +8,8 @@
               choice
               ignores the data. The unnormalized gain, as in Friedman and Schuster (KDD 2010), does not.
 
-The functions take the class counts of disjoint parts of the records, with empty parts: the existence of a
-score does not depend on data.
+The functions take the class counts of disjoint parts of the records, with empty parts: the existence of a score does
+not depend on data.
 """
 
 from __future__ import annotations
@@ -45,20 +45,16 @@ class Utility:
     monotone: bool
 
     def rate(self, epsilon: Fraction) -> Fraction:
-        """Return the noise rate that makes report noisy max ε-DP: ε/Δ if monotone, otherwise ε/2Δ (semantics
-        §8.2).
+        """Return the noise rate that makes report noisy max ε-DP: ε/Δ if monotone, otherwise ε/2Δ (semantics §8.2).
         """
         return epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
 
     def score(self, parts: Ints) -> int:
-        """Return the score of a specialization into parts with these class counts, shape (n_parts,
-        n_classes).
-        """
+        """Return the score of a specialization into parts with these class counts, shape (n_parts, n_classes)."""
         return self._total(self.base(parts.sum(axis=0)), self.merit(parts).sum())
 
     def split_scores(self, cells: Ints) -> list[int]:
-        """Return the score of every grid point of an interval with these class counts per cell, (n_cells,
-        n_classes).
+        """Return the score of every grid point of an interval with these class counts per cell, (n_cells, n_classes).
         """
         total = cells.sum(axis=0)
         left = cells.cumsum(axis=0)[:-1]

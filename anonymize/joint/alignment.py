@@ -28,9 +28,9 @@ def align(
 ) -> Rounds[Ints]:
     """Return the positions in ``ids`` of the records that all parties have, in a common order.
 
-    As :func:`crypto.intersection.intersect`, with the leader as collector. ``observer`` receives the set
-    sizes before anything made from ids is sent, and later the number of common records. If the observer
-    raises, the run ends. Raises DataError without common records.
+    As :func:`crypto.intersection.intersect`, with the leader as collector. ``observer`` receives the set sizes before
+    anything made from ids is sent, and later the number of common records. If the observer raises, the run ends.
+    Raises DataError without common records.
     """
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
     positions = yield from intersect(
@@ -68,8 +68,8 @@ def check_class(
     Source:         digests compared inside a garbled circuit: a digest of a few class values could be
     guessed.
 
-    Raises DataError ("class-mismatch") at every party, naming neither party nor record; RemoteProtocolError
-    for a malformed message.
+    Raises DataError ("class-mismatch") at every party, naming neither party nor record; RemoteProtocolError for a
+    malformed message.
     """
     digest = hashlib.sha256(b"jointcut class" + job_hash + classes.astype("<u4").tobytes()).digest()
     words = np.frombuffer(digest, dtype="<u8").astype(np.uint64).reshape(1, _DIGEST_WORDS)
@@ -106,9 +106,8 @@ def share_class(
 
     shape:  number of records and of class values.
 
-    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to
-    each
-            other party. Raises RemoteProtocolError for a message of wrong length or a class out of range.
+    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to each
+    other party. Raises RemoteProtocolError for a message of wrong length or a class out of range.
     """
     n_records, n_classes = shape
     if roster.me != giver:

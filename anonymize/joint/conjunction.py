@@ -24,7 +24,7 @@ def conjunction_circuit(count: int, to: To) -> Circuit:
 
 @lru_cache(maxsize=8)
 def split_circuit() -> Circuit:
-    """A bit as two XOR shares."""
+    """Return the circuit of a bit as two XOR shares."""
     b = Builder("split")
     (bit,) = b.input("met", Held.CARRIED, 1)
     b.output("met", To.XOR_SHARED, [bit])

@@ -13,9 +13,7 @@ from crypto.errors import LocalProtocolError
 T = TypeVar("T")
 
 Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
-"""``owner`` of a candidate, ``holder`` of a sensitive column: a single party, whose ledger alone has the
-entry.
-"""
+"""``owner`` of a candidate, ``holder`` of a sensitive column: a single party, whose ledger alone has the entry."""
 
 
 PRIVATE: tuple[Audience, ...] = ("owner", "holder")

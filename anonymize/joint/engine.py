@@ -50,8 +50,8 @@ class Engine:
     def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
         """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
-        The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries
-        per group, in order; the result has one entry per group.
+        The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries per
+        group, in order; the result has one entry per group.
         """
         counts = np.asarray(sizes, dtype=np.int64)
         while counts.size and counts.max() > 1:
@@ -105,11 +105,10 @@ class Engine:
 
 
 def in_rows(sizes: Ints, length: int) -> tuple[Ints, Ints]:
-    """Put the items of groups, group after group, into rows of equal length. A group's last item is repeated
-    as padding.
+    """Put the items of groups, group after group, into rows of equal length. A group's last item is repeated as
+    padding.
 
-    sizes:  items of every group, at least 1. Returns the items of every row, shape (n_rows, length), and its
-            group.
+    sizes:  items of every group, at least 1. Returns the items of every row, shape (n_rows, length), and its group.
     """
     n_rows = -(-sizes // length)
     group = np.repeat(np.arange(len(sizes)), n_rows)
@@ -144,5 +143,5 @@ def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
 
 
 def low_bits(shares: Words, width: int) -> Words:
-    """Shares modulo 2**64 as shares modulo 2**width."""
+    """Convert shares modulo 2**64 to shares modulo 2**width."""
     return shares if width >= WORD_BITS else shares & np.uint64((1 << width) - 1)

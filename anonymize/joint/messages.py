@@ -115,8 +115,7 @@ def encode_only_children(bits: Sequence[Bools]) -> bytes:
 def decode_only_children(
     payload: bytes, own: Sequence[Ints], peer: str, suspects: str, step: str
 ) -> list[int | None]:
-    """Return, for each node, the child with all its records, from the bits of ``peer``; None if several have
-    records.
+    """Return, for each node, the child with all its records, from the bits of ``peer``; None if several have records.
 
     own:       own records of the children of every node: int64, shape (n_children,) each.
     suspects:  possible causes of an answer that contradicts own records.
@@ -153,8 +152,8 @@ def checked_counts(opened: Ints, own: Ints, totals: Ints | None, suspects: str, 
     totals:    public row sums of the completed counts, or None.
     suspects:  possible causes of impossible counts; a sum does not identify the party.
 
-    Raises RemoteProtocolError for a count below the own part, for example the last count if the others exceed
-    their total, or above the number of records of any table.
+    Raises RemoteProtocolError for a count below the own part, for example the last count if the others exceed their
+    total, or above the number of records of any table.
     """
     counts = opened if totals is None else np.column_stack([opened, totals - opened.sum(axis=1)])
     if opened.size and int(opened.max()) > MAX_RECORDS:

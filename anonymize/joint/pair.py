@@ -34,8 +34,8 @@ class Pair:
     """Steps and payloads that only the deputy has sent so far."""
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Send the pair's findings to the parties outside the pair. A leader that sends them another payload,
-        or different payloads, is detected in the same round.
+        """Send the pair's findings to the parties outside the pair. A leader that sends them another payload, or
+        different payloads, is detected in the same round.
 
         Functionality:  the payload to every party; the deputy sends a digest of it.
         Input, each:    ``payload``, known to leader and deputy; the argument of other parties is ignored.
@@ -61,11 +61,11 @@ class Pair:
         return payload
 
     def tell_ahead(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Send as :meth:`tell`, but with the payload from the deputy, who evaluates circuits and so knows it
-        first. The leader's digest is compared at the next message or opening.
+        """Send as :meth:`tell`, but with the payload from the deputy, who evaluates circuits and so knows it first.
+        The leader's digest is compared at the next message or opening.
 
-        Until then a party outside the pair must send only shares and consents. These open nothing unless the
-        leader has also found the deputy's payload.
+        Until then a party outside the pair must send only shares and consents. These open nothing unless the leader
+        has also found the deputy's payload.
 
         Rounds:         1; the next round need not wait for the leader's message; none for two parties.
         Bytes:          to each party outside the pair the payload from the deputy, 16 from the leader.
@@ -88,8 +88,8 @@ class Pair:
                 raise self._differ(step)
 
     def hear_consent(self, step: str) -> Rounds[None]:
-        """Send or receive the consent of every party outside the pair to the pair's next opening: an empty
-        message to both.
+        """Send or receive the consent of every party outside the pair to the pair's next opening: an empty message to
+        both.
 
         A party without consent ends the run instead.
         """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Roster:
-    """The parties of a run. ``parties`` is in job order, the same at every party.
+    """Parties of a run. ``parties`` is in job order, the same at every party.
 
     deputy: evaluates circuits with the leader (sealed runs).
     """

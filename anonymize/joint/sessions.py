@@ -1,7 +1,6 @@
 """Two-party sessions of a vertical run: the pairs with a common computation, and their garblers.
 
-The garbler of a session is the sender of its transfers. A pair that computes in both directions has two
-sessions.
+The garbler of a session is the sender of its transfers. A pair that computes in both directions has two sessions.
 """
 
 from __future__ import annotations

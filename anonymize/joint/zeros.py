@@ -1,7 +1,7 @@
 """Rules that only compare numbers with 0, for many groups at once: each number is examined once.
 
-Counts are by (group, item): an item is a child of a specialization, or a candidate to cut a group. Many tests
-of a group use the same numbers. So the numbers are listed first, and every test refers to its numbers.
+Counts are by (group, item): an item is a child of a specialization, or a candidate to cut a group. Many tests of a
+group use the same numbers. So the numbers are listed first, and every test refers to its numbers.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class ZeroForms:
         self._terms = np.array(terms, dtype=np.int64).reshape(len(number), n_terms, 2)
 
     def bits(self, n_records: int) -> int:
-        """Return the bits in which a number for ``n_records`` records is 0 only if it really is 0; numbers
-        may be negative.
+        """Return the bits in which a number for ``n_records`` records is 0 only if it really is 0; numbers may be
+        negative.
         """
         return (self._factor * n_records).bit_length()
 

@@ -1,5 +1,4 @@
-"""Boxes and their cut points: per column a run of leaves, and the cut points of `split: public` (semantics
-§11.2).
+"""Boxes and their cut points: per column a run of leaves, and the cut points of `split: public` (semantics §11.2).
 
 A box of a numeric column is any interval of the grid. A box of a categorical column is a node, or neighbouring
 children of the same node. Every boundary between two leaves has a number: the depth of the lowest node above both
@@ -46,7 +45,7 @@ class Boxes:
         return self.last - self.first
 
     def some(self, boxes: Ints) -> Boxes:
-        """Some of the boxes, by number."""
+        """Return the boxes with the given numbers."""
         return Boxes(self.first[:, boxes], self.last[:, boxes])
 
     def sides(self, columns: Ints, at: Ints) -> tuple[Boxes, Boxes]:
@@ -132,7 +131,9 @@ class PublicSplit:
         self._whole = np.array([max(column.n_leaves - 1, 1) for column in schema.qid], dtype=np.int64)
 
     def candidates(self, boxes: Boxes) -> Candidates:
-        """All candidates of some boxes, for t = 1, 2, 3 and odd k < 2**t where 2**t·p − w·k is nearest to 0."""
+        """Return all candidates of the boxes, for t = 1, 2, 3 and odd k < 2**t with 2**t·p − w·k nearest to
+        0.
+        """
         at = np.empty((boxes.n_boxes, len(self._columns), N_SLOTS), dtype=np.int64)
         for number, cuts in enumerate(self._columns):
             at[:, number] = cuts.at(boxes.first[number], boxes.last[number])

@@ -22,7 +22,7 @@ from anonymize.table import Ints, Schema, tally
 from anonymize.tds import Observer, Turn
 
 NONE = -1
-"""In a verdict: no candidate of the front is valid."""
+"""Value in a verdict without a valid candidate in the front."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ class Move:
     All left-hand sides come first, in the order of the groups, with the uncut groups; then all right-hand sides.
 
     parent:    original group of each side: int64, shape (n_sides,).
-    is_right:  True for right-hand sides. is_final: True for a group without further cuts. bool, shape
-               (n_sides,).
+    is_right:  True for right-hand sides. is_final: True for a group without further cuts. bool, shape (n_sides,).
     """
 
     parent: Ints = field(repr=False)

@@ -1,5 +1,4 @@
-"""`split: median` ([MSA] Fig. 5): groups are cut at the best halving of their own records; for a single
-        holder only.
+"""`split: median` ([MSA] Fig. 5): groups are cut at the best halving of their own records; for a single holder only.
 
 Readers of the release do not know the tried and refused cut points. So a joint run would reveal more than its table
 (semantics §11.6).
@@ -53,7 +52,7 @@ class _OnePerColumn(PublicSplit):
 
 
 def _depths(column: QidColumn) -> Ints:
-    """As :func:`anonymize.kd.boxes.depths`; of a grid all equal."""
+    """Return :func:`anonymize.kd.boxes.depths`; all equal for a grid."""
     if isinstance(column.values, Taxonomy):
         return depths(column.values)
     return np.zeros(column.n_leaves, dtype=np.int64)

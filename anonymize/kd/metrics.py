@@ -37,9 +37,8 @@ class Metrics:
 class Loss:
     """Loss by generalization.
 
-    generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box with w of the
-                          column's W leaves: 0 for raw values, 1 for the root; 0 for a column with a single
-                          leaf.
+    generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box with w of the column's W
+                          leaves: 0 for raw values, 1 for the root; 0 for a column with a single leaf.
     ncp:                  mean over all columns (normalized certainty penalty).
     """
 
@@ -53,10 +52,9 @@ class Inference:
 
     fewest_values:    different values in a group.
     greatest_share:   share of a protected value in a group.
-    smallest_entropy_l: 2 to the entropy of a group's values: the number of equally frequent values with the
-                        same entropy.
-    greatest_t:       half the sum over values of the differences between the shares in a group and in the
-                      table.
+    smallest_entropy_l: 2 to the entropy of a group's values: the number of equally frequent values with the same
+                        entropy.
+    greatest_t:       half the sum over values of the differences between the shares in a group and in the table.
     """
 
     fewest_values: int

@@ -24,8 +24,7 @@ from anonymize.table import Ints, Schema, tally
 class Replayed:
     """Front of a run.
 
-    left:  final groups left of the cut of their group, and all final groups in uncut groups: shape
-           (n_final,).
+    left:  final groups left of the cut of their group, and all final groups in uncut groups: shape (n_final,).
     group:  open group of each final group, NONE if already final: int64, shape (n_final,).
     """
 

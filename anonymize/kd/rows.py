@@ -23,8 +23,7 @@ _BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
 class Sides:
     """Rows on both sides of a cut of each group.
 
-    labels:   labels of the rows for counting. keys: 0 … n_groups − 1 on the left, the next n_groups on the
-              right.
+    labels:   labels of the rows for counting. keys: 0 … n_groups − 1 on the left, the next n_groups on the right.
     weights:  records of each row; None: 1. int64, shape (n_rows,) each.
     """
 
@@ -56,8 +55,7 @@ class OpenRows:
         """Final group of every row, in the order of becoming final: int64, shape (n_rows,)."""
 
     def left_of(self, front: Front) -> Ints:
-        """Count the records left of every candidate of a front: int64, shape as ``front.at``; 0 without a
-        candidate.
+        """Count the records left of every candidate of a front: int64, shape as ``front.at``; 0 without a candidate.
         """
         left = np.zeros(front.at.shape, dtype=np.int64)
         for column in np.unique(front.columns).tolist():
@@ -127,9 +125,7 @@ class OpenRows:
         return np.where(best < _FAR, best % radix, 0)
 
     def goes_left(self, columns: Ints, at: Ints) -> Bools:
-        """Return True for the rows left of leaf ``at`` of a column, for every open group: shape
-        (n_open_rows,).
-        """
+        """Return True for the rows left of leaf ``at`` of a column, for every open group: shape (n_open_rows,)."""
         sizes, left = np.diff(self._starts), np.empty(len(self._row), dtype=bool)
         of_row, limit = np.repeat(columns, sizes), np.repeat(at, sizes)
         np.less(self._codes[of_row, np.arange(len(of_row))], limit, out=left)
@@ -188,7 +184,7 @@ class OpenRows:
 
 
 def _compared(codes: Codes, weights: Ints | None, starts: Ints, group: Ints, at: Ints) -> Ints:
-    """Records left of leaves, where there are many more leaves than rows."""
+    """Count the records left of leaves, if there are many more leaves than rows."""
     left = np.zeros(len(at), dtype=np.int64)
     slot = np.arange(len(group)) - np.searchsorted(group, group)
     for number in range(int(slot.max(initial=-1)) + 1):

@@ -31,8 +31,8 @@ class KdOutcome:
 
     group:    group of every row of the table: int64, shape (n_rows,).
     cuts:     cut groups, by column and cuts before: int64, shape (n_columns, n_depths).
-    refused:  cuts that the sizes of both sides allowed and another criterion refused. If 0, the groups follow
-              from quasi-identifiers alone. Made from raw data: for the holder.
+    refused:  cuts that the sizes of both sides allowed and another criterion refused. If 0, the groups follow from
+              quasi-identifiers alone. Made from raw data: for the holder.
     """
 
     schema: Schema

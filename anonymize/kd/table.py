@@ -33,14 +33,12 @@ class BoxedTable:
         return self.boxes.n_boxes
 
     def sizes(self) -> Ints:
-        """Records of every group: int64, shape (n_groups,)."""
+        """Count the records of every group: int64, shape (n_groups,)."""
         return tally(self.group, self.count, self.n_groups)
 
 
 def in_box_order(boxes: Boxes) -> Ints:
-    """Return the numbers of boxes in an order that depends on the boxes alone: by column, first leaf before
-    last.
-    """
+    """Return the numbers of boxes in an order that depends on the boxes alone: by column, first leaf before last."""
     keys = [key for first, last in zip(boxes.first, boxes.last, strict=True) for key in (first, last)]
     order: Ints = np.lexsort(keys[::-1])
     return order
@@ -73,7 +71,7 @@ def release_of_boxed_rows(table: CodedTable, boxes: Boxes, group: Ints) -> Relea
 
 
 def _released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
-    """group, cells: of every released row."""
+    """Write out released rows. group, cells: of every row."""
     printed = zip(schema.qid, box_labels(schema, boxes), strict=True)
     qid = {column.name: LabelledColumn(own.labels, own.codes[group]) for column, own in printed}
     return with_cells(qid, schema, cells)
@@ -91,7 +89,7 @@ class GroupsByLeaves:
     """
 
     def __init__(self, schema: Schema, qid: Sequence[Codes], group: Ints) -> None:
-        """qid: leaf numbers by column. group: of every row: int64, shape (n_rows,) each."""
+        """Number the rows. qid: leaf numbers by column. group: of every row: int64, shape (n_rows,) each."""
         self._radices = [column.n_leaves for column in schema.qid]
         self._known: list[Ints] = []
         number = np.zeros(len(group), dtype=np.int64)
@@ -102,8 +100,8 @@ class GroupsByLeaves:
         self._group[number] = group
 
     def of(self, qid: Sequence[Codes]) -> Ints:
-        """Return the groups of other rows: int64, shape (n_rows,). Raises DataError for unknown combinations
-        of leaves.
+        """Return the groups of other rows: int64, shape (n_rows,). Raises DataError for unknown combinations of
+        leaves.
         """
         number = np.zeros(len(qid[0]), dtype=np.int64)
         for radix, codes, known in zip(self._radices, qid, self._known, strict=True):

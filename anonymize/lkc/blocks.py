@@ -1,5 +1,4 @@
-"""Releases without links between some sensitive columns: blocks of columns, shuffled separately in every
-group.
+"""Releases without links between some sensitive columns: blocks of columns, shuffled separately in every group.
 
 The values of a record stay together within a block. Every order of a block in its group is equally likely and
 independent of the other blocks. So nobody can link values of different blocks to a record. The exception is a
@@ -29,8 +28,7 @@ def groups_of(release: Release, columns: Sequence[str]) -> Ints:
 
 
 def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]]) -> int:
-    """Count the records in groups with a single combination of values in some block: no shuffle hides these
-    values.
+    """Count the records in groups with a single combination of values in some block: no shuffle hides these values.
 
     group:  of every row, numbered from 0 without a gap: int64, shape (n_rows,).
     """
@@ -43,9 +41,8 @@ def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]])
 
 
 def shuffled_apart(release: Release, group: Ints, blocks: Sequence[Sequence[str]], rng: Rng) -> Release:
-    """The same rows with every block of columns in a random order of its own inside each group.
-
-    group:  of every row: int64, shape (n_rows,).
+    """Shuffle every block of columns independently inside each group. group: of every row: int64, shape
+    (n_rows,).
     """
     columns, places = dict(release.columns), np.argsort(group, kind="stable")
     for block in blocks:

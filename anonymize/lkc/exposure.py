@@ -28,8 +28,7 @@ class Exposure:
     cells:        number of cells.
     alone:        records alone in their cell, with all columns known.
     one_value:    per sensitive column, records in cells with a single value.
-    above_c:      per sensitive column, records in cells where a protected value is more frequent than
-                  C.
+    above_c:      per sensitive column, records in cells where a protected value is more frequent than C.
     homogeneous:  records in homogeneous cells.
     """
 

@@ -42,13 +42,11 @@ def measure_loss(release: Release, schema: Schema, cut: Cut) -> dict[str, float]
 
 
 def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
-    """Measure the groups of a released table as readers see them: nodes with the same label are the same
-    value.
+    """Measure the groups of a released table as readers see them: nodes with the same label are the same value.
 
     leaf_partitions:       distinct combinations of generalized quasi-identifiers.
     discernibility_ratio:  Σ |T[qid]|² / |T|² over the combinations ([T] 3.4): 0 to 1, lower is better.
-    smallest_partition:    records in the smallest partition; may be below K if L is below the number of
-                           columns.
+    smallest_partition:    records in the smallest partition; may be below K if L is below the number of columns.
     """
     sizes = partition_sizes(release, qid)
     return {
@@ -68,9 +66,8 @@ def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
 class Risk:
     """Records in small groups on all quasi-identifiers of a released table. L may not bound these groups.
 
-    columns:  number of quasi-identifiers. unique: records alone in their group. below_k: records in
-              groups smaller than K, including unique records. unique_share, below_k_share: shares of
-              all records.
+    columns:  number of quasi-identifiers. unique: records alone in their group. below_k: records in groups smaller
+              than K, including unique records. unique_share, below_k_share: shares of all records.
     """
 
     columns: int
@@ -103,8 +100,8 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 class Stopped:
     """Reason for the end of a column's specialization: a threshold or another reason.
 
-    reason:   K, C, leaf (a single value), empty, one value (all records share a leaf), no gain, or adds
-              nothing (positive gain, but the score never exceeded 0).
+    reason:   K, C, leaf (a single value), empty, one value (all records share a leaf), no gain, or adds nothing
+              (positive gain, but the score never exceeded 0).
     columns:  for a threshold, the fewest columns on which the next step would violate the threshold.
     """
 

@@ -53,8 +53,7 @@ class GroupPlan:
     criteria:  criteria of the entries, without repetitions.
     tallies:   tallies summed in every (group, child but the last), records first.
     sides:     side counts summed in every (group, child).
-    totals:    public tallies of each group before the specialization: int64, shape (n_groups,
-               n_tallies).
+    totals:    public tallies of each group before the specialization: int64, shape (n_groups, n_tallies).
     """
 
     candidate: Candidate
@@ -95,21 +94,19 @@ class GroupPlan:
 
     @property
     def names(self) -> Names:
-        """Names of the groups that depend on the records and on the entries with the group: shape
-        (n_groups,).
-        """
+        """Names of the groups that depend on the records and on the entries with the group: shape (n_groups,)."""
         return self._groups.names_by_scope
 
     def among(self, chosen: Bools) -> GroupPlan:
-        """The sums of some of the groups; chosen: shape (n_groups,)."""
+        """Return the plan of the chosen groups; chosen: shape (n_groups,)."""
         return replace(self, totals=self.totals[chosen], _groups=self._groups.among(chosen))
 
     def tallied(self, at: Ints, column: Codes, weights: Ints, n_columns: int) -> Ints:
         """Return the tallies of every (group, column) of a holder's rows: int64, shape (n_groups, n_columns,
         n_tallies).
 
-        at, column, weights:  of every row with the node: place of its refined entry, number of its column
-                              below ``n_columns``, weight; shape (n_rows,) each.
+        at, column, weights:  of every row with the node: place of its refined entry, number of its column below
+                              ``n_columns``, weight; shape (n_rows,) each.
         """
         taken, size = self._taken(), self.n_groups * n_columns
         total = np.zeros((len(self.tallies), size), dtype=np.int64)
@@ -126,15 +123,16 @@ class GroupPlan:
     def sums(self, counts: Ints, sides: SidesOfGroups | None = None) -> Ints:
         """Add up a holder's records per (refined entry, child), shape (n_entries, n_children).
 
-        sides:  makes the holder's side counts, if any. A sum is 0 if no entry with the group takes the
-                measure.
+        sides:  makes the holder's side counts, if any. A sum is 0 if no entry with the group takes the measure.
         """
         return self.joined(self.sums_of_cells(counts[:, :-1]), self.sums_of_sides(sides))
 
     def sums_of_cells(self, counts: NDArray[N]) -> NDArray[N]:
-        """The tallies of every (group, child but the last): shape (n_groups, n_children - 1, n_tallies).
+        """Return the tallies of every (group, child but the last): shape (n_groups, n_children - 1,
+        n_tallies).
 
-        counts:  per (refined entry, child but the last), or shares of them: int64 or uint64, sums modulo 2^64.
+        counts:  per (refined entry, child but the last), or shares of them: int64 or uint64, sums modulo
+        2^64.
         """
         taken = self._taken()
         by_tally = zip(self.tallies, self._counted, strict=True)
@@ -235,8 +233,8 @@ class GroupPlan:
         return np.repeat(found[:, None], self.n_children, axis=1)
 
     def _least(self) -> Ints:
-        """Return the greatest K of each group: a child with fewer records fails, whatever the other criteria.
-        Shape (n_groups,).
+        """Return the greatest K of each group: a child with fewer records fails, whatever the other criteria. Shape
+        (n_groups,).
         """
         of_entries = np.array([least_size(entry.criteria) for entry in self.entries])
         least: Ints = np.where(self._groups.asked, of_entries[:, None], 1).max(axis=0)
@@ -245,8 +243,8 @@ class GroupPlan:
     def by_child(self, sums: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
         """Return the measures of every (group, child). The last child of a tally is the remainder of the totals.
 
-        sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape
-              (groups, children).
+        sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape (groups,
+              children).
         """
         flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
         beside = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))
@@ -285,8 +283,8 @@ def plan_groups(
 ) -> GroupPlan:
     """List the sums that decide a candidate's validity, from public state alone.
 
-    parts:  T_g of every block, with the same leaf partitions. Refined entries stand block after block.
-            The first block with the columns of a tally counts the tally.
+    parts:  T_g of every block, with the same leaf partitions. Refined entries stand block after block. The first
+            block with the columns of a tally counts the tally.
     names:  name of every leaf partition; None: names from the partition numbers.
     """
     refined = [table.entries_of(candidate) for _, table in parts]

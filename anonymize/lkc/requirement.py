@@ -1,5 +1,5 @@
-"""Requirement on a release: a list of entries with scope and criteria, and the errors if the whole table
-fails. LKC ([T] 3.2.1, Definition 3.1) is a list with a single entry.
+"""Requirement on a release: a list of entries with scope and criteria, and the errors if the whole table fails. LKC
+([T] 3.2.1, Definition 3.1) is a list with a single entry.
 
 All entries must hold. A specialization of a column outside an entry's scope does not change the groups of the entry.
 """
@@ -42,8 +42,7 @@ class Entry:
     """Entry of a requirement, for the columns of a schema.
 
     criteria:  criteria for every group, in the order of reported violations.
-    insider:   True if inference bounds hold also toward people who know all columns of the scope and
-               the class.
+    insider:   True if inference bounds hold also toward people who know all columns of the scope and the class.
     relative:  sources of further criteria, given the counts of the whole table.
     demands:   original demands; named in errors even if some schemas meet a demand without a criterion.
     said:      the requirement and its place in the job, in public words.
@@ -57,7 +56,7 @@ class Entry:
     said: str = field(default="", compare=False)
 
     def given(self, schema: Schema, cell_counts: Ints) -> Entry:
-        """The entry once the counts of the whole table are known; cell_counts has shape (n_cells,)."""
+        """Return the entry, given the counts of the whole table; cell_counts has shape (n_cells,)."""
         if not self.relative:
             return self
         tallies = tuple(t for each in self.relative for t in each.tallies)
@@ -77,8 +76,7 @@ class Requirement(Protocol):
 
 @dataclass(frozen=True)
 class Ask:
-    """Requirement entry of a job: knowledge of at most ``max_known`` (L) of some columns, and demands on
-    groups.
+    """Requirement entry of a job: knowledge of at most ``max_known`` (L) of some columns, and demands on groups.
 
     columns:  names of the known quasi-identifiers; None: all.
     said:     the requirement and its place in the job, in public words.
@@ -108,8 +106,8 @@ class Ask:
 class AskedList:
     """Requirement of a job: a list of entries. LKC has a single entry.
 
-    insider:  True if the inference bounds of all entries hold also for every (leaf partition, class
-              value) cell, which a vertical party knows about a person (semantics §7).
+    insider:  True if the inference bounds of all entries hold also for every (leaf partition, class value) cell,
+              which a vertical party knows about a person (semantics §7).
     """
 
     asks: tuple[Ask, ...]
@@ -120,7 +118,7 @@ class AskedList:
 
 
 def given(entries: Sequence[Entry], schema: Schema, cell_counts: Ints) -> tuple[Entry, ...]:
-    """The entries once the counts of the whole table are known."""
+    """Return the entries, given the counts of the whole table."""
     return tuple(entry.given(schema, cell_counts) for entry in entries)
 
 
@@ -148,7 +146,7 @@ def terms_of(schema: Schema, entries: Sequence[Entry]) -> Terms:
 
 
 def most_columns(entries: Sequence[Entry]) -> int:
-    """On how many columns the finest groups of any entry agree."""
+    """Return the number of columns that the finest groups of any entry agree on."""
     return max(entry.scope.size for entry in entries)
 
 
@@ -274,15 +272,14 @@ def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
 
 
 def counts_of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints) -> dict[Measure, Ints]:
-    """Tallies of all cells, each of shape (1,)."""
+    """Return the tallies of all cells, each of shape (1,)."""
     views, keys = views_of(schema, tallies), np.zeros(schema.n_cells, dtype=np.int64)
     counts = count_by(views, [view.of_cells(schema) for view in views], keys, 1, cell_counts)
     return dict(zip(measures_of(views), counts, strict=True))
 
 
 def root_refused(entries: Sequence[Entry], whole: str = "the fully generalized table") -> PrivacyError:
-    """Return the error for a single bit: the whole table violates a criterion or is too large for an exact
-    test.
+    """Return the error for a single bit: the whole table violates a criterion or is too large for an exact test.
 
     whole:  name of the tested table.
     """
@@ -311,8 +308,7 @@ def requirement_unmet(
 
     entries:  entries with a violation among them. violation: None if only its existence is known.
     private:  text for the owner of the table alone.
-    among:    possible violations if ``violation`` is None; empty: all demands and criteria of the
-              entries.
+    among:    possible violations if ``violation`` is None; empty: all demands and criteria of the entries.
     """
     named = among or _named(entries)
     if violation is not None:
@@ -330,7 +326,7 @@ def requirement_unmet(
 
 
 _MOST_SAID = 3
-"""Of entries in an error."""
+"""Most entries named in an error."""
 
 
 def what_is_asked(entries: Sequence[Entry]) -> str:
@@ -347,7 +343,7 @@ def _named(entries: Sequence[Entry]) -> tuple[Demand | Criterion, ...]:
 
 
 def names_of(criteria: Sequence[Criterion]) -> str:
-    """Some criteria in words: "K or C"."""
+    """Name criteria in words: "K or C"."""
     return _in_words([criterion.name for criterion in criteria])
 
 

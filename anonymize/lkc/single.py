@@ -184,12 +184,12 @@ class Partitions:
         return before, refinement
 
     def counts(self, candidate: Candidate) -> Ints:
-        """Records per (refined entry, child), counted once per candidate."""
+        """Count the records per (refined entry, child), once per candidate."""
         if self._counted is None or self._counted[0] is not candidate:
             entries = self.generalized.entries_of(candidate)
             self._counted = candidate, self._records.counts(candidate, entries)
         return self._counted[1]
 
     def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Records per (entry given, child)."""
+        """Count the records per (given entry, child)."""
         return self._records.counts(candidate, entries)

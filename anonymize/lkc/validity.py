@@ -56,10 +56,9 @@ class PartitionTest:
     ) -> Violation | None:
         """Return a violation of the specialization on some ``n_columns`` columns, or None.
 
-        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes
-                the side counts, if a criterion takes any. An entry with groups on fewer columns is tested
-                on these columns. Toward insiders, all columns of an entry are also tested, for any
-                ``n_columns``.
+        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes the side
+                counts, if a criterion takes any. An entry with groups on fewer columns is tested on these columns.
+                Toward insiders, all columns of an entry are also tested, for any ``n_columns``.
         """
         items = self._items(table, candidate, counts, sides)
         tests = [test for test in self._entries if candidate.column in test.entry.scope.columns]
@@ -132,7 +131,7 @@ class _Items:
         return self.table is table and self.candidate is candidate and self._counts is counts
 
     def groups(self, columns: tuple[int, ...]) -> QidGroups:
-        """The codings of the refined entries for a scope, made once."""
+        """Return the codings of the refined entries for a scope, made once."""
         if columns not in self._groups:
             partition = self.table.partition[self.entries]
             self._groups[columns] = QidGroups(self.table, self.candidate, partition, columns)
@@ -182,7 +181,7 @@ class _EntryTest:
         return self._bounds.violation(labels, keys.reshape(-1), n_keys, items.weights, len(columns))
 
     def _beside(self, items: _Items, codes: Ints, n_codes: int) -> list[Ints]:
-        """The side counts of every (group, child), where any are taken."""
+        """Return the side counts of every (group, child), if any."""
         assert items.sides is not None
         return [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._test.sides]
 

@@ -153,8 +153,8 @@ class _Trial:
         return max((o for o in options if o is not None), key=lambda option: option.worth, default=None)
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield the possible specializations that were not applied: discarded ones, and those with a child
-        that is too small.
+        """Yield the possible specializations that were not applied: discarded ones, and those with a child that is
+        too small.
         """
         for column, nodes in enumerate(self.outcome.cut.nodes):
             described, histogram = self.table.schema.qid[column], self.table.class_histogram(column)
@@ -174,7 +174,7 @@ class _Trial:
         return _Option(rows, records, (self._lost(before, columns) - self._lost(after, columns)) / records)
 
     def _lost(self, cut: Cut, columns: range) -> Fraction:
-        """The part of some columns in the loss under a cut, of all records of the table together."""
+        """Return the part of some columns in the loss under a cut, summed over all records of the table."""
         n_leaves = [self.table.schema.qid[i].n_leaves for i in columns]
         spread = (
             Fraction(self._spread(cut, i), n - 1) for i, n in zip(columns, n_leaves, strict=True) if n > 1

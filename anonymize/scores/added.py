@@ -1,6 +1,4 @@
-"""Goal classification: gain of a specialization on the current table (semantics §10.6). The score moves with
-T_g.
-"""
+"""Goal classification: gain of a specialization on the current table (semantics §10.6). The score moves with T_g."""
 
 from __future__ import annotations
 
@@ -118,7 +116,7 @@ class _Sums:
 
 
 class RankedByAdded(MovingPool[_Sums]):
-    """The pool of :class:`Added`."""
+    """Pool of :class:`Added`."""
 
     def __init__(self, followed: FollowedContexts) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ class Groups:
     wants_sums: ClassVar[bool] = False
 
     def merit(self, left: Ints, right: Ints) -> Ints:
-        """The least |c1|² + |c2|²."""
+        """Return −(|c1|² + |c2|²): the least sum wins."""
         squares: Ints = left.sum(axis=1) ** 2 + right.sum(axis=1) ** 2
         return -squares
 
@@ -55,7 +55,7 @@ class Groups:
 
 
 class RankedByGroups(SettledPool):
-    """The pool of :class:`Groups`."""
+    """Pool of :class:`Groups`."""
 
     def __init__(self, followed: GroupSizes) -> None:
         self._followed = followed
@@ -107,7 +107,7 @@ class GroupSizes:
         return int((before.sizes()[old] ** self._power).sum())
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Sizes of leaf partitions are public."""
+        """Return nothing: sizes of leaf partitions are public."""
         return ()
 
     def _count(self, table: GeneralizedTable, partitions: Ints, sign: int) -> None:

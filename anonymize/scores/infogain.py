@@ -30,7 +30,7 @@ class InfoGain:
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """InfoGain, in bits for each record."""
+        """Return InfoGain in bits per record, and the gain."""
         gain, size = information_gain(step.candidate, class_counts)
         return bits_per_record(gain, size), gain
 
@@ -42,7 +42,7 @@ class InfoGain:
 
 
 class RankedByGain(SettledPool):
-    """The pool of :class:`InfoGain`."""
+    """Pool of :class:`InfoGain`."""
 
     def __init__(self) -> None:
         self._ranked: list[tuple[Fraction, Order, Proposal]] = []

@@ -31,8 +31,8 @@ class Wanted:
 
     name:     name of the sums, opened to a leader, in the reveal ledger.
     entries:  counted entries among the candidate's refined entries, ascending: int64, shape (n_entries,).
-    of:       function from a holder's records, shape (n_entries, n_children), to the holder's sums: int64,
-              shape (n, n_children - 1, ...). Sums of the last child follow.
+    of:       function from a holder's records, shape (n_entries, n_children), to the holder's sums: int64, shape (n,
+              n_children - 1, ...). Sums of the last child follow.
     totals:   public sums of all children together: int64, shape (n, ...).
     """
 
@@ -93,7 +93,7 @@ class _Nothing:
     """Figures of a score that depends on a node alone."""
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
-        """A node's counts are fixed."""
+        """Return 0: a node's counts are fixed."""
         return 0
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:

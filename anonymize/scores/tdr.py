@@ -59,7 +59,7 @@ class Tdr:
         return -(impurity(left) + impurity(right))
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """The score in bits for each record, and the gain of InfoGain."""
+        """Return the score in bits per record, and the gain of InfoGain."""
         return step.score / (1 << UNIT_BITS), information_gain(step.candidate, class_counts)[0]
 
     def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedGroups:
@@ -99,7 +99,7 @@ class GroupsAfter:
         return GroupsAfter(self.entries, self.groups.among(chosen), self.totals[chosen])
 
     def sums(self, counts: Ints) -> Ints:
-        """Records per (group, child but the last): int64; counts: per (refined entry, child)."""
+        """Count the records per (group, child but the last): int64; counts: per (refined entry, child)."""
         return self.groups.summed(counts[:, :-1])
 
     def smallest(self, sums: Ints) -> list[int]:
@@ -141,7 +141,7 @@ class FollowedGroups:
         return (numerator << (UNIT_BITS - FRACTION_BITS)) // denominator
 
     def _gain(self, cells: Ints, counts: Ints) -> int:
-        """Of the node; counts: per (refined entry, child)."""
+        """Return the gain of the node; counts: per (refined entry, child)."""
         by_class = np.zeros((self._schema.n_classes, counts.shape[1]), dtype=np.int64)
         np.add.at(by_class, self._schema.classes_of(cells), counts)
         return int(impurity(by_class.sum(axis=1)) - impurity(by_class.T).sum())
@@ -217,7 +217,7 @@ class _Known:
 
 
 class RankedByTdr(MovingPool[_Known]):
-    """The pool of :class:`Tdr`."""
+    """Pool of :class:`Tdr`."""
 
     def __init__(self, followed: FollowedGroups) -> None:
         super().__init__()

@@ -37,8 +37,7 @@ def bins_of(number: int, column: QidColumn, noisy: Ints, theta: int, design: Des
 
 
 def _of_grid(counts: Sequence[int], theta: int, most: int) -> list[int]:
-    """Return the bin of each cell. Cells are merged until they hold θ and their share of the remaining
-    records.
+    """Return the bin of each cell. Cells are merged until they hold θ and their share of the remaining records.
 
     A last remainder below θ goes to the last bin.
     """
@@ -85,7 +84,8 @@ def _numbered(bins: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 
 def class_totals(noisy: Sequence[Ints]) -> Ints:
-    """Records of every class, the inverse-variance mean over tables, not negative: int64, shape (n_classes,).
+    """Return the non-negative records of every class, the inverse-variance mean over tables: int64, shape
+    (n_classes,).
 
     noisy:  of equal noise, each of shape (n, n_classes): a sum over n cells has n times a cell's variance.
     """

@@ -17,13 +17,11 @@ from anonymize.synthetic.fit import Floats, Model
 from anonymize.table import Ints, QidColumn, narrowest
 
 Children: TypeAlias = tuple[int, int, Floats]
-"""Column with known bins, dependent column, and their table, shape (n_bins, n_bins of the dependent,
-n_classes).
-"""
+"""Column with known bins, dependent column, and their table, shape (n_bins, n_bins of the dependent, n_classes)."""
 
 
 def drawn(model: Model, rng: Rng) -> Release:
-    """The synthetic table: the columns of the schema, then the class, rows in random order."""
+    """Draw the synthetic table: the columns of the schema, then the class, rows in random order."""
     classes, leaves = drawn_leaves(model, rng)
     columns = {
         column.name: _written(column, codes, rng)
@@ -35,8 +33,8 @@ def drawn(model: Model, rng: Rng) -> Release:
 
 
 def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
-    """Draw the rows by code: the class of each row, int64, shape (n_rows,), and the leaves by column, of the
-    same shape.
+    """Draw the rows by code: the class of each row, int64, shape (n_rows,), and the leaves by column, of the same
+    shape.
     """
     n_classes = len(model.totals)
     classes = np.repeat(np.arange(n_classes), rounded(model.totals, model.n_rows, 0.5))
@@ -56,9 +54,7 @@ def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
 
 
 def descent(model: Model) -> Iterator[Children]:
-    """Yield every column once, parents first. A root is its own parent, with a table whose first axis has
-    size 1.
-    """
+    """Yield every column once, parents first. A root is its own parent, with a table whose first axis has size 1."""
     tables = [(edge.columns, edge.table) for edge in model.edges]
     tables += [((b, a), table.transpose(1, 0, 2)) for (a, b), table in tables]
     seen = set[int]()
@@ -72,8 +68,7 @@ def descent(model: Model) -> Iterator[Children]:
 
 
 def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
-    """Assign a value to every row: each group's rows are shared by its weights, at random: int64, shape
-    (n_rows,).
+    """Assign a value to every row: each group's rows are shared by its weights, at random: int64, shape (n_rows,).
 
     groups:   of every row, shape (n_rows,).
     weights:  of every value in a group, shape (n_groups, n_values); all 0 means equal weights.
@@ -90,8 +85,8 @@ def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
 def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
     """Sort rows by group, and within a group by a random key of 32 bits: int64, shape (n_rows,).
 
-    The sort takes half a key at a time, for NumPy's radix sort. Rows with equal keys keep their order. This
-    hides nothing, because the draw is public, and changes no share.
+    The sort takes half a key at a time, for NumPy's radix sort. Rows with equal keys keep their order. This hides
+    nothing, because the draw is public, and changes no share.
     """
     halves = np.frombuffer(rng.bytes(4 * len(groups)), dtype="<u2").reshape(2, -1)
     order: Ints = np.argsort(halves[0], kind="stable")
@@ -101,8 +96,7 @@ def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
 
 
 def rounded(weights: Floats, total: int, offset: float) -> Ints:
-    """Return integers with sum ``total``, in proportion to weights, rounded up or down: int64, shape as
-    ``weights``.
+    """Return integers with sum ``total``, in proportion to weights, rounded up or down: int64, shape as ``weights``.
 
     offset:  in [0, 1). With a uniform offset, the mean of every integer is its share.
     """
@@ -113,7 +107,7 @@ def rounded(weights: Floats, total: int, offset: float) -> Ints:
 
 
 def _written(column: QidColumn, leaves: Ints, rng: Rng) -> LabelledColumn:
-    """The texts of a column's values."""
+    """Return the texts of a column's values."""
     if isinstance(column.values, Grid):
         return _numbers(column.values, leaves, rng)
     return narrowed(column.values.leaves, leaves)

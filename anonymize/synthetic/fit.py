@@ -1,12 +1,12 @@
 """Model: consistent tables from noisy marginals, as a function of the opened values alone.
 
-A forest has a closed form: every edge's table only has to agree with the margins of its two columns.
-Estimates of the same values are joined by inverse variance. Differences from independence are kept only
-beyond the noise (positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al.,
-NDSS 2020) and edges are raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
+A forest has a closed form: every edge's table only has to agree with the margins of its two columns. Estimates of the
+same values are joined by inverse variance. Differences from independence are kept only beyond the noise
+(positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al., NDSS 2020) and edges are
+raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
 
-The arithmetic is in floating point, with the same last bits on every machine. It uses only + − · ÷ √ and
-comparison, whose rounding IEEE 754 fixes, and a fixed order of sums (:func:`added_up`).
+The arithmetic is in floating point, with the same last bits on every machine. It uses only + − · ÷ √ and comparison,
+whose rounding IEEE 754 fixes, and a fixed order of sums (:func:`added_up`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _LEAST = 0.02
 
 
 def added_up(values: Floats, axis: int | None = None) -> Floats:
-    """Return the sum along an axis, from the first value to the last; without an axis, of all values in C
-    order.
+    """Return the sum along an axis, from the first value to the last; without an axis, of all values in C order.
 
     ``numpy.sum`` leaves the order open, which affects last digits; the result of ``cumsum`` fixes the order.
     """
@@ -68,8 +67,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Model:
-    """Model for drawing rows. No value is negative; the sums of all tables are the totals, and of edges the
-    margins.
+    """Model for drawing rows. No value is negative; the sums of all tables are the totals, and of edges the margins.
 
     axes:     bins of every column.
     totals:   records of every class, shape (n_classes,).
@@ -127,7 +125,7 @@ def _estimate(measured: Measured) -> Estimate:
 
 
 def _joined(estimates: Iterator[Estimate] | Sequence[Estimate]) -> Estimate:
-    """The inverse-variance mean."""
+    """Return the inverse-variance mean."""
     given = list(estimates)
     weight = sum((1 / each.variances for each in given), np.zeros_like(given[0].values))
     values = sum((each.values / each.variances for each in given), np.zeros_like(weight))
@@ -142,13 +140,13 @@ def _class_totals(crossed: Sequence[Estimate], pooled: Sequence[Estimate]) -> Fl
 
 
 def _sizes(by_class: Estimate, by_bin: Estimate, n_rows: Floats) -> Floats:
-    """Records of every bin."""
+    """Return the records of every bin."""
     known = _joined([by_class.summed(1), by_bin]).adding_up_to(n_rows, 0)
     return onto_simplex(known.values, n_rows)
 
 
 def _margin(by_class: Estimate, sizes: Floats, totals: Floats) -> Floats:
-    """Records by bin and class."""
+    """Return the records by bin and class."""
     known = by_class.adding_up_to(sizes, 1).adding_up_to(totals, 0)
     alike = sizes[:, None] * totals / np.maximum(added_up(totals), 1.0)
     kept = Estimate(shrunk(known, alike), known.variances).adding_up_to(totals, 0)
@@ -156,8 +154,8 @@ def _margin(by_class: Estimate, sizes: Floats, totals: Floats) -> Floats:
 
 
 def shrunk(known: Estimate, prior: Floats) -> Floats:
-    """Move the values to the prior by the share of noise in the squared distance; all the way if noise
-    explains the distance.
+    """Move the values to the prior by the share of noise in the squared distance; all the way if noise explains the
+    distance.
 
     Positive-part James-Stein with known variances.
     """

@@ -16,8 +16,8 @@ from anonymize.tds import Turn, at_once
 class Foreseen:
     """:class:`anonymize.synthetic.holder.Holder` without records that notes its questions.
 
-    Its answers maximize every later step. Records are spread evenly, so no bin is merged for small counts,
-    and the largest tables are chosen.
+    Its answers maximize every later step. Records are spread evenly, so no bin is merged for small counts, and the
+    largest tables are chosen.
 
     most_records:  public bound on the records.
     measured:  marginals of each measurement, and the rate.

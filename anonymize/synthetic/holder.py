@@ -1,5 +1,4 @@
-"""Holders of the records of a synthetic table. In a joint run each party has a holder, and all holders keep
-in step.
+"""Holders of the records of a synthetic table. In a joint run each party has a holder, and all holders keep in step.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ class Holder(Protocol):
     def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
         """Count all marginals, each with independent discrete Laplace noise, signed.
 
-        Returns int64 of the marginal's shape for each marginal, in order. A record changes a count of each
-        marginal by 1, so the cost is ``rate`` times the number of marginals.
+        Returns int64 of the marginal's shape for each marginal, in order. A record changes a count of each marginal
+        by 1, so the cost is ``rate`` times the number of marginals.
         """
         ...
 
     def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
         """Choose a forest by a noisy Kruskal: numbers of pairs, in the order chosen.
 
-        Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets a geometric draw. Then,
-        ``n_edges`` times, the pair with the greatest noisy score among the pairs that close no cycle is
-        chosen, ties to the first. The cost is 2·``n_edges``·``rate``.
+        Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets a geometric draw. Then, ``n_edges``
+        times, the pair with the greatest noisy score among the pairs that close no cycle is chosen, ties to the
+        first. The cost is 2·``n_edges``·``rate``.
 
         n_edges:  fixed before any noise is drawn, less than the number of columns.
         """

@@ -8,13 +8,13 @@ and a
 (:mod:`anonymize.synthetic.single`).
 4. *Pairs.* Two columns by bin and class.
 
-Each table costs its rate, as every record is in a single cell; the rates of a step's tables add up to the
-step's share of ε. A :class:`anonymize.synthetic.holder.Holder` answers. Everything here is a function of the
-job and the opened values, in integers, so all parties and readers get the same result. The model and the
-table are made from the opened counts alone (:mod:`anonymize.synthetic.fit`, :mod:`anonymize.synthetic.draw`).
+Each table costs its rate, as every record is in a single cell; the rates of a step's tables add up to the step's
+share of ε. A :class:`anonymize.synthetic.holder.Holder` answers. Everything here is a function of the job and the
+opened values, in integers, so all parties and readers get the same result. The model and the table are made from the
+opened counts alone (:mod:`anonymize.synthetic.fit`, :mod:`anonymize.synthetic.draw`).
 
-Sources: a forest of noisy marginals is the model of MST (McKenna, Miklau, Sheldon, JPC 2021); with the class
-at every edge, of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
+Sources: a forest of noisy marginals is the model of MST (McKenna, Miklau, Sheldon, JPC 2021); with the class at every
+edge, of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SyntheticOutcome:
 
 
 class Synthesis:
-    """The public side of a run."""
+    """Public side of a run."""
 
     def __init__(self, schema: Schema, requirement: Synthetic, holder: Holder, observer: Observer) -> None:
         check_synthetic(schema, requirement)
@@ -92,7 +92,7 @@ class Synthesis:
 
 
 def n_rows(leaves: Sequence[Measured]) -> int:
-    """The noisy number of rows, at least 0: the inverse-variance mean over columns."""
+    """Return the noisy number of rows, at least 0: the inverse-variance mean over columns."""
     return int(class_totals([measured.counts for measured in leaves]).sum())
 
 

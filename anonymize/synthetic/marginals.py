@@ -1,13 +1,13 @@
 """Marginals: tables of counts for a synthetic table, and the distance of records from expected counts.
 
-A marginal crosses some columns, each through a map from its leaves to bins, and the class, last. If the class
-is left out or missing (goal general), its axis has size 1. Every record is in a single cell of each marginal,
-so a record added or removed changes a count by 1.
+A marginal crosses some columns, each through a map from its leaves to bins, and the class, last. If the class is left
+out or missing (goal general), its axis has size 1. Every record is in a single cell of each marginal, so a record
+added or removed changes a count by 1.
 
-Rows are a :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of
-the taxonomy, with `?` and `other` if the job lists them, or a grid cell, with clamped outside numbers. With
-:attr:`anonymize.table.QidColumn.missing_cell`, a value that is no number is the leaf after the last grid
-cell. No row is left out for a missing value.
+Rows are a :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of the
+taxonomy, with `?` and `other` if the job lists them, or a grid cell, with clamped outside numbers. With
+:attr:`anonymize.table.QidColumn.missing_cell`, a value that is no number is the leaf after the last grid cell. No row
+is left out for a missing value.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Marginal:
         return prod(self.shape)
 
     def labels(self, table: CodedTable) -> Ints:
-        """The cell of every row, in C order of the axes without the class: int64, shape (n,)."""
+        """Return the cell of every row, in C order of the axes without the class: int64, shape (n,)."""
         found = np.zeros(len(table.weights), dtype=np.int64)
         for axis in self.axes:
             found = found * axis.n_bins + np.array(axis.bins, dtype=np.int64)[table.qid[axis.column]]
         return found
 
     def counts(self, table: CodedTable) -> Ints:
-        """Records of every cell: int64, of our shape."""
+        """Count the records of every cell: int64, of :attr:`shape`."""
         keys = self.labels(table)
         if self.n_classes > 1:
             keys = keys * self.n_classes + table.axis(0)
@@ -78,21 +78,19 @@ class Marginal:
 
 
 def leaf_marginals(schema: Schema) -> tuple[Marginal, ...]:
-    """Every column by leaf without the class, in order."""
+    """Return every column by leaf without the class, in order."""
     leaves = (Axis(i, tuple(range(column.n_leaves))) for i, column in enumerate(schema.qid))
     return tuple(Marginal((axis,), 1) for axis in leaves)
 
 
 def pairs_of(axes: Sequence[Axis], n_classes: int) -> tuple[Marginal, ...]:
-    """Return every two columns over these axes, in the order of their numbers: ties between pairs go to the
-    first.
-    """
+    """Return every two columns over these axes, in the order of their numbers: ties between pairs go to the first."""
     return tuple(Marginal(two, n_classes) for two in combinations(axes, 2))
 
 
 def score(counts: Ints, expected: Ints, penalty: int) -> int:
-    """Return Σ |counts − expected| − penalty: the distance of a pair's records from expectation, less the
-    part of noise.
+    """Return Σ |counts − expected| − penalty: the distance of a pair's records from expectation, less the part of
+    noise.
 
     counts, expected:  int64, of equal shape; ``expected`` is public.
 
@@ -138,8 +136,8 @@ def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tup
 
 
 def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges: int) -> tuple[int, ...]:
-    """Return the numbers of the best pairs by Kruskal, best first, ties to the first, without pairs that
-    close a cycle.
+    """Return the numbers of the best pairs by Kruskal, best first, ties to the first, without pairs that close a
+    cycle.
 
     pairs, merits:  two columns and the merit of each pair; ``n_edges`` pairs can form a forest.
     """

@@ -29,7 +29,7 @@ class Measured:
 
     @property
     def variance(self) -> float:
-        """Of the noise of a count, a little more for rates above 1."""
+        """Variance of the noise of a count, slightly too large for rates above 1."""
         return float(2 / self.rate**2)
 
 
@@ -48,5 +48,5 @@ class Opened:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The bins of every column."""
+        """Bins of every column."""
         return tuple(measured.marginal.axes[0] for measured in self.bins)

@@ -13,12 +13,13 @@ from anonymize.grid import Grid
 from anonymize.table import QidColumn, Schema
 
 MAX_GRID_CELLS = 256
-"""Of a numeric column: all are measured, without the class; of more most would hold nothing but noise."""
+"""Most cells of a numeric column: all are measured, without the class. Most of further cells would hold only
+noise.
+"""
 
 MAX_DIGITS = 15
-"""Most digits of a drawn number, before and behind the point together: doubles distinguish all such numbers.
-With more digits, a number just below an edge could be read as the edge, which belongs to the next cell or
-lies outside.
+"""Most digits of a drawn number, before and behind the point together: doubles distinguish all such numbers. With
+more digits, a number just below an edge could be read as the edge, which belongs to the next cell or lies outside.
 """
 
 
@@ -48,7 +49,7 @@ class Design:
     alone: int = 2
 
     def bins(self, n_columns: int, n_edges: int) -> Fraction:
-        """The share of ε for the columns by bin and class."""
+        """Return the share of ε for the columns by bin and class."""
         rest = 1 - self.leaves - (self.choice if n_edges else 0)
         return rest * n_columns / (n_columns + self.pair * n_edges)
 
@@ -73,7 +74,7 @@ class Synthetic(Budget):
             raise SchemaError("job-invalid", "edges must be `auto` or 0 and more")
 
     def n_edges(self, schema: Schema, n_rows: int) -> int:
-        """T, for a noisy number of rows."""
+        """Return T for a noisy number of rows."""
         if self.edges is not None:
             return self.edges
         units = self.of_a_record(self.epsilon) * max(n_rows, 0) / self.design.unit(schema)

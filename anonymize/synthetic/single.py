@@ -25,13 +25,12 @@ def choose_forest(
     pairs:    columns of each pair, all pairs of some columns; more than ``n_edges``, which is T.
     scores:   by pair.
 
-    Scores of neighbouring tables differ by at most 1 (:func:`anonymize.synthetic.marginals.score`). *The
-    choice is 2·T·rate-DP.* Fix the noise of a table. For a neighbouring table, add 1 + s − s′ ∈ [0, 2] to the
-    noise of the T chosen pairs, with scores s and s′ in the two tables. The noisy scores of the chosen pairs
-    rise by exactly 1, all others by at most 1, so no other pair overtakes a chosen pair. A skipped pair
-    closes a cycle with pairs chosen before, so it is skipped again or comes after. One-sided noise stays in
-    its support, and the shift costs at most e^(rate · 2T). T is fixed before the draw. Ties go to the first
-    in both tables.
+    Scores of neighbouring tables differ by at most 1 (:func:`anonymize.synthetic.marginals.score`). *The choice is
+    2·T·rate-DP.* Fix the noise of a table. For a neighbouring table, add 1 + s − s′ ∈ [0, 2] to the noise of the T
+    chosen pairs, with scores s and s′ in the two tables. The noisy scores of the chosen pairs rise by exactly 1, all
+    others by at most 1, so no other pair overtakes a chosen pair. A skipped pair closes a cycle with pairs chosen
+    before, so it is skipped again or comes after. One-sided noise stays in its support, and the shift costs at most
+    e^(rate · 2T). T is fixed before the draw. Ties go to the first in both tables.
     """
     drawn = noise.geometric(rate, len(scores))
     noisy = [score + g for score, g in zip(scores, drawn, strict=True)]
@@ -39,7 +38,7 @@ def choose_forest(
 
 
 class SingleHolder:
-    """A :class:`anonymize.synthetic.holder.Holder`."""
+    """:class:`anonymize.synthetic.holder.Holder` of a whole table."""
 
     def __init__(self, table: CodedTable, noise: Noise) -> None:
         self._table = table
@@ -66,11 +65,10 @@ def synthesize_alone(
 ) -> SyntheticOutcome:
     """Measure a holder's table with ε-differential privacy.
 
-    Exactly ε-DP for adding or removing a record (``per_person`` records), with ideal coins behind ``noise``.
-    Rows are coded as in :mod:`anonymize.synthetic.marginals`.
+    Exactly ε-DP for adding or removing a record (``per_person`` records), with ideal coins behind ``noise``. Rows are
+    coded as in :mod:`anonymize.synthetic.marginals`.
 
-    Raises SchemaError for an unsupported schema; PrivacyError if the table has more than ``max_rows``
-    records.
+    Raises SchemaError for an unsupported schema; PrivacyError if the table has more than ``max_rows`` records.
     """
     check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, noise)

@@ -1,9 +1,8 @@
-"""Global suppression ([T] Algorithms 4.1 and 4.2, corrected): an item is removed from all records or from no
-record.
+"""Global suppression ([T] Algorithms 4.1 and 4.2, corrected): an item is removed from all records or from no record.
 
-The removal of items leaves the frequency of all other sequences unchanged, so it creates no violation. So a
-single search finds the minimal violating sequences of the raw table. Then items are removed until all these
-sequences are gone. Each time, the item with the greatest gain per cost is removed; ties: the smallest code.
+The removal of items leaves the frequency of all other sequences unchanged, so it creates no violation. So a single
+search finds the minimal violating sequences of the raw table. Then items are removed until all these sequences are
+gone. Each time, the item with the greatest gain per cost is removed; ties: the smallest code.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Cost(Protocol):
     def counts(self) -> Ints: ...
 
     def take(self, item: int) -> None:
-        """An item is taken."""
+        """Remove an item."""
         ...
 
 
@@ -62,9 +61,7 @@ class Frequent:
 
 
 class Violations:
-    """Minimal violating sequences during the removal; ``gains``: number of remaining sequences with each
-    item.
-    """
+    """Minimal violating sequences during the removal; ``gains``: number of remaining sequences with each item."""
 
     def __init__(self, by_size: Sequence[Items], domain: int) -> None:
         self._left = np.ones(sum(map(len, by_size)), dtype=bool)
@@ -128,11 +125,10 @@ def suppress_everywhere(
 ) -> Suppressed:
     """Remove items from all records of a single holder until every occurring sequence is kept.
 
-    frequent:  the cost of an item is the number of maximal sequences with this support; None: the number of
-               records.
+    frequent:  the cost of an item is the number of maximal sequences with this support; None: the number of records.
 
-    Raises PrivacyError if all records together violate the bounds, or for more than ``max_candidates``
-    sequences of a size.
+    Raises PrivacyError if all records together violate the bounds, or for more than ``max_candidates`` sequences of a
+    size.
     """
     met_by_all(paths, bounds)
     violating, sweep = minimal_violating(paths, bounds, max_candidates)

@@ -48,8 +48,8 @@ UNTESTED = "exclusion-untested"
 class Exclusion:
     """Findings by exclusion, all for the owner of the paths.
 
-    exposed:    sequences whose candidates violate the requirement: int32 arrays of shape (m, i) for every
-                occurring length i, in canonical order.
+    exposed:    sequences whose candidates violate the requirement: int32 arrays of shape (m, i) for every occurring
+                length i, in canonical order.
     records:    records that lost an item of an exposed sequence.
     least:      fewest candidates of a sequence that lost an item; None if nothing was lost.
     """
@@ -98,15 +98,15 @@ def exclusion(
 
     raw:      paths of a holder before suppression. left: remainder of each path, in the same order.
     table:    paths of all records of the release, as seen by readers; ``left`` for a single holder.
-    counted:  most sequences counted only for the fewest candidates; beyond, a bound replaces the count.
-              ``exposed`` does not depend on this number.
+    counted:  most sequences counted only for the fewest candidates; beyond, a bound replaces the count. ``exposed``
+              does not depend on this number.
     most:     most tested sequences.
 
-    Raises PrivacyError (exclusion-untested) for too many sequences, before any test, or for too many
-    candidates to count.
+    Raises PrivacyError (exclusion-untested) for too many sequences, before any test, or for too many candidates to
+    count.
 
-    Cost: a sum for each sequence of at most L items that lost an item of its path. If the sum does not prove
-          enough candidates, a count over the distinct paths of the table.
+    Cost: a sum for each sequence of at most L items that lost an item of its path. If the sum does not prove enough
+          candidates, a count over the distinct paths of the table.
     """
     if not excludes(table, vocabulary):
         return None
@@ -123,7 +123,7 @@ def exclusion(
 def exclusion_or_untested(
     raw: Paths, left: Paths, table: Paths, vocabulary: Vocabulary, bounds: Bounds, most: int = MOST_KNOWN
 ) -> Exclusion | Untested | None:
-    """The same for a report, where too many sequences are no error."""
+    """Run :func:`exclusion` for a report, where too many sequences are no error."""
     try:
         return exclusion(raw, left, table, vocabulary, bounds, most=most)
     except PrivacyError as error:
@@ -133,9 +133,7 @@ def exclusion_or_untested(
 
 
 def _require_few(lengths: Ints, longest: int, most: int) -> None:
-    """Raise PrivacyError if paths of these lengths have more than ``most`` sequences of up to ``longest``
-    items.
-    """
+    """Raise PrivacyError if paths of these lengths have more than ``most`` sequences of up to ``longest`` items."""
     of_length = zip(*np.unique(lengths, return_counts=True), strict=True)
     known = sum(int(n) * sum(comb(int(length), i) for i in range(1, longest + 1)) for length, n in of_length)
     if known > most:
@@ -173,9 +171,7 @@ class CandidateRecords:
         self._planes = [_planes(counts) for counts in self._counts]
 
     def _elsewhere(self, item: int) -> Ints:
-        """Return the distinct paths with another place at the time of an item. No path has two places at a
-        time.
-        """
+        """Return the distinct paths with another place at the time of an item. No path has two places at a time."""
         first = item // self._places * self._places
         edges = self._ends[[first, item, item + 1, first + self._places]]
         begin, before, after, end = edges.tolist()
@@ -195,7 +191,7 @@ class CandidateRecords:
         return self._rows[item]
 
     def counts(self, sequences: Items) -> Ints:
-        """The tallies of the candidates of every sequence: int64, shape (n_tallies, n_sequences)."""
+        """Return the tallies of the candidates of every sequence: int64, shape (n_tallies, n_sequences)."""
         known, places = np.unique(sequences, return_inverse=True)
         rows = np.stack([self._row(item) for item in known.tolist()])
         places = places.reshape(sequences.shape)
@@ -214,7 +210,7 @@ class CandidateRecords:
 
 
 def _packed(bits: Bools) -> Words:
-    """Bits in words: uint64, shape (⌈n / 64⌉,)."""
+    """Return bits in words: uint64, shape (⌈n / 64⌉,)."""
     padded = np.zeros(-(-len(bits) // _WORD) * _WORD, dtype=bool)
     padded[: len(bits)] = bits
     return np.packbits(padded).view(np.uint64)
@@ -228,7 +224,7 @@ def _planes(counts: Ints) -> list[Words]:
 
 
 class _Search:
-    """The exposed sequences found so far, and the fewest candidates."""
+    """Exposed sequences found so far, and the fewest candidates."""
 
     def __init__(self, candidates: CandidateRecords, bounds: Bounds, items: Items, budget: int) -> None:
         """Prepare the items. ``items``: items of all later sequences."""
@@ -278,8 +274,8 @@ class _Search:
     def _bound(self, sequences: Items) -> tuple[Ints, Bools]:
         """Return a lower bound on the candidates, and True where the candidates surely meet the requirement.
 
-        Items together discard at most the sum of their separate discards. If the requirement holds for these
-        worst counts, it holds for more records, or fewer with a protected value.
+        Items together discard at most the sum of their separate discards. If the requirement holds for these worst
+        counts, it holds for more records, or fewer with a protected value.
         """
         of_each = self._discarded[:, self._place[sequences]]
         totals = self._candidates.totals
@@ -289,7 +285,7 @@ class _Search:
         return lower, self._bounds.kept(worst)
 
     def found(self) -> tuple[Items, ...]:
-        """The exposed sequences by length, each once."""
+        """Return the exposed sequences by length, without repetitions."""
         return tuple(np.unique(np.concatenate(self._exposed[i]), axis=0) for i in sorted(self._exposed))
 
 
@@ -352,7 +348,7 @@ def _once(sequences: Items, whose: Ints, domain: int) -> _Known:
 
 
 def _chosen(length: int, i: int) -> Iterator[Ints]:
-    """All choices of ``i`` places of ``length``, some at a time: int64, shape (n_choices, i)."""
+    """Yield all choices of ``i`` places of ``length``, in batches: int64, shape (n_choices, i)."""
     choices = combinations(range(length), i)
     while some := list(islice(choices, _CHOSEN_AT_ONCE)):
         yield np.array(some, dtype=np.int64)

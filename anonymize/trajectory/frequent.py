@@ -30,12 +30,11 @@ _NOTHING_SENSITIVE = Schema((), None, ("",))
 def maximal_frequent(
     paths: Paths, least: int, max_candidates: int, in_all: int = MOST_IN_ALL, found: int = MOST_FOUND
 ) -> tuple[Itemset, ...]:
-    """Return, in order, the sequences with at least ``least`` records that are part of no other such
-    sequence.
+    """Return, in order, the sequences with at least ``least`` records that are part of no other such sequence.
 
-    Raises SchemaError for a ``least`` below 1. Raises PrivacyError for more than ``max_candidates`` sequences
-    of a size, more than ``in_all`` of all sizes together, or more than ``found`` occurrences in different
-    paths. The memory depends on ``in_all`` and the longest path, not on the number of records.
+    Raises SchemaError for a ``least`` below 1. Raises PrivacyError for more than ``max_candidates`` sequences of a
+    size, more than ``in_all`` of all sizes together, or more than ``found`` occurrences in different paths. The
+    memory depends on ``in_all`` and the longest path, not on the number of records.
     """
     longest = max(int(paths.lengths.max(initial=0)), 1)
     bounds = bounds_of(Ask(longest, (Size(least),)), _NOTHING_SENSITIVE)
@@ -95,8 +94,8 @@ class Maximal:
     def take(self, item: int) -> None:
         """Remove an item from all records.
 
-        Sequences without the item keep their frequency. So each new maximal sequence was maximal before or is
-        the rest of such a sequence. [T] Algorithm 4.2, line 5, forgets the rests.
+        Sequences without the item keep their frequency. So each new maximal sequence was maximal before or is the
+        rest of such a sequence. [T] Algorithm 4.2, line 5, forgets the rests.
         """
         gone = list(self._with[item])
         for sequence in gone:

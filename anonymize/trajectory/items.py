@@ -43,14 +43,14 @@ class Vocabulary:
         return self.n_locations * self.n_cells
 
     def codes(self, cells: Codes, locations: Codes) -> NDArray[np.int32]:
-        """The items of time cells and locations: int32, shape as theirs."""
+        """Return the items of time cells and locations: int32, shape as the arguments."""
         found: NDArray[np.int32] = (cells.astype(np.int64) * self.n_locations + locations).astype(np.int32)
         return found
 
     def cells_of(self, items: Codes) -> NDArray[np.int32]:
-        """The time cell of every item: int32, shape as ``items``."""
+        """Return the time cell of every item: int32, shape as ``items``."""
         return (items // self.n_locations).astype(np.int32)
 
     def locations_of(self, items: Codes) -> NDArray[np.int32]:
-        """The location of every item: int32, shape as ``items``."""
+        """Return the location of every item: int32, shape as ``items``."""
         return (items % self.n_locations).astype(np.int32)

@@ -1,9 +1,9 @@
 """Sequences size by size, and the search for them in paths.
 
-A level holds sequences of the same size. Each is a *prefix*, a sequence of the level below, with a later item
-behind it. So the search of a path goes from its prefixes to longer sequences. The sequences with all their
-subsets in a level are the candidates of the next level ([T] Algorithm 4.1, lines 12 to 17, where line 14
-forgets the smaller violating sequences).
+A level holds sequences of the same size. Each is a *prefix*, a sequence of the level below, with a later item behind
+it. So the search of a path goes from its prefixes to longer sequences. The sequences with all their subsets in a
+level are the candidates of the next level ([T] Algorithm 4.1, lines 12 to 17, where line 14 forgets the smaller
+violating sequences).
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Level:
         return len(self.items)
 
     def some(self, numbers: Ints | slice) -> Level:
-        """Some of the sequences, by number."""
+        """Return the sequences with the given numbers."""
         return Level(self.items[numbers], self.subsets[numbers])
 
 
 class Index:
     """Search index for sequences of a level by prefix, a number in the level below, and last item.
 
-    The items behind a prefix are mostly close together. So each prefix has a window of a table, from its
-    first item to its last. If the windows are too wide, sorted codes are searched instead.
+    The items behind a prefix are mostly close together. So each prefix has a window of a table, from its first item
+    to its last. If the windows are too wide, sorted codes are searched instead.
     """
 
     def __init__(self, level: Level, domain: int) -> None:

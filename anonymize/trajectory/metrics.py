@@ -33,8 +33,7 @@ def loss_of(before: Paths, after: Paths) -> Loss:
 
 @dataclass(frozen=True)
 class FrequentLoss:
-    """Losses of maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these
-    figures).
+    """Losses of maximal frequent sequences ([T] 4.4 says "utility loss", which can mean two of these figures).
 
     before, after:       number of sequences before and after. kept: sequences of before that remain.
     mean_support_lost:   mean share of records lost by a sequence of before; 0 without such sequences.

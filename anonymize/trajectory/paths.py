@@ -1,7 +1,7 @@
 """Paths of the records of a table, with equal records collapsed.
 
-A record's path is the set of its items. An item includes its time, so a path is written in the order of its
-items. A known sequence of the path is a subset (a subsequence of [T] 4.2.2).
+A record's path is the set of its items. An item includes its time, so a path is written in the order of its items. A
+known sequence of the path is a subset (a subsequence of [T] 4.2.2).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def lost(before: Paths, after: Paths) -> NDArray[np.bool_]:
 
 
 def _keys(paths: Paths) -> Ints:
-    """A number for every instance, ascending."""
+    """Return a number for every instance, ascending."""
     return np.repeat(np.arange(paths.n_paths), paths.lengths) * paths.domain + paths.items
 
 

@@ -1,9 +1,8 @@
 """Removal of a sweep: each sequence to suppress loses an item.
 
-A record drops the item in most of its sequences to suppress. Ties: the item in fewest kept sequences of all
-sizes, which are public; then the smallest. The record repeats this until it has no such sequence. The result
-depends on the record's path and on public bits only, so it does not depend on the split of records among
-holders.
+A record drops the item in most of its sequences to suppress. Ties: the item in fewest kept sequences of all sizes,
+which are public; then the smallest. The record repeats this until it has no such sequence. The result depends on the
+record's path and on public bits only, so it does not depend on the split of records among holders.
 """
 
 from __future__ import annotations

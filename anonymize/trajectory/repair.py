@@ -1,9 +1,9 @@
 """Repair of exposure by exclusion: further records lose items at the exposing times.
 
-A candidate of a known sequence is a record with each item of the sequence, or with nothing at its time. If
-there are too few candidates, records with another place at one of the times lose their item at this time.
-Nothing is ever added, so a candidate stays a candidate. In the end every record is empty, and the requirement
-holds for all records together. For a single holder: the choice of records depends on all of them.
+A candidate of a known sequence is a record with each item of the sequence, or with nothing at its time. If there are
+too few candidates, records with another place at one of the times lose their item at this time. Nothing is ever
+added, so a candidate stays a candidate. In the end every record is empty, and the requirement holds for all records
+together. For a single holder: the choice of records depends on all of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def repaired(
 
 
 def _paired(raw: Paths, number: Ints, left: Paths, of_record: Ints) -> tuple[Paths, Paths, Ints]:
-    """The records by path before and after; returns both, path by path, and the pair of every record."""
+    """Join the records by path before and after. Return both, path by path, and the pair of every record."""
     keys = pack([number, of_record], [max(raw.n_paths, 1), max(left.n_paths, 1)])
     _, first, pairs, weights = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return (
@@ -80,7 +80,7 @@ def _some(paths: Paths, chosen: Ints, weights: Ints) -> Paths:
 
 
 def _losses(table: Paths, found: Exclusion, vocabulary: Vocabulary, bounds: Bounds) -> dict[int, int]:
-    """Of how many records each path of a table is to be emptied at a time; by path · n_cells + time cell."""
+    """Return the number of records of each path to empty at a time; by path · n_cells + time cell."""
     shown = _Shown(table, vocabulary)
     weights, counted = bounds.weights(table), bounds.counted[:, table.cells].astype(np.int64)
     losses: dict[int, int] = {}
@@ -128,7 +128,7 @@ class _Shown:
 def _without(
     table: Paths, of_record: Ints, losses: Mapping[int, int], vocabulary: Vocabulary
 ) -> tuple[Paths, Ints]:
-    """The table without what the first so many records of each path show at a time, and the path of every record."""
+    """Empty a time in the first records of each path. Return the table, and the path of every record."""
     # The place of each record among those of its path.
     order = np.argsort(of_record, kind="stable")
     firsts = np.concatenate([[0], np.cumsum(table.weights)[:-1]])

@@ -1,10 +1,8 @@
-"""Requirement on every sequence of a release: LKC-privacy ([T] Definition 4.1), with the criteria of all
-models.
+"""Requirement on every sequence of a release: LKC-privacy ([T] Definition 4.1), with the criteria of all models.
 
-A sequence is a set of 1 to L items of a record. A sequence is *kept* if its records form a group that meets
-every criterion; a sequence without records is not kept. The empty sequence, known to everybody, must also
-meet the criteria ([T] leaves this out). Then a table of empty paths always meets the requirement, and every
-run ends.
+A sequence is a set of 1 to L items of a record. A sequence is *kept* if its records form a group that meets every
+criterion; a sequence without records is not kept. The empty sequence, known to everybody, must also meet the criteria
+([T] leaves this out). Then a table of empty paths always meets the requirement, and every run ends.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ class Bounds:
         return np.stack([t.among(codes) if t.columns else all_cells for t in self.tallies])
 
     def weights(self, paths: Paths) -> Ints:
-        """As how many records each path counts in every tally: int64, shape (n_tallies, n_paths)."""
+        """Return the records of each path in every tally: int64, shape (n_tallies, n_paths)."""
         found: Ints = self.counted[:, paths.cells] * paths.weights
         return found
 

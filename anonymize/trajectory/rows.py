@@ -37,11 +37,11 @@ class DifferentPaths:
         return np.diff(self.starts)
 
     def whose(self) -> Numbers:
-        """The row of every instance: int32, shape (n_instances,)."""
+        """Return the row of every instance: int32, shape (n_instances,)."""
         return np.repeat(np.arange(self.n_rows, dtype=np.int32), self.lengths)
 
     def without(self, dropped: Bools) -> DifferentPaths:
-        """The same without some instances: shape (n_instances,)."""
+        """Return the paths without some instances: shape (n_instances,)."""
         left = np.concatenate([[0], np.cumsum(~dropped)])
         return DifferentPaths(self.items[~dropped], left[self.starts], self.weights)
 
@@ -108,9 +108,7 @@ def extended(rows: DifferentPaths, ends: Ints, at: Ints, number: Numbers, index:
 
 
 def pieces(ends: Ints, at: Ints, work: int) -> Iterator[slice]:
-    """Yield ranges of sequences with about ``work`` extensions, at least a sequence each, for
-    :func:`extended`.
-    """
+    """Yield ranges of sequences with about ``work`` extensions, at least a sequence each, for :func:`extended`."""
     return _ranges(ends[at] - at - 1, work)
 
 

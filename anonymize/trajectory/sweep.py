@@ -1,8 +1,8 @@
 """Local suppression: records lose items until every occurring sequence is kept.
 
-A sweep finds, size by size, the kept sequences. Then every record drops items until it has only kept
-sequences (:mod:`anonymize.trajectory.removal`). Supports only fall, so an absent sequence stays absent.
-Sweeps repeat until all sequences are kept. [T] chapter 4 removes an item from all records or from no record
+A sweep finds, size by size, the kept sequences. Then every record drops items until it has only kept sequences
+(:mod:`anonymize.trajectory.removal`). Supports only fall, so an absent sequence stays absent. Sweeps repeat until all
+sequences are kept. [T] chapter 4 removes an item from all records or from no record
 (:mod:`anonymize.trajectory.everywhere`), which costs far more items.
 
 The loop exists once. A single holder and a joint run answer its questions differently.
@@ -34,8 +34,7 @@ _WORK = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Sequences of the same size with a question: are they kept? The sequences are public, the counts are
-    not.
+    """Sequences of the same size with a question: are they kept? The sequences are public, the counts are not.
 
     sequences:  in the order of their items: int32, shape (m, i).
     counts:     of the holder's records, for every tally of the bounds: int64, shape (n_tallies, m).
@@ -72,9 +71,9 @@ def local(
 ) -> Generator[Asked, Bools, Suppressed]:
     """Suppress items of single records until every occurring sequence is kept.
 
-    Yields the tested sequences and receives True for the kept sequences, shape (m,): :meth:`Bounds.kept` over
-    the records of all holders. All holders yield the same sequences and must receive the same answers. The
-    caller has checked that all records together meet the bounds (:func:`met_by_all`).
+    Yields the tested sequences and receives True for the kept sequences, shape (m,): :meth:`Bounds.kept` over the
+    records of all holders. All holders yield the same sequences and must receive the same answers. The caller has
+    checked that all records together meet the bounds (:func:`met_by_all`).
 
     Raises PrivacyError for more than ``max_candidates`` sequences of a size. This fact is public, too, and no
     sequence of this size was counted.
@@ -198,7 +197,7 @@ class Search:
         return level.items if level.size == 1 and not self._sizes else self._names[level.items]
 
     def _count(self, candidates: Level) -> Ints:
-        """The tallies of sequences, all paths searched: int64, shape (n_tallies, m)."""
+        """Return the tallies of sequences over all paths: int64, shape (n_tallies, m)."""
         rows, size, m = self._rows, candidates.size, len(candidates)
         if size == 1:
             return _tallied(rows.items, rows, rows.whose(), m)
@@ -285,8 +284,7 @@ class Search:
         return np.zeros((0, len(self._sizes)), dtype=np.int64)
 
     def _going(self, instances: Ints, number: Numbers, ends: Ints, leads: Sequence[Bools]) -> Iterator[Ints]:
-        """Yield the sequences to suppress that begin with the given sequences of the holder, for
-        :func:`dropped`.
+        """Yield the sequences to suppress that begin with the given sequences of the holder, for :func:`dropped`.
 
         instances:  of each given sequence: shape (n, i). number: in its level. leads: as in :meth:`_leads`.
         """

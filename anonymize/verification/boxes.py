@@ -1,7 +1,7 @@
 """Independent check of a kd release: each label is a box, and cuts of the whole domain make all boxes.
 
-The check shares no code with the makers of the release. :mod:`anonymize.verification.tables` checks the
-requirement on the groups, as for every release.
+The check shares no code with the makers of the release. :mod:`anonymize.verification.tables` checks the requirement
+on the groups, as for every release.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from anonymize.taxonomy import Node, Taxonomy
 
 
 def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """Return a test of labels: True for an interval of a grid, a node, or neighbouring children of a node in
-    file order.
+    """Return a test of labels: True for an interval of a grid, a node, or neighbouring children of a node in file
+    order.
     """
     if isinstance(values, Grid):
         return lambda label: values.interval(label) is not None
@@ -64,8 +64,8 @@ Leaves = NDArray[np.int64]
 def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) -> bool:
     """Return True if successive cuts, each of a part between two leaves of a column, make these boxes.
 
-    Then no two boxes have a common combination of leaves. The order of several possible cuts does not matter:
-    each cut leaves the other cuts possible in both parts.
+    Then no two boxes have a common combination of leaves. The order of several possible cuts does not matter: each
+    cut leaves the other cuts possible in both parts.
 
     first, last:  runs of leaves [first, last) of the boxes: shape (n_columns, n_boxes).
     n_leaves:     of the columns. whole: True if no part was left out, so every part is a box from end to end.
@@ -91,8 +91,8 @@ def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) 
 
 
 def _uncrossed(first: Leaves, last: Leaves) -> tuple[int, int] | None:
-    """Return a column and a leaf with boxes on both sides and no box across, about equally many on each side;
-    or None.
+    """Return a column and a leaf with boxes on both sides and no box across, about equally many on each side; or
+    None.
     """
     n_boxes, found = first.shape[1], []
     for column, (begins, ends) in enumerate(zip(first, last, strict=True)):

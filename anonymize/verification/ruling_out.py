@@ -1,8 +1,8 @@
 """Exact inference with negative background knowledge, for the independent check, without trying every set.
 
-The module shares no code with the search of the algorithms that make tables. Both searches are exact: omitted
-sets cannot matter. ``nodes`` counts the examined sets, at most :data:`MOST_SETS` for a group: larger groups
-remain undecided. A search of covers with up to five values of eight columns always stays within the limit.
+The module shares no code with the search of the algorithms that make tables. Both searches are exact: omitted sets
+cannot matter. ``nodes`` counts the examined sets, at most :data:`MOST_SETS` for a group: larger groups remain
+undecided. A search of covers with up to five values of eight columns always stays within the limit.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Covers:
         self._all = (1 << has.shape[1]) - 1
 
     def infers(self, most: int) -> bool:
-        """Return True if some cover of at most ``most`` values needs a protected value, so the other values
-        reveal it.
+        """Return True if some cover of at most ``most`` values needs a protected value, so the other values reveal
+        it.
 
-        A cover has a value of the first uncovered row, so only these values are tried. A cover that needs all
-        its values is found on a path that bars the row's earlier values.
+        A cover has a value of the first uncovered row, so only these values are tried. A cover that needs all its
+        values is found on a path that bars the row's earlier values.
         """
         return self._infers(self._all, [], [0] * len(self._limits), frozenset(), most)
 
@@ -83,8 +83,8 @@ class Covers:
         return bool(self._all & ~sum_of([self._rows[other] for other in taken if other != value]))
 
     def _is_beyond(self, left: int, most: int) -> bool:
-        """Return True if no ``most`` values cover these rows: too many rows share no value, or the values
-        have too few rows.
+        """Return True if no ``most`` values cover these rows: too many rows share no value, or the values have too
+        few rows.
         """
         if most == 0:
             return True
@@ -107,7 +107,7 @@ def _counted(nodes: int) -> int:
 
 
 def sum_of(sets: Sequence[int]) -> int:
-    """The union of sets, each the bits of a number."""
+    """Return the union of sets, each the bits of a number."""
     union = 0
     for each in sets:
         union |= each
@@ -137,9 +137,9 @@ class SharesLeft:
         """Return True if a share exceeds its bound after at most ``most`` values are excluded.
 
         The surplus of a value with share p/q is (q - p) * rows with the value - p * rows without the value. A
-        positive surplus breaks the bound. Excluding another value adds at most p * the rows with only the
-        other value. A value is skipped if its share stays within the bound even with all its rows among the
-        fewest rows that can be left.
+        positive surplus breaks the bound. Excluding another value adds at most p * the rows with only the other
+        value. A value is skipped if its share stays within the bound even with all its rows among the fewest rows
+        that can be left.
         """
         held, n = self._count(self._weights), int(self._weights.sum())
         surplus = (self._q - self._p) * held - self._p * (n - held)

@@ -24,8 +24,7 @@ _AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class Bound:
-    """Bound: among the records with a sequence, at most ``confidence`` have the same protected value of a
-    column.
+    """Bound: among the records with a sequence, at most ``confidence`` have the same protected value of a column.
 
     held:  protected value of each sensitive cell, from 1; 0 for other values: int64, shape (n_cells,).
     """
@@ -83,9 +82,7 @@ def examine(paths: Paths, claim: Claim) -> Examined:
 
 @dataclass(frozen=True)
 class _Occurrences:
-    """Occurrences of sequences of the same size, equal sequences together: sequence number, path, and last
-    item.
-    """
+    """Occurrences of sequences of the same size, equal sequences together: sequence number, path, and last item."""
 
     number: Ints = field(repr=False)
     row: Ints = field(repr=False)
@@ -181,9 +178,7 @@ class _Growth:
 
 
 def _different(paths: Paths) -> tuple[Ints, Ints]:
-    """Return the number of each path among the different paths, for any sensitive cell, and the first of
-    each.
-    """
+    """Return the number of each path among the different paths, for any sensitive cell, and the first of each."""
     number: dict[bytes, int] = {}
     ends = paths.starts.tolist()
     keys = [paths.items[start:stop].tobytes() for start, stop in pairwise(ends)]
@@ -192,7 +187,7 @@ def _different(paths: Paths) -> tuple[Ints, Ints]:
 
 
 def bound_of(column: str, values: Sequence[int], of_cells: Ints, confidence: Fraction) -> Bound:
-    """A bound, from the protected ``values`` of a column and the value of every sensitive cell."""
+    """Return a bound, from the protected ``values`` of a column and the value of every sensitive cell."""
     held = np.zeros(len(of_cells), dtype=np.int64)
     for number, value in enumerate(values, start=1):
         held[of_cells == value] = number

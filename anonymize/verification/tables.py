@@ -1,9 +1,9 @@
 """Independent check that a released table is LKC-private.
 
-The check is the definition alone ([T] Definition 3.1): for every subset of at most L quasi-identifier
-columns, every group of records that agree on it meets the requirement (:func:`examine` describes the
-necessary subsets). The check uses the labels before publication and shares no code with the algorithms that
-made them. The requirement comes by name, as in the job file: each key has a separate definition here.
+The check is the definition alone ([T] Definition 3.1): for every subset of at most L quasi-identifier columns, every
+group of records that agree on it meets the requirement (:func:`examine` describes the necessary subsets). The check
+uses the labels before publication and shares no code with the algorithms that made them. The requirement comes by
+name, as in the job file: each key has a separate definition here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Groups:
         return self.count(np.ones(len(self.number), dtype=bool))
 
     def count(self, chosen: NDArray[np.bool_]) -> Numbers:
-        """Chosen rows of every group."""
+        """Count the chosen rows of every group."""
         n_groups = int(self.number.max(initial=-1)) + 1
         return np.bincount(self.number[chosen], self.weights[chosen], n_groups).astype(np.int64)
 
@@ -206,7 +206,7 @@ class Different:
         return label_codes(release.columns[self.column]).astype(np.int64)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Counted as the different pairs of a group and a value."""
+        """Judge by the different pairs of a group and a value."""
         if len(numbers) == 0:
             return Judged(True)
         width = int(numbers.max()) + 1
@@ -234,9 +234,7 @@ class NotAll:
         return np.array([place.get(label, 0) for label in column.labels], dtype=np.int64)[column.codes]
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Judge the groups. All rows of a group have the same value if its least and greatest numbers are
-        equal.
-        """
+        """Judge the groups. All rows of a group have the same value if its least and greatest numbers are equal."""
         n_groups, top = int(groups.number.max(initial=-1)) + 1, int(numbers.max(initial=0))
         least, most = np.full(n_groups, top + 1, dtype=np.int64), np.full(n_groups, -1, dtype=np.int64)
         np.minimum.at(least, groups.number, numbers)
@@ -269,8 +267,8 @@ class RuledOut:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """Return a number for every combination of sensitive values. The combinations are stored until the
-        next table.
+        """Return a number for every combination of sensitive values. The combinations are stored until the next
+        table.
         """
         columns = {name: release.columns[name] for name in self.protected}
         codes = [label_codes(column) for column in columns.values()]
@@ -295,7 +293,7 @@ class RuledOut:
         return number.astype(np.int64)
 
     def _share(self, name: str) -> Fraction:
-        """Above 1: nothing is asked of the column; 1: any but all."""
+        """Return the bound of a column. Above 1: no bound; 1: any share but all."""
         if self.shares is None:
             return Fraction(1)
         return self.shares[name] if self.shares[name] < 1 else Fraction(2)
@@ -342,9 +340,7 @@ class RuledOut:
         return broken
 
     def _is_broken_by_counts(self, values: Numbers, has: Shares, weights: Numbers) -> bool:
-        """Return the same for at most one excluded value, from the rows with a value and the rows with two
-        values.
-        """
+        """Return the same for at most one excluded value, from the rows with a value and the rows with two values."""
         both = np.rint((has * weights) @ has.T).astype(np.int64)
         held, n = np.diagonal(both), np.array([weights.sum()])
         nothing = np.zeros(len(self._limits), dtype=np.int64)
@@ -373,7 +369,7 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Close:
-    """The distribution of a sensitive column in every group is as in the table, up to a distance.
+    """Bound on the distance between the distributions of a sensitive column in every group and in the table.
 
     order:  all values of the column, if distances count the steps between values; None: all are equally far
             apart.
@@ -417,8 +413,8 @@ class Close:
         ]
 
     def _moved(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
-        """Return, by group, the sum over places of the differences of cumulated shares, divided by the number
-        of steps.
+        """Return, by group, the sum over places of the differences of cumulated shares, divided by the number of
+        steps.
         """
         assert self.order is not None
         sizes, n_rows = groups.sizes.astype(object), int(groups.weights.sum())
@@ -442,14 +438,12 @@ def _ruled_out(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Defin
 
 
 def _by_block(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Mapping[str, frozenset[str]]]:
-    """Return the protected values block by block. Somebody can link the values of a block's columns to a
-    record.
-    """
+    """Return the protected values block by block. Somebody can link the values of a block's columns to a record."""
     return [{name: protected[name] for name in block if name in protected} for block in said["blocks"]]
 
 
 def _diversity(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
-    """With l = 2 each column for itself, with more block by block."""
+    """Return the definitions: with l = 2 by column, otherwise block by block."""
     least, at_most = said["least"], said["at_most"]
     if least == 2:
         return [NotAll(name, values) for name, values in protected.items() if at_most.get(name) != 0]
@@ -501,9 +495,9 @@ def verify_lkc(release: Release, claim: Claim) -> Finding | None:
 def examine(release: Release, claim: Claim) -> Examined:
     """Examine every group on as many columns as somebody knows, up to the first forbidden group.
 
-    A group on fewer columns is a disjoint union of groups on more columns. Every definition that holds for
-    the parts holds for the union, whose figure is no worse than the worst part. A column with a single label
-    in the whole table splits no group and is skipped. A finding names only necessary columns.
+    A group on fewer columns is a disjoint union of groups on more columns. Every definition that holds for the parts
+    holds for the union, whose figure is no worse than the worst part. A column with a single label in the whole table
+    splits no group and is skipped. A finding names only necessary columns.
     """
     definitions = definitions_of(claim)
     codes = _telling(release, claim)
@@ -539,8 +533,7 @@ def _telling(release: Release, claim: Claim) -> dict[str, Codes]:
 
 
 def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
-    """Return the first violation in the remainder of a table after at most ``colluders`` parties take their
-    rows out.
+    """Return the first violation in the remainder of a table after at most ``colluders`` parties take their rows out.
 
     party:  number of each row's party: int64, shape (n_rows,). The remainder may be empty.
     """
@@ -554,8 +547,7 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 
 
 def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
-    """Return the first group, on as many columns as somebody knows, with fewer than K different people, or
-    None.
+    """Return the first group, on as many columns as somebody knows, with fewer than K different people, or None.
 
     person:  number of each row's person: int64, shape (n_rows,). A table without people is not allowed. A
     group
@@ -629,9 +621,7 @@ def _distinct_rows(columns: Sequence[Codes], release: Release) -> tuple[list[Cod
 
 
 def kinds_of_rows(columns: Sequence[Codes], release: Release) -> tuple[Numbers, Numbers]:
-    """Join rows of a table that agree on the columns; return a row of each kind, and the records of each
-    kind.
-    """
+    """Join rows of a table that agree on the columns; return a row of each kind, and the records of each kind."""
     keys = number_rows(columns, release.n_rows)
     if release.counts is None:
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)

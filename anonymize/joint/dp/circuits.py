@@ -1,7 +1,7 @@
 """Circuits of joint DiffGen: scores, noise unknown to both sides, noisy maxima, noisy counts.
 
-The circuits use :mod:`crypto.circuits`. All entries of a batch are independent instances. Words that decide
-between candidates stay in the session as carried words.
+The circuits use :mod:`crypto.circuits`. All entries of a batch are independent instances. Words that decide between
+candidates stay in the session as carried words.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def greatest_circuit(n_classes: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def sum_circuit(width: int) -> Circuit:
-    """Return the circuit that sums two parts' summands. A score never exceeds the number of records, so the
-    sum fits.
+    """Return the circuit that sums two parts' summands. A score never exceeds the number of records, so the sum fits.
     """
     b = Builder(f"sum/{width}")
     (x,), (y,) = b.input("score", Held.CARRIED, width), b.input("score/other", Held.CARRIED, width)
@@ -41,7 +40,9 @@ def sum_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int) -> Circuit:
-    """A score plus geometric noise from coins of both sides; a public tag comes along as a carried word."""
+    """Return the circuit of a score plus geometric noise from coins of both sides, with a public tag as a
+    carried word.
+    """
     b = Builder(f"noisy-score/{held.value}/{width}/{plan}/{tag_width}")
     (score,) = b.input("score", held, width)
     (tag,) = b.input("tag", Held.PUBLIC, tag_width)

@@ -90,9 +90,7 @@ def align_pair(
     mode: str,
     observer: Observer | None,
 ) -> Rounds[AlignedPair[Asked]]:
-    """Find the common records, check that both parties have the same class (if any) for each, and open a
-    session.
-    """
+    """Find the common records, check that both parties have the same class (if any) for each, and open a session."""
     reveals, observer = RevealLedger(mode), observer or Observer()
     _check_two(roster)
     if columns.class_from is not None:

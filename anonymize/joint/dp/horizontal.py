@@ -1,10 +1,9 @@
 """DiffGen over horizontally partitioned records, two or more parties ([T] 7.5, Algorithm 7.4).
 
-Scores depend only on class counts by leaf. So every party shares these counts once with the compute pair,
-leader and deputy. The pair scores candidates inside circuits, adds noise unknown to both, and learns the
-winner. Split points, scores and noisy scores stay carried words. At the end every party shares its counts of
-the cells, and the pair opens the counts with noise. The result has the law of DiffGen on the union, up to the
-run's δ.
+Scores depend only on class counts by leaf. So every party shares these counts once with the compute pair, leader and
+deputy. The pair scores candidates inside circuits, adds noise unknown to both, and learns the winner. Split points,
+scores and noisy scores stay carried words. At the end every party shares its counts of the cells, and the pair opens
+the counts with noise. The result has the law of DiffGen on the union, up to the run's δ.
 
 Departures from [T]: n parties; noisy maxima inside circuits in place of Algorithm 7.5; numeric columns, which
 Algorithm 7.4 lacks (semantics §8.2).
@@ -73,9 +72,8 @@ def release_horizontally(
     >= 2.
     Source:         [T] 7.5; semantics §8.
 
-    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent;
-    RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties
-    as the pair.
+    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent; RemoteProtocolError for a
+    malformed message; LocalProtocolError for a roster without two different parties as the pair.
     """
     request.check(table.n_records)
     if request.requirement.utility != "max":
@@ -176,9 +174,9 @@ class HorizontalHolder:
 
 
 class Scores:
-    """The candidates at leader or deputy: scores, and split points of intervals, that only circuits see.
+    """Candidates at leader or deputy, with scores and split points of intervals inside circuits.
 
-    shares:  our shares of the class counts by leaf, per column: uint64, shape (n_leaves, n_classes).
+    shares:  own shares of the class counts by leaf, per column: uint64, shape (n_leaves, n_classes).
     """
 
     def __init__(self, engine: Engine, request: DpRequest, shares: Sequence[Words], width: int) -> None:
@@ -205,20 +203,20 @@ class Scores:
             yield from self._keep(fixed, scores.take(range(sum(n_points), len(scores))))
 
     def _sides(self, place: Place) -> Words:
-        """Class counts left and right of every grid point in turn, shape (2 · points, n_classes)."""
+        """Return the class counts left and right of every grid point in turn, shape (2 · points, n_classes)."""
         cells = self._shares[place.column][place.node.first : place.node.last]
         left = np.cumsum(cells, axis=0, dtype=np.uint64)
         right = left[-1] - left
         return np.stack([left[:-1], right[:-1]], axis=1).reshape(-1, cells.shape[1])
 
     def _children(self, place: Place) -> Words:
-        """Class counts of every child, shape (n_children, n_classes)."""
+        """Return the class counts of every child, shape (n_children, n_classes)."""
         starts = [child.first for child in self._schema.qid[place.column].children(place.node)]
         leaves = self._shares[place.column][: place.node.last]
         return np.add.reduceat(leaves, starts, axis=0, dtype=np.uint64)
 
     def _sums(self, parts: Words, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Max of every group of parts ([T] Eq. 6.4)."""
+        """Return Max of every group of parts ([T] Eq. 6.4)."""
         circuit = circuits.greatest_circuit(self._schema.n_classes, self._width)
         inputs = {"counts": low_bits(parts, self._width)}
         greatest = carried((yield from self._engine.run(circuit, len(parts), inputs)), "score")

@@ -122,5 +122,5 @@ def noisy_counts(engine: Engine, shares: Words, width: int, plan: NoisePlan) -> 
 
 
 def tag_bits(count: int) -> int:
-    """Bits of tags below ``count``."""
+    """Return the bits of tags below ``count``."""
     return max(1, (count - 1).bit_length())

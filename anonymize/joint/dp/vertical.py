@@ -1,14 +1,12 @@
 """DiffGen over vertically partitioned columns, two parties ([T] 7.4, Algorithm 7.1).
 
-The parties hold different columns of the same records, in a common order, and both hold the class. Each
-scores its own columns and draws the split points of its own intervals. Report noisy max inside a circuit
-finds the winner on both parties' private scores, with noise unknown to both. No value travels record by
-record. At the end a joint histogram gives the counts of the cells as additive shares, which are opened with
-noise.
+The parties hold different columns of the same records, in a common order, and both hold the class. Each scores its
+own columns and draws the split points of its own intervals. Report noisy max inside a circuit finds the winner on
+both parties' private scores, with noise unknown to both. No value travels record by record. At the end a joint
+histogram gives the counts of the cells as additive shares, which are opened with noise.
 
-Departures from [T]: noisy maxima in place of Algorithm 7.2, one joint histogram in place of a scalar product
-for each leaf, joint noise (semantics §8.2). :mod:`anonymize.joint.dp.thesis.vertical` has the published
-protocols.
+Departures from [T]: noisy maxima in place of Algorithm 7.2, one joint histogram in place of a scalar product for each
+leaf, joint noise (semantics §8.2). :mod:`anonymize.joint.dp.thesis.vertical` has the published protocols.
 """
 
 from __future__ import annotations
@@ -74,9 +72,9 @@ def release_vertically(
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         [T] 7.4, 5.6; semantics §8.
 
-    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release,
-    LocalProtocolError unless there are two parties with fitting holdings; DataError without common records or
-    for different classes; RemoteProtocolError for a malformed message.
+    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release, LocalProtocolError unless
+    there are two parties with fitting holdings; DataError without common records or for different classes;
+    RemoteProtocolError for a malformed message.
     """
     pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
     return (yield from _released(pair))
@@ -201,7 +199,7 @@ class VerticalHolder:
         return domain.table(self._reveals.reveal("noisy_counts", sides.in_order(counts), "all"))
 
     def _leaders(self) -> tuple[int, ...]:
-        """Numbers of the leader's columns."""
+        """Return the numbers of the leader's columns."""
         own = self._columns.numbers
         return own if self._roster.leads else tuple(i for i in range(len(self._schema.qid)) if i not in own)
 
@@ -220,8 +218,8 @@ class VerticalHolder:
 class Sides:
     """Cells of a release as pairs of labels: the leader's columns and the deputy's.
 
-    Both hold the class. It goes to the side with fewer labels, so that the trees of the joint histogram and
-    the vectors of their leaves stay small.
+    Both hold the class. It goes to the side with fewer labels, so that the trees of the joint histogram and the
+    vectors of their leaves stay small.
     """
 
     domain: CellDomain
@@ -247,7 +245,9 @@ class Sides:
         return first, second
 
     def in_order(self, counts: Ints) -> Ints:
-        """Counts by (leader's label, deputy's label) in the order of the domain: shape (domain.size,)."""
+        """Arrange counts by (leader's label, deputy's label) in the order of the domain: shape
+        (domain.size,).
+        """
         order = (*self.axes(leads=True), *self.axes(leads=False))
         split = counts.reshape([self.domain.shape[axis] for axis in order])
         return split.transpose(np.argsort(order)).reshape(-1)
@@ -293,7 +293,7 @@ class CircuitProtocol:
         return flat.reshape(shape)
 
     def _histogram(self, labels: Ints, shape: HistogramShape) -> Rounds[Shares]:
-        """Our share of the counts of (leader's label, deputy's label); the leader sends."""
+        """Return the own share of the counts of (leader's label, deputy's label); the leader sends."""
         if isinstance(self._transfers, OtSender):
             return (yield from joint_histogram_send(self._transfers, labels, shape, self._rng))
         return (yield from joint_histogram_receive(self._transfers, labels, shape))
@@ -308,9 +308,7 @@ class CircuitProtocol:
 
 
 def _score_bits(request: DpRequest) -> int:
-    """Return the bits of every possible score: a public bound, so that circuit sizes reveal nothing about
-    records.
-    """
+    """Return the bits of every possible score: a public bound, so that circuit sizes reveal nothing about records."""
     most = request.requirement.max_rows
     if request.requirement.utility == "max":
         return most.bit_length()

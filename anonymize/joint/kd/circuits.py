@@ -14,8 +14,7 @@ from crypto.circuits.selection import encode
 
 @lru_cache(maxsize=64)
 def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
-    """Return the circuit that tells if both sides of a cut are allowed, from shares of the left side's
-    values.
+    """Return the circuit that tells if both sides of a cut are allowed, from shares of the left side's values.
 
     The group's values ``whole`` are public; the right-hand side has the difference.
     """
@@ -64,9 +63,7 @@ def zeros_circuit(rule: Rule, n_values: int) -> Circuit:
 
 @lru_cache(maxsize=16)
 def first_circuit(count: int) -> Circuit:
-    """Open the first present and valid candidate of ``count`` candidates: from 1, or 0 without such a
-    candidate.
-    """
+    """Open the first present and valid candidate of ``count`` candidates: from 1, or 0 without such a candidate."""
     b = Builder(f"first/{count}")
     met = [bit for (bit,) in b.input("met", Held.CARRIED, 1, count)]
     present = [bit for (bit,) in b.input("present", Held.PUBLIC, 1, count)]

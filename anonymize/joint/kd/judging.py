@@ -1,7 +1,7 @@
 """Tests of the sides of cuts, from public counts, and the pair's verdicts on shared counts.
 
-A group has many tests on the same few numbers, and most tests only compare with 0. So each number is compared
-with 0 once on both sides of a cut, and all such rules are judged from the bits.
+A group has many tests on the same few numbers, and most tests only compare with 0. So each number is compared with 0
+once on both sides of a cut, and all such rules are judged from the bits.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ class _Alike:
         return circuits.sides_circuit(self.rule, width, n_values)
 
     def inputs(self, width: int, left: Words, whole: Words) -> dict[str, Words]:
-        """Return own shares of the rule's values on the left, and the group's values: (n_tests, n_values)
-        each.
-        """
+        """Return own shares of the rule's values on the left, and the group's values: (n_tests, n_values) each."""
         return {self.rule.entry: low_bits(left, width), "whole": low_bits(whole, width)}
 
     def width(self, n_records: int) -> int:
@@ -93,8 +91,8 @@ class SideTests:
         ]
 
     def of(self, totals: Ints) -> OpenGroups:
-        """Return the groups' public knowledge. ``totals``: as in :class:`OpenGroups`. The size of a side is
-        always tested.
+        """Return the groups' public knowledge. ``totals``: as in :class:`OpenGroups`. The size of a side is always
+        tested.
         """
         tallies = {m: counts for m, counts in self._by_measure(totals).items() if isinstance(m, Tally)}
         stakes: dict[Criterion, Bools] = {}
@@ -146,8 +144,8 @@ class SideTests:
     def _rows(
         self, front: Front, present: Bools, left: Words, groups: OpenGroups
     ) -> Iterator[tuple[_Alike, int, Ints, Words, Words]]:
-        """Yield the rules on values with the candidate of each test, own shares of the values on the left,
-        and the group's values.
+        """Yield the rules on values with the candidate of each test, own shares of the values on the left, and the
+        group's values.
         """
         for own in self._valued:
             widths = np.array([own.width(n) for n in front.sizes.tolist()])
@@ -195,8 +193,8 @@ class SideTests:
     def _ends(
         self, engine: Engine, sizes: Ints, wanted: Bools, left: Words, whole: Ints
     ) -> Rounds[tuple[CarriedWords, CarriedWords]]:
-        """Compute, for all wanted candidates in order, if a number is 0 left of the candidate, and if it is 0
-        right of it.
+        """Compute, for all wanted candidates in order, if a number is 0 left of the candidate, and if it is 0 right
+        of it.
 
         wanted:  shape (n_forms, n_groups, n_candidates). whole: the counts of the groups.
         """

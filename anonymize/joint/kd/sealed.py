@@ -1,10 +1,9 @@
 """`method: kd`, `disclosure: sealed`: horizontal kd that opens only values implied by the release.
 
-All parties follow the same fronts (semantics §11.3). For every candidate the pair gets shares of the
-criteria's counts on the left. Circuits judge both sides. For each open group, the pair opens the number of
-the first valid candidate and then the counts on its left, from the judged shares. The cells of the final
-groups come last. A replay of the released table computes all opened values (semantics §11.5). Two or more
-parties.
+All parties follow the same fronts (semantics §11.3). For every candidate the pair gets shares of the criteria's
+counts on the left. Circuits judge both sides. For each open group, the pair opens the number of the first valid
+candidate and then the counts on its left, from the judged shares. The cells of the final groups come last. A replay
+of the released table computes all opened values (semantics §11.5). Two or more parties.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ from crypto.shares import Shares, dtype, share_vector
 
 _ROOT, _TAKEN, _OPENED, _CONSENT = "kd/root", "kd/taken", "kd/opened", "kd/consent"
 WIDE_FRONT, MANY_TESTS = 8, 10_000
-"""Most candidates of a group in a front; fewer if all candidates would need more than ``MANY_TESTS`` tests of
-a side.
+"""Most candidates of a group in a front; fewer if all candidates would need more than ``MANY_TESTS`` tests of a side.
 """
 
 
@@ -118,8 +116,8 @@ def anonymize_kd_sealed(
     Source:         semantics §11; [MSA] Fig. 5, corrected.
 
     Raises PrivacyError if the root check fails, SchemaError for an unsupported requirement or schema,
-    RemoteProtocolError for a malformed message or opened counts that are not valid. Passes on errors of the
-    observer about groups to be opened, before any own part of these groups is opened.
+    RemoteProtocolError for a malformed message or opened counts that are not valid. Passes on errors of the observer
+    about groups to be opened, before any own part of these groups is opened.
     """
     the_entry(request.requirement, request.schema)
     check_labels(request.schema.qid)
@@ -178,7 +176,7 @@ class _Party:
         return linked_root(self._schema, self._blocks, by_block)
 
     def _begin(self, root: tuple[Schema, Ints], criteria: Sequence[Criterion]) -> None:
-        """root: the whole table."""
+        """Begin with the whole table ``root``."""
         schema, (of_root, counts) = self._schema, root
         self._least = least_size(criteria)
         self._views = views = views_of(schema, tallies_of(criteria))
@@ -285,8 +283,7 @@ class _Party:
     def _require(self, met: bool) -> None:
         """Raise RemoteProtocolError if ``met`` is False: an opened or received value is not allowed.
 
-        The error names all other parties: the pair may have judged wrongly, or may have received wrong
-        shares.
+        The error names all other parties: the pair may have judged wrongly, or may have received wrong shares.
         """
         if not met:
             suspects = self._pair.roster.suspects

@@ -1,7 +1,7 @@
 """Circuits of sealed horizontal LKC, over additively shared counts of leader and deputy.
 
-The circuits use :mod:`crypto.circuits` and are compiled once per width. All entries of a batch are
-independent instances. Words that decide between candidates stay in the session as carried words.
+The circuits use :mod:`crypto.circuits` and are compiled once per width. All entries of a batch are independent
+instances. Words that decide between candidates stay in the session as carried words.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Widths:
 
 
 def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
-    """Widths for tables of at most ``n_records`` records and intervals of at most ``most_points`` points."""
+    """Return the widths for at most ``n_records`` records and intervals of at most ``most_points`` points."""
     count = max(2, n_records.bit_length())
     # F(x + y) >= F(x) + F(y): losses lie in [0, F(N)], gains within the same of 0, so a bit of each is spare.
     gain = f((1 << count) - 1).bit_length() + 1
@@ -81,11 +81,12 @@ def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
 
 
 def magic(size: int, widths: Widths) -> list[int]:
-    """The reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is exact.
+    """Return the reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is
+    exact.
 
-    For m = ceil(2**shift / size) and any gain n < 2**gain, floor(n · 2**fraction / size) equals
-    floor(n · m / 2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below
-    2**(gain + fraction − shift) = 2**-count <= 1/size.
+    For m = ceil(2**shift / size) and any gain n < 2**gain, floor(n · 2**fraction / size) equals floor(n · m /
+    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(gain + fraction
+    − shift) = 2**-count <= 1/size.
     """
     m = -(-(1 << widths.shift) // size)
     return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
@@ -93,7 +94,7 @@ def magic(size: int, widths: Widths) -> list[int]:
 
 @lru_cache(maxsize=64)
 def f_circuit(width: int) -> Circuit:
-    """F of a shared count (semantics §3.4)."""
+    """Return the circuit of F of a shared count (semantics §3.4)."""
     b = Builder(f"f/{width}")
     (x,) = b.input("count", Held.ADDITIVE_SHARED, width)
     b.output("f", To.CARRIED, [f_word(b, x)])
@@ -111,7 +112,7 @@ def enter_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
-    """F(n) − Σ_cls F(n_cls), two's complement."""
+    """Return the circuit of F(n) − Σ_cls F(n_cls), two's complement."""
     b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")
     whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
     loss = subtract(b, extend(whole, loss_width), extend(total(b, parts), loss_width))
@@ -121,7 +122,7 @@ def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def add_circuit(width: int) -> Circuit:
-    """The sum of two losses."""
+    """Return the circuit of the sum of two losses."""
     b = Builder(f"add/{width}")
     (x,), (y,) = b.input("loss", Held.CARRIED, width), b.input("loss/other", Held.CARRIED, width)
     b.output("loss", To.CARRIED, [add(b, x, y)])
@@ -143,7 +144,9 @@ def sides_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
-    """Goal general: | left − right |, least where |c1|² + |c2|² is; with flag and index as sides_circuit."""
+    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; with flag and
+    index as sides_circuit.
+    """
     b = Builder(f"imbalance/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -158,8 +161,8 @@ def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...] = ()) -> Circuit:
-    """Return the circuit that picks the valid grid point with the smaller loss; ties and two invalid points:
-    the first.
+    """Return the circuit that picks the valid grid point with the smaller loss; ties and two invalid points: the
+    first.
 
     bits:  names of further carried bits of each point.
     """
@@ -200,8 +203,8 @@ def lift_circuit(index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
-    """Return the circuit that opens if a node has a split with gain and children of an allowed size, and its
-    index; 0 without.
+    """Return the circuit that opens if a node has a split with gain and children of an allowed size, and its index; 0
+    without.
     """
     b = Builder(f"admitted/{loss_width}/{index_width}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
@@ -220,15 +223,13 @@ def _above_zero(b: Builder, x: Word) -> Literal:
 
 
 def f_bits(count_width: int) -> int:
-    """Bits of F of a count."""
+    """Return the bits of F of a count."""
     return max(1, f((1 << count_width) - 1).bit_length())
 
 
 @lru_cache(maxsize=64)
 def most_circuit(count_width: int, penalty_width: int) -> Circuit:
-    """Return the circuit of F of a child's records in a context, plus a penalty if the child has records
-    there.
-    """
+    """Return the circuit of F of a child's records in a context, plus a penalty if the child has records there."""
     b = Builder(f"most/{count_width}/{penalty_width}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
     (penalty,) = b.input("penalty", Held.PUBLIC, penalty_width)
@@ -286,7 +287,7 @@ def occupied_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def smaller_circuit(width: int) -> Circuit:
-    """The smaller of two sizes."""
+    """Return the circuit of the smaller of two sizes."""
     b = Builder(f"smaller/{width}")
     one, other = _pairs(b, [("size", width)])["size"]
     b.output("size", To.CARRIED, [choose(b, less(b, other, one), other, one)])
@@ -321,9 +322,7 @@ class FractionWidths:
 
 @lru_cache(maxsize=32)
 def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
-    """Return the circuit of a candidate's score as a fraction, from its least loss, which is below
-    ``parent``.
-    """
+    """Return the circuit of a candidate's score as a fraction, from its least loss, which is below ``parent``."""
     b = Builder(f"fraction/{loss_width}/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
     (lost,) = b.input("lost", Held.CARRIED, widths.lost)
@@ -352,8 +351,7 @@ def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def key_circuit(widths: Widths) -> Circuit:
-    """Return the circuit of a candidate's key: InfoGain in a form that compares as an integer; invalid
-    without gain.
+    """Return the circuit of a candidate's key: InfoGain in a form that compares as an integer; invalid without gain.
     """
     b = Builder(f"key/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, widths.loss)
@@ -386,9 +384,7 @@ def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def first_candidate_circuit(index_width: int, slot_width: int) -> Circuit:
-    """Return the circuit that picks the first valid of two ordered candidates; two invalid candidates: the
-    first.
-    """
+    """Return the circuit that picks the first valid of two ordered candidates; two invalid candidates: the first."""
     b = Builder(f"first-candidate/{index_width}/{slot_width}")
     pairs = _pairs(b, (("valid", 1), ("index", index_width), ("slot", slot_width)))
     return _better(b, pairs, FALSE)
@@ -404,7 +400,7 @@ def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
 
 @lru_cache(maxsize=32)
 def slot_circuit(slot_width: int) -> Circuit:
-    """The place of a candidate in the pool, as a carried word."""
+    """Return the circuit that carries the place of a candidate in the pool."""
     b = Builder(f"slot/{slot_width}")
     (slot,) = b.input("slot", Held.PUBLIC, slot_width)
     b.output("slot", To.CARRIED, [slot])
@@ -417,9 +413,7 @@ LINES = 16
 
 @lru_cache(maxsize=32)
 def lines_circuit(index_width: int, n_lines: int) -> Circuit:
-    """Return the circuit of one-bit lines: line ``index`` is 1. An index of ``n_lines`` or more is not
-    expected.
-    """
+    """Return the circuit of one-bit lines: line ``index`` is 1. An index of ``n_lines`` or more is not expected."""
     b = Builder(f"lines/{index_width}/{n_lines}")
     (index,) = b.input("index", Held.CARRIED, index_width)
     lines = one_hot(b, index[: max(1, (n_lines - 1).bit_length())])
@@ -440,7 +434,7 @@ def selection_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def additive_circuit(width: int, wide: int) -> Circuit:
-    """A count in XOR shares as additive shares of ``wide`` bits."""
+    """Return the circuit that turns a count in XOR shares into additive shares of ``wide`` bits."""
     b = Builder(f"additive/{width}/{wide}")
     (count,) = b.input("count", Held.XOR_SHARED, width)
     b.output("count", To.ADDITIVE_SHARED, [extend(count, wide)])
@@ -449,8 +443,8 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
-    """Return the circuit that tells if a number is 0. It compares the garbler's share with the evaluator's
-    negated share, without an addition.
+    """Return the circuit that tells if a number is 0. It compares the garbler's share with the evaluator's negated
+    share, without an addition.
     """
     b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
     (own,), (other,) = (b.input(held.value, held, width) for held in (Held.GARBLER, Held.EVALUATOR))
@@ -498,9 +492,9 @@ def open_circuit(fields: tuple[tuple[str, int], ...], *, unless: bool = False) -
 
 @dataclass(frozen=True)
 class InCircuit:
-    """The :class:`anonymize.criteria.criterion.Arithmetic` of gates: a word of literals, and a literal.
+    """:class:`anonymize.criteria.criterion.Arithmetic` of gates: a word of literals, and a literal.
 
-    whole:  the one group is the whole table.
+    whole:  True if the only group is the whole table.
     """
 
     builder: Builder

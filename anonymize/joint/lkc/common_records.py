@@ -17,17 +17,16 @@ class CommonRecords:
     """T_g with the leaf partition of every common record, and the party's further knowledge.
 
     A column of another party is coded by the first leaf of a record's known node, which :meth:`learn` moves.
-    Partitions have the same numbers at every party. Cells also separate own sensitive values, which stay at
-    the party.
+    Partitions have the same numbers at every party. Cells also separate own sensitive values, which stay at the
+    party.
     """
 
     def __init__(
         self, schema: Schema, qid: Sequence[Codes | None], classes: Codes, sensitive: Sequence[Codes]
     ) -> None:
-        """All arrays in the common order.
+        """Store arrays in the common order. schema: all quasi-identifiers, the class, own sensitive columns.
 
-        schema:  all quasi-identifiers, the class, our own sensitive columns.
-        qid:     leaf numbers of our columns, None for the others'.
+        qid:  leaf numbers of own columns, None for other columns.
         """
         self.schema = schema
         self.classes = classes
@@ -44,11 +43,11 @@ class CommonRecords:
 
     @property
     def partition(self) -> Ints:
-        """The leaf partition of every record: int64, shape (n_records,)."""
+        """Leaf partition of every record: int64, shape (n_records,)."""
         return self.generalized.partition[self._records.entry]
 
     def members(self, column: int, node: Node) -> Ints:
-        """The records of T[v], ascending."""
+        """Return the records of T[v], ascending."""
         codes = self.table.qid[column]
         inside = np.flatnonzero((codes >= node.first) & (codes < node.last))
         return inside[np.isin(codes[inside], node.leaves)] if node.without else inside
@@ -65,11 +64,11 @@ class CommonRecords:
         codes[self.members(candidate.column, candidate.node)] = firsts[child]
 
     def counts(self, candidate: Candidate) -> Ints:
-        """Records per (refined entry of T_g, child)."""
+        """Count the records per (refined entry of T_g, child)."""
         return self.counts_in(candidate, self.generalized.entries_of(candidate))
 
     def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Records per (entry given, child)."""
+        """Count the records per (given entry, child)."""
         return self._records.counts(candidate, entries)
 
     def apply(self, candidate: Candidate, counts: Ints) -> tuple[GeneralizedTable, Refinement]:
@@ -82,8 +81,7 @@ class CommonRecords:
         return before, refinement
 
     def released(self, rng: Rng) -> tuple[GeneralizedTable, Ints]:
-        """Return T_g with class counts alone, entries in (partition, class) order, and the records in the
-        same order.
+        """Return T_g with class counts alone, entries in (partition, class) order, and the records in the same order.
 
         Records of an entry are in uniformly random order: int64, shape (n_records,).
         """

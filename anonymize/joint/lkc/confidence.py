@@ -1,15 +1,13 @@
-"""Confidence test of a vertical run: a candidate of a party against sensitive columns of others (semantics
-§7).
+"""Confidence test of a vertical run: a candidate of a party against sensitive columns of others (semantics §7).
 
-The *owner* has the candidate and so knows the child of each record of T[v]. A *holder* has a sensitive
-column. The leaf partitions and their qid groups are public. A joint histogram gives counts of (partition,
-protected value, child) as additive shares. Counts of qid groups are sums of these. Each side computes its
-share of p·n − q·count alone, since the owner knows n. The remaining sign bit for every group, value and child
-is computed inside a garbled circuit, which tells the owner if all are met.
+The *owner* has the candidate and so knows the child of each record of T[v]. A *holder* has a sensitive column. The
+leaf partitions and their qid groups are public. A joint histogram gives counts of (partition, protected value, child)
+as additive shares. Counts of qid groups are sums of these. Each side computes its share of p·n − q·count alone, since
+the owner knows n. The remaining sign bit for every group, value and child is computed inside a garbled circuit, which
+tells the owner if all are met.
 
-If a criterion concerns several columns of a holder together, the label of a record is its combination of
-values. Every count for the criterion, for example of records with neither of two values, is a sum of label
-counts.
+If a criterion concerns several columns of a holder together, the label of a record is its combination of values.
+Every count for the criterion, for example of records with neither of two values, is a sum of label counts.
 """
 
 from __future__ import annotations
@@ -78,9 +76,7 @@ class CheckPlan:
         return len(self.records), len(self.sizes), self.n_groups, self.n_children
 
     def by_group(self, by_cell: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Sum over the cells of every group: (n_cells, ...) to (n_groups, ...), modulo the range of the
-        dtype.
-        """
+        """Sum over the cells of every group: (n_cells, ...) to (n_groups, ...), modulo the range of the dtype."""
         total = np.zeros((self.n_groups, *by_cell.shape[1:]), dtype=by_cell.dtype)
         for coding in self.codings:
             cells = np.flatnonzero(coding >= 0)
@@ -198,8 +194,8 @@ def answer(
 ) -> Rounds[CarriedWords]:
     """Run the holder's side of :func:`ask`.
 
-    labels:  per view of ``protected`` the label of every record in ``plan.records``, NO_LABEL for a record
-             without a criterion's count, for example without a protected value.
+    labels:  per view of ``protected`` the label of every record in ``plan.records``, NO_LABEL for a record without a
+             criterion's count, for example without a protected value.
     """
     counts: dict[Measure, Words] = {RECORDS: np.zeros((plan.n_groups, plan.n_children), dtype=np.uint64)}
     for view, of_record in zip(protected.views, labels, strict=True):
@@ -218,9 +214,7 @@ def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words
 def _all_met(
     engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
 ) -> Rounds[CarriedWords]:
-    """Return a carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by
-    side.
-    """
+    """Return a carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by side."""
     tests, width = [], protected.bits(plan.n_common)
     valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
     for (rule, _), criteria in alike(valued).items():
@@ -250,8 +244,8 @@ def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPl
 def hear_verdict(engines: Sequence[Engine], met: Sequence[CarriedWords]) -> Rounds[bool]:
     """Return True if all holders of a check found their bounds met. This is the owner's end.
 
-    The first holder's circuit joins all bits, so the owner learns only the conjunction. The other bits enter
-    the circuit as XOR shares.
+    The first holder's circuit joins all bits, so the owner learns only the conjunction. The other bits enter the
+    circuit as XOR shares.
 
     engines, met:  sessions with the holders, and the result of :func:`ask` in each.
     """
@@ -263,7 +257,7 @@ def hear_verdict(engines: Sequence[Engine], met: Sequence[CarriedWords]) -> Roun
 
 
 def give_verdict(me: str, holders: Sequence[str], engine: Engine, met: CarriedWords) -> Rounds[None]:
-    """A holder's end of a check; ``holders`` in the owner's order."""
+    """Run a holder's end of a check; ``holders`` in the owner's order."""
     first, others = holders[0], holders[1:]
     if me != first:
         outputs = yield from engine.run(split_circuit(), 1, {"met": met})
@@ -282,8 +276,7 @@ def _verdict(met: CarriedWords, shares: Sequence[int]) -> dict[str, Value]:
 
 
 def protected_labels(schema: Schema, protected: Protected, sensitive: Sequence[Codes | None]) -> list[Ints]:
-    """Return, per view of own columns, the label of every record, NO_LABEL where no criterion counts the
-    record.
+    """Return, per view of own columns, the label of every record, NO_LABEL where no criterion counts the record.
 
     sensitive:  own sensitive columns, by their number in the schema.
     """

@@ -1,13 +1,12 @@
 """LKC-privacy of horizontally partitioned data (semantics §6; [T] 5.4, Algorithms 5.2 and 5.3).
 
-Every party holds some records over the same columns. All follow the same public state: the cut, the leaf
-partitions and their global counts, which are a coarsening of the result. The counts *after* a candidate are
-protected until the candidate is applied. A :class:`Referee` adds counts up, chooses and judges; the rest is
-here.
+Every party holds some records over the same columns. All follow the same public state: the cut, the leaf partitions
+and their global counts, which are a coarsening of the result. The counts *after* a candidate are protected until the
+candidate is applied. A :class:`Referee` adds counts up, chooses and judges; the rest is here.
 
-The judged counts are the opened counts: a party counts a candidate only once. Every party also judges the
-opened counts, as far as public counts allow. So a wrong judge is detected at the first wrong opening. Before
-an opening, a party's observer receives the number of own records in each group, and may end the run.
+The judged counts are the opened counts: a party counts a candidate only once. Every party also judges the opened
+counts, as far as public counts allow. So a wrong judge is detected at the first wrong opening. Before an opening, a
+party's observer receives the number of own records in each group, and may end the run.
 """
 
 from __future__ import annotations
@@ -74,9 +73,7 @@ class Holder(Protocol):
     def cut(self) -> Cut: ...
 
     def plan(self, candidate: Candidate) -> GroupPlan:
-        """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its
-        name.
-        """
+        """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its name."""
         ...
 
     def sums(self, plan: GroupPlan) -> Ints:
@@ -89,16 +86,15 @@ class Holder(Protocol):
 
 
 class Referee(Protocol):
-    """Referee that adds up the parties' counts, chooses and judges. Each party has a referee, and all keep in
-    step.
+    """Referee that adds up the parties' counts, chooses and judges. Each party has a referee, and all keep in step.
     """
 
     @property
     def ledger(self) -> RevealLedger: ...
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
-        """Judge the whole table. If it meets the requirement, add up its counts and open them to all;
-        otherwise return None.
+        """Judge the whole table. If it meets the requirement, add up its counts and open them to all; otherwise
+        return None.
 
         counts:  own counts per cell, then side counts.
         told:    own part of the opened counts: int64, shape (n_told,).
@@ -112,9 +108,7 @@ class Referee(Protocol):
         ...
 
     def start(self, n_records: int, followed: Followed) -> None:
-        """Start after the root check, with a public number of records. ``followed``: figures of T_g for the
-        score.
-        """
+        """Start after the root check, with a public number of records. ``followed``: figures of T_g for the score."""
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
@@ -134,8 +128,8 @@ class Referee(Protocol):
         ...
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """Judge a candidate by all parties' counts per (refined entry, child), reveal the result, and keep
-        the judged counts.
+        """Judge a candidate by all parties' counts per (refined entry, child), reveal the result, and keep the judged
+        counts.
 
         sides:  makes own side counts, if any.
         """
@@ -246,7 +240,7 @@ class _Party:
         return np.array([whole.sum()], dtype=np.int64)
 
     def _own_of_groups(self, candidate: Candidate) -> Ints:
-        """The same of every (group, child) of the plan."""
+        """Return the own records or people of every (group, child) of the plan."""
         sides = self._sides(candidate)
         if sides is not None and PERSONS in self._plan.sides:
             return self._plan.own_count(PERSONS, sides)
@@ -319,15 +313,15 @@ class _Party:
         return [named.candidate for named in made]
 
     def _size(self, column: int, node: Node) -> int:
-        """Records of a node of the cut, over all holders."""
+        """Return the records of a node of the cut, over all holders."""
         return int(self._class_counts(column, node).sum())
 
     def _class_counts(self, column: int, node: Node) -> Ints:
-        """Records of a node of the cut by class value: int64, shape (n_classes,)."""
+        """Return the records of a node of the cut by class value: int64, shape (n_classes,)."""
         return self._told.table.class_counts(column, node.first, self._told.schema)
 
     def _replace(self, candidate: Candidate, counts: Ints) -> int:
-        """Refine T_g, by everybody's counts per (refined entry, child); return the score."""
+        """Refine T_g by all parties' counts per (refined entry, child). Return the score."""
         before = self._told.table
         refinement = self._told.refine(candidate, counts)
         score = self._followed.follow(before, refinement)
@@ -360,6 +354,6 @@ class _Party:
         self._open += yield from self._referee.propose(profiled)
 
     def _profiles(self, number: int, node: Node) -> list[Profile]:
-        """Ours of every way to specialize a node."""
+        """Return own profiles of all ways to specialize a node."""
         own = self._histograms[number]
         return [(way, way.profile(own)) for way in self._prospects.of(number, node)]

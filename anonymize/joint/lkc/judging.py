@@ -59,11 +59,10 @@ def judged(engine: Engine, tests: Sequence[RuleTests], *, whole: bool = False) -
 def judged_beside(
     engine: Engine, tests: Sequence[RuleTests], others: Sequence[Asked], *, whole: bool = False
 ) -> Rounds[tuple[list[CarriedWords], list[Outputs]]]:
-    """Test many groups at once, side by side with other batches. Return a carried bit for each test, and the
-    other outputs.
+    """Test many groups at once, side by side with other batches. Return a carried bit for each test, and the other
+    outputs.
 
-    For a rule of zeros every number is examined once. The rest follows from carried bits without a further
-    round.
+    For a rule of zeros every number is examined once. The rest follows from carried bits without a further round.
 
     whole:  True if the only group is the whole table.
     """
@@ -136,8 +135,7 @@ def tests_of_zeros(
     counts: Mapping[Measure, Words],
     n_records: int,
 ) -> Iterator[RuleTests]:
-    """Yield the tests of criteria whose rules look at zeros alone, in groups of a table of ``n_records``
-    records.
+    """Yield the tests of criteria whose rules look at zeros alone, in groups of a table of ``n_records`` records.
 
     stakes:  tested cases, shape (n_groups, n_cases) each.
     counts:  own shares of every (group, child): shape (n_groups, n_children) each.

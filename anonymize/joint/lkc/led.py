@@ -97,10 +97,10 @@ def anonymize_led(
                     >= 3.
     Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
 
-    Raises PrivacyError if the root check fails; RemoteProtocolError for a malformed message or opened counts
-    that are not valid; LocalProtocolError for fewer than three parties, a requirement with counts of a single
-    party, which the leader would see, or a reveal outside the mode's list. Passes on errors of the observer
-    about groups to be opened, before own counts of the leaf partitions are sent.
+    Raises PrivacyError if the root check fails; RemoteProtocolError for a malformed message or opened counts that are
+    not valid; LocalProtocolError for fewer than three parties, a requirement with counts of a single party, which the
+    leader would see, or a reveal outside the mode's list. Passes on errors of the observer about groups to be opened,
+    before own counts of the leaf partitions are sent.
     """
     if any(side.of_one for side in sides_of(criteria_of(request.requirement.entries(request.schema)))):
         raise LocalProtocolError("the leader would see what one party has of every group")
@@ -181,8 +181,8 @@ class LeaderReferee:
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
 
     def _checked(self, profiled: Profiled, counts: Ints) -> Ints:
-        """Return the union's profile of a node. Raises RemoteProtocolError for a profile that contradicts T_g
-        or own counts.
+        """Return the union's profile of a node. Raises RemoteProtocolError for a profile that contradicts T_g or own
+        counts.
         """
         counts = counts.reshape(profiled.counts.shape)
         if (counts < profiled.counts).any() or (counts.sum(axis=0) != profiled.totals).any():
@@ -231,11 +231,10 @@ class LeaderReferee:
         return candidate
 
     def _judge(self, holder: Holder) -> Rounds[None]:
-        """Ask about the next candidates together, and open the candidates discarded before the first applied
-        one.
+        """Ask about the next candidates together, and open the candidates discarded before the first applied one.
 
-        The leader learns nothing new about candidates judged too early: at their turn, every group is a
-        present group or a part of one. A candidate that is not valid now is not valid later.
+        The leader learns nothing new about candidates judged too early: at their turn, every group is a present group
+        or a part of one. A candidate that is not valid now is not valid later.
         """
         step, most = "horizontal/asked", MOST_ASKED
         due = self._candidates.ahead(most) if self._roster.leads else []
@@ -366,7 +365,7 @@ class LeaderReferee:
 
 
 def _flat(profiles: Sequence[Profile]) -> Ints:
-    """All counts in a row."""
+    """Return all counts in a row."""
     return np.concatenate([np.zeros(0, dtype=np.int64), *(counts.reshape(-1) for _, counts in profiles)])
 
 
@@ -394,7 +393,9 @@ def _encode_candidates(candidates: Sequence[Candidate]) -> bytes:
 
 
 def _decode_candidates(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> list[Candidate]:
-    """At most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for anything else."""
+    """Decode at most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for
+    anything else.
+    """
     if len(payload) > MOST_ASKED * CANDIDATE_BYTES or len(payload) % CANDIDATE_BYTES:
         raise RemoteProtocolError(peer, step, "too many candidates at once, or parts of a candidate")
     parts = [payload[i : i + CANDIDATE_BYTES] for i in range(0, len(payload), CANDIDATE_BYTES)]

@@ -47,8 +47,8 @@ def open_root(
     Assumes:        as those.
     Source:         semantics §6.
 
-    Raises PrivacyError, ``refused``, if the bit is 0; RemoteProtocolError for a malformed message, or opened
-    counts that are not valid.
+    Raises PrivacyError, ``refused``, if the bit is 0; RemoteProtocolError for a malformed message, or opened counts
+    that are not valid.
     """
     yield from check_root(pair, schema, entries, own, ledger, step, refused)
     counts = yield from open_counts(pair, own, ledger)
@@ -64,7 +64,7 @@ def check_root(
     step: str,
     refused: PrivacyError,
 ) -> Rounds[None]:
-    """The first half of :func:`open_root`: the bit."""
+    """Run the first half of :func:`open_root`: the bit."""
     roster, tests = pair.roster, RootTests(schema, entries)
     share = yield from share_vector(pair.shares, as_words(tests.counts(own)))
     met = False
@@ -76,7 +76,9 @@ def check_root(
 
 
 def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:
-    """The second half of :func:`open_root`: everybody's counts; own: ours, int64, shape (n_counts,)."""
+    """Run the second half of :func:`open_root`: all parties' counts; own: own counts, int64, shape
+    (n_counts,).
+    """
     share = yield from pair.share_counts(own, None, _CELL_BITS)
     counts = yield from pair.open_counts(share, own, None, _CELL_BITS)
     return ledger.reveal("root_counts", counts, "all")

@@ -1,8 +1,8 @@
 """`disclosure: sealed`: horizontal LKC that opens no count finer than the published table (semantics §6).
 
-Every party's counts go as additive shares to the compute pair, leader and deputy, who evaluate circuits for
-all. Scores stay shared between iterations. Opened values are the taken candidate with its split point, a
-validity bit, and the counts of refined leaf partitions. Two or more parties.
+Every party's counts go as additive shares to the compute pair, leader and deputy, who evaluate circuits for all.
+Scores stay shared between iterations. Opened values are the taken candidate with its split point, a validity bit, and
+the counts of refined leaf partitions. Two or more parties.
 """
 
 from __future__ import annotations
@@ -139,10 +139,10 @@ def anonymize_sealed(
     >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
 
-    Raises PrivacyError if the root check fails; SchemaError for criteria on several blocks;
-    RemoteProtocolError for a malformed message or opened counts that are not valid; LocalProtocolError for a
-    roster without two different parties as the pair, or a reveal outside the mode's list. Passes on errors of
-    the observer about groups to be opened, before any own part of these groups is opened.
+    Raises PrivacyError if the root check fails; SchemaError for criteria on several blocks; RemoteProtocolError for a
+    malformed message or opened counts that are not valid; LocalProtocolError for a roster without two different
+    parties as the pair, or a reveal outside the mode's list. Passes on errors of the observer about groups to be
+    opened, before any own part of these groups is opened.
     """
     table = table.sparse()
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
@@ -152,8 +152,7 @@ def anonymize_sealed(
 
 
 class SealedReferee:
-    """Referee with a compute pair that judges inside circuits. The others share their counts and follow the
-    outcome.
+    """Referee with a compute pair that judges inside circuits. The others share their counts and follow the outcome.
     """
 
     def __init__(self, party: Party, request: Request, own: Schema) -> None:
@@ -324,8 +323,7 @@ class SealedReferee:
         return (yield from self._verdict(met))
 
     def _verdict(self, met: CarriedWords) -> Rounds[bool]:
-        """Open the verdict at the pair. If the candidate is discarded, send the next candidate with the
-        verdict.
+        """Open the verdict at the pair. If the candidate is discarded, send the next candidate with the verdict.
 
         A discarded candidate leaves all others unchanged, so no sums are needed before the next candidate.
         """
@@ -378,9 +376,7 @@ def _encode_found(found: Found) -> bytes:
 
 
 MANY_CASES = 64
-"""Largest number of a criterion's cases inside the circuit of the root check; more cases are tested side by
-side.
-"""
+"""Largest number of a criterion's cases inside the circuit of the root check; more cases are tested side by side."""
 
 
 class RootTests:
@@ -407,8 +403,8 @@ class RootTests:
     def met(self, engine: Engine, share: Words) -> Rounds[bool]:
         """Judge if the whole table meets every criterion and is small enough for exact arithmetic.
 
-        Tests side by side have the width of the largest allowed table; their results for a larger table have
-        no meaning.
+        Tests side by side have the width of the largest allowed table; their results for a larger table have no
+        meaning.
         """
         counts: dict[Measure, Words] = dict(
             zip((*self.tallies, *self.sides), share.reshape(-1, 1, 1), strict=True)
@@ -449,7 +445,7 @@ class GroupTests:
         return max(_CELL_BITS, width_for((1 << self.bits) - 1))
 
     def by_child(self, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
-        """Our shares of every (group, child); the public totals are part of the leader's."""
+        """Return own shares of every (group, child); the public totals are part of the leader's shares."""
         totals = self._plan.totals.astype(np.uint64)
         return self._plan.by_child(sums, totals if leads else np.zeros_like(totals))
 

@@ -1,7 +1,7 @@
 """Selection of the counts of a node's children inside circuits: the shared vector named by a carried index.
 
-Every node with options has a line for each option. The line of the chosen option is 1, and nobody knows the
-option. Lines are made once and multiplied with the shares of all later counts of the node.
+Every node with options has a line for each option. The line of the chosen option is 1, and nobody knows the option.
+Lines are made once and multiplied with the shares of all later counts of the node.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ class Selector:
         self._lines: dict[Prospect, CarriedWords] = {}
 
     def selected(self, engine: Engine, options: Sequence[Options], wide: int) -> Rounds[list[Words]]:
-        """Return own shares of the vectors of the chosen options: modulo 2**wide, uint64, a vector for each
-        node.
-        """
+        """Return own shares of the vectors of the chosen options: modulo 2**wide, uint64, a vector for each node."""
         if not options:
             return []
         yield from self._draw(engine, [each.node for each in options])

@@ -1,12 +1,12 @@
 """`disclosure: strict`: horizontal LKC that opens only values implied by the released table (semantics §6).
 
-A sealed run takes the best candidate and opens its validity. So discarded candidates become known, with their
-split points. A strict run tests every node of the cut that could be specialized in every turn, at a split
-inside the circuits, and opens the best *valid* candidate. Order and split points of discarded candidates, and
-the nodes that are no candidates, stay inside.
+A sealed run takes the best candidate and opens its validity. So discarded candidates become known, with their split
+points. A strict run tests every node of the cut that could be specialized in every turn, at a split inside the
+circuits, and opens the best *valid* candidate. Order and split points of discarded candidates, and the nodes that are
+no candidates, stay inside.
 
-A group whose records do not change in a turn is not tested again; the set of these groups is public. Validity
-is closed under union, so an invalid node stays invalid, and its verdict is the conjunction of all its tests.
+A group whose records do not change in a turn is not tested again; the set of these groups is public. Validity is
+closed under union, so an invalid node stays invalid, and its verdict is the conjunction of all its tests.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def anonymize_strict(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointOutcome]:
-    """Anonymize the union of the parties' tables. All opened values follow from the result and the public
-    request.
+    """Anonymize the union of the parties' tables. All opened values follow from the result and the public request.
 
     Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
     in
@@ -93,9 +92,9 @@ def anonymize_strict(
     >= 2.
     Source:         semantics §6; [T] Definition 5.2 (3).
 
-    Raises SchemaError for a request refused by :func:`check_strict`, before anything is sent; PrivacyError if
-    the root check fails; RemoteProtocolError for a malformed message or for counts different from the judged
-    counts; LocalProtocolError for a roster without two different parties as the pair.
+    Raises SchemaError for a request refused by :func:`check_strict`, before anything is sent; PrivacyError if the
+    root check fails; RemoteProtocolError for a malformed message or for counts different from the judged counts;
+    LocalProtocolError for a roster without two different parties as the pair.
     """
     check_strict(request)
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
@@ -104,8 +103,8 @@ def anonymize_strict(
 
 
 def check_strict(request: Request) -> None:
-    """Refuse requests that a strict run would have to open or could keep inside only at excessive cost.
-    Raises SchemaError.
+    """Refuse requests that a strict run would have to open or could keep inside only at excessive cost. Raises
+    SchemaError.
     """
     if request.goal.wants_sums or not isinstance(request.goal, StrictScore):
         raise SchemaError(
@@ -132,8 +131,7 @@ class _Check:
     """Tests of a node in a turn.
 
     plan:  untested groups that could break a rule; the children are those of any option.
-    own:   a party's sums, a row for each option of the specialization: int64, shape (n_options, size of
-           plan.shape).
+    own:   a party's sums, a row for each option of the specialization: int64, shape (n_options, size of plan.shape).
     """
 
     profiled: Profiled
@@ -159,9 +157,7 @@ class _Live:
         return judged
 
     def judged_among(self, plan: GroupPlan) -> tuple[Ints, Ints]:
-        """Return the judged groups of a plan: their numbers, and the place of each among all groups judged so
-        far.
-        """
+        """Return the judged groups of a plan: their numbers, and the place of each among all groups judged so far."""
         _, groups, places = np.intersect1d(plan.names, self._judged, return_indices=True)
         return groups, places
 
@@ -239,8 +235,8 @@ class StrictReferee(SealedReferee):
         yield
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """Compare the counts to be opened with the judged counts inside circuits: they are shared when the
-        split is known.
+        """Compare the counts to be opened with the judged counts inside circuits: they are shared when the split is
+        known.
         """
         share = yield from self._share_told(counts, totals)
         groups, places = self._taken.judged_among(self._plan)

@@ -1,7 +1,7 @@
 """T_g as opened to the parties of a horizontal run: by block, with the same leaf partitions.
 
-A table that links everything is a single block. The first block has the class, if any, and all counts without
-a sensitive value.
+A table that links everything is a single block. The first block has the class, if any, and all counts without a
+sensitive value.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Told:
 
     @property
     def schema(self) -> Schema:
-        """Of :attr:`table`."""
+        """Schema of :attr:`table`."""
         return self._layers[0].block.schema
 
     @property
@@ -85,12 +85,12 @@ class Told:
         return tuple((layer.block, layer.table) for layer in self._layers)
 
     def totals(self, candidate: Candidate) -> Ints:
-        """Records of every refined entry: int64, shape (n_entries of all blocks,)."""
+        """Return the records of every refined entry: int64, shape (n_entries of all blocks,)."""
         tables = [layer.table for layer in self._layers]
         return np.concatenate([table.count[table.entries_of(candidate)] for table in tables])
 
     def own_counts(self, candidate: Candidate) -> Ints:
-        """Our records per (refined entry, child): int64, shape (n_entries of all blocks, n_children)."""
+        """Count own records per (refined entry, child): int64, shape (n_entries of all blocks, n_children)."""
         layers = self._layers
         return np.concatenate(
             [layer.records.counts(candidate, layer.table.entries_of(candidate)) for layer in layers]

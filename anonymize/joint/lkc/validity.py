@@ -3,8 +3,8 @@
 The owner alone tests K, and C of its own sensitive columns. For sensitive columns of other parties, the owner
 asks their holders, check by check: it names a node, or sends that it is done.
 
-No party has to trust an owner. The data of an applied candidate lets every party test the consequences of T_g
-and of its own sensitive columns.
+No party has to trust an owner. The data of an applied candidate lets every party test the consequences of T_g and of
+its own sensitive columns.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class Validity:
         sensitive: Sequence[Codes | None],
         sessions: CircuitSessions,
     ) -> None:
-        """Prepare the tests. ``sensitive``: own sensitive columns of the common records, None for other
-        columns.
-        """
+        """Prepare the tests. ``sensitive``: own sensitive columns of the common records, None for other columns."""
         roster, self._columns = setting.roster, setting.columns
         self._me = roster.me
         self._schema = schema = setting.request.schema
@@ -82,8 +80,8 @@ class Validity:
     def is_valid(self, candidate: Candidate) -> Rounds[bool]:
         """Test an own candidate, unless no leaf partition with its node was refined since the last test.
 
-        Holders of other sensitive columns are asked only if all else is met. An invalid candidate must not be
-        tested again.
+        Holders of other sensitive columns are asked only if all else is met. An invalid candidate must not be tested
+        again.
         """
         if candidate.order in self._settled:
             return True
@@ -100,8 +98,8 @@ class Validity:
         counts:  records per (refined entry, child), as sent by the owner: int64, shape (n_entries,
         n_children).
 
-        Raises RemoteProtocolError naming the owner if its groups violate K or an inference bound on own
-        sensitive columns.
+        Raises RemoteProtocolError naming the owner if its groups violate K or an inference bound on own sensitive
+        columns.
         """
         if not self._is_met(candidate, counts):
             owner = self._columns.qid[candidate.column]

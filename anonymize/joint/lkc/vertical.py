@@ -1,14 +1,13 @@
 """LKC-privacy of vertically partitioned data, n >= 2 parties (semantics §7; [T] 5.3, Algorithm 5.1, and 5.6).
 
-Every party holds different columns about overlapping sets of people; all know the class. The parties find
-their common records by private set intersection. From then on T_g is public among them, with the leaf
-partition of every common record. The owner of a column scores its candidates alone and ensures that its best
-candidate is valid on the current T_g, alone or together with the holders of other sensitive columns. A secure
-maximum finds the best of all candidates. Its owner sends the child of each record.
+Every party holds different columns about overlapping sets of people; all know the class. The parties find their
+common records by private set intersection. From then on T_g is public among them, with the leaf partition of every
+common record. The owner of a column scores its candidates alone and ensures that its best candidate is valid on the
+current T_g, alone or together with the holders of other sensitive columns. A secure maximum finds the best of all
+candidates. Its owner sends the child of each record.
 
-So only the owner knows a discarded candidate, and every turn of the loop applies one. Every other party tests
-an owner's statements about a candidate as soon as T_g shows them. So the first invalid application is
-detected.
+So only the owner knows a discarded candidate, and every turn of the loop applies one. Every other party tests an
+owner's statements about a candidate as soon as T_g shows them. So the first invalid application is detected.
 """
 
 from __future__ import annotations
@@ -129,10 +128,10 @@ def anonymize_vertically(
                     channels; as the intersection.
     Source:         [T] 5.3 and 5.6 with garbled circuits for score and confidence; semantics §7.
 
-    Raises DataError without common records or for different classes; PrivacyError if the fully generalized
-    table violates the requirement; RemoteProtocolError for a malformed message, or an applied candidate that
-    violates K or C of own sensitive columns; LocalProtocolError for a holding or roster that does not fit, or
-    a reveal outside the mode's list.
+    Raises DataError without common records or for different classes; PrivacyError if the fully generalized table
+    violates the requirement; RemoteProtocolError for a malformed message, or an applied candidate that violates K or
+    C of own sensitive columns; LocalProtocolError for a holding or roster that does not fit, or a reveal outside the
+    mode's list.
     """
     _check_roster(roster, columns)
     _check_measures(request)
@@ -168,9 +167,7 @@ def _check_roster(roster: Roster, columns: Columns) -> None:
 
 
 def _check_measures(request: Request) -> None:
-    """Refuse measures other than tallies of a single holder's cells: no party has the counts of the whole
-    table.
-    """
+    """Refuse measures other than tallies of a single holder's cells: no party has the counts of the whole table."""
     entries = request.requirement.entries(request.schema)
     if sides_of(criteria_of(entries)) or any(entry.relative for entry in entries):
         raise LocalProtocolError("a vertical run takes neither side counts nor counts of the whole table")
@@ -224,8 +221,8 @@ def _records(
 
 
 def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
-    """Exchange if the whole table meets the bounds of every holder of a sensitive column. Continue if all
-    bounds are met.
+    """Exchange if the whole table meets the bounds of every holder of a sensitive column. Continue if all bounds are
+    met.
     """
     roster, columns, request = setting.roster, setting.columns, setting.request
     holders = [p for p in roster.parties if protected_of(columns, p, request)]
@@ -330,8 +327,8 @@ class _Party:
         return int(records.generalized.class_counts(column, node.first, records.schema).sum())
 
     def _told_by_owners(self, unnamed: Sequence[Unnamed]) -> Rounds[Sequence[int | None]]:
-        """Return, for every node, the child with all its records. Every owner informs all others about its
-        own columns.
+        """Return, for every node, the child with all its records. Every owner informs all others about its own
+        columns.
         """
         roster, owner = self._setting.roster, [self._setting.columns.qid[each.column] for each in unnamed]
         own = [each.sizes(self._histograms[each.column]) for each in unnamed if each.column in self._own]
@@ -379,7 +376,7 @@ class _Party:
         del self._open[best.order]
 
     def _told(self, winner: str | None, best: Ranked | None) -> Rounds[Candidate | None]:
-        """The winner's candidate, told by the winner."""
+        """Return the winner's candidate, sent by the winner."""
         roster = self._setting.roster
         if winner is None:
             return None

@@ -1,7 +1,7 @@
 """Winner of a turn: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
 
-In a sealed run, the parties' best candidates meet inside a garbled circuit that opens only the winning party.
-As published (`disclosure: leader`), every party sends its best score to all.
+In a sealed run, the parties' best candidates meet inside a garbled circuit that opens only the winning party. As
+published (`disclosure: leader`), every party sends its best score to all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Scale:
 
 
 def scale_for(schema: Schema, score: JointScore, n_records: int) -> Scale:
-    """The scale for a table of ``n_records``."""
+    """Return the scale for a table of ``n_records``."""
     leaves = np.cumsum([0, *(column.n_leaves for column in schema.qid)]).tolist()
     tie = max(1, (leaves[-1] - 1).bit_length())
     widths = EntrantWidths(*score.fraction_bits(schema, n_records), tie)

@@ -1,10 +1,9 @@
 """Noisy Kruskal at leader and deputy: choice of pairs of columns by scores inside circuits.
 
 A pair's score is the distance of its counts from the expected counts, less a penalty
-(:func:`anonymize.synthetic.marginals.score`). Counts come as shares; the rest is public. Each score gets a
-geometric draw unknown to all. Then the best remaining pair is opened, as often as the job requires. The
-remaining pairs follow from the winners opened so far. So the choice of tournament matches to replay reveals
-nothing more.
+(:func:`anonymize.synthetic.marginals.score`). Counts come as shares; the rest is public. Each score gets a geometric
+draw unknown to all. Then the best remaining pair is opened, as often as the job requires. The remaining pairs follow
+from the winners opened so far. So the choice of tournament matches to replay reveals nothing more.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Contest(Question):
 
     @property
     def offsets(self) -> list[int]:
-        """Return the penalties as offsets, where no score may be negative: the order is the same."""
+        """Penalties as offsets that make all scores non-negative in the same order."""
         most = max(self.penalties)
         return [most - penalty for penalty in self.penalties]
 
@@ -89,8 +88,7 @@ def chosen_forest(
     Assumes:        as :meth:`crypto.two_party.GarblerSession.run`.
     Source:         report noisy max ([T] 6.3, semantics §8.2), once for all picks (docs/dp.md).
 
-    Raises RemoteProtocolError for a malformed message of the peer, or for a winner outside the remaining
-    pairs.
+    Raises RemoteProtocolError for a malformed message of the peer, or for a winner outside the remaining pairs.
     """
     differences = [share.reshape(-1) for share in shares]
     if engine.role is Held.GARBLER:
@@ -104,8 +102,7 @@ def chosen_forest(
 
 
 def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> Rounds[CarriedWords]:
-    """Return Σ |difference| + offset of every pair: the offset is a further summand, and cells are padded
-    with zeros.
+    """Return Σ |difference| + offset of every pair: the offset is a further summand, and cells are padded with zeros.
     """
     width = contest.score_width
     sizes = n_blocks(contest.pairs)
@@ -144,8 +141,8 @@ def _kruskal(tournament: Tournament, contest: Contest, n_edges: int) -> Rounds[t
 class Tournament:
     """Tournament for the best entry, repeated after entries drop out, with ties to the first.
 
-    Neighbours are matched. When entries drop out, only the matches above them are replayed. The set of these
-    matches is public, as are the dropped entries.
+    Neighbours are matched. When entries drop out, only the matches above them are replayed. The set of these matches
+    is public, as are the dropped entries.
 
     fields:  ``noisy`` word and ``tag``, the number, of every entry.
     """
@@ -197,8 +194,8 @@ class Tournament:
 
 @lru_cache(maxsize=64)
 def distance_circuit(n_cells: int, width: int, score_width: int) -> Circuit:
-    """Return the circuit of Σ |x| of shared differences, two's complement: 2·width gates a cell, half to
-    recombine and half to add up.
+    """Return the circuit of Σ |x| of shared differences, two's complement: 2·width gates a cell, half to recombine
+    and half to add up.
 
     score_width:  width of the sum, which must fit.
     """

@@ -1,8 +1,7 @@
 """Costs of a joint run before any data is read: gates, bytes and rounds as functions of the job.
 
-:class:`Counted` answers the public loop like a holder, reads no data, and adds up the computation and
-messages of joint holders. Only the replayed matches of a choice depend on the winners: their largest possible
-number is counted.
+:class:`Counted` answers the public loop like a holder, reads no data, and adds up the computation and messages of
+joint holders. Only the replayed matches of a choice depend on the winners: their largest possible number is counted.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Costs of a run. gates: AND gates. bytes: sent by all parties together. rounds: at most, each waiting
-    for the last.
+    """Costs of a run. gates: AND gates. bytes: sent by all parties together. rounds: at most, each waiting for the
+    last.
     """
 
     gates: int = 0
@@ -62,7 +61,7 @@ class Spread(Protocol):
     setup: Cost
 
     def shared(self, marginals: Sequence[Marginal], bits: int) -> Cost:
-        """Of sharing counts."""
+        """Return the cost of sharing counts."""
         ...
 
     def told(self, n_bytes: int) -> Cost:
@@ -156,7 +155,7 @@ def _at_one_place(pair: Marginal, count: int) -> Ints:
 
 
 def _choice(contest: Contest, plan: NoisePlan, n_edges: int) -> Cost:
-    """Scores, noise, and picks."""
+    """Return the cost of scores, noise, and picks."""
     n, width = len(contest.pairs), contest.score_width
     sizes, tag_width = n_blocks(contest.pairs), tag_bits(n)
     fields = (("noisy", dp_circuits.noisy_width(width, plan)), ("tag", tag_width))
@@ -188,8 +187,7 @@ def _halvings(sizes: Sequence[int]) -> list[int]:
 
 
 def _matches(n: int, n_edges: int) -> list[int]:
-    """Return the most batches of matches: all for the first winner, then again the matches above dropped
-    entries.
+    """Return the most batches of matches: all for the first winner, then again the matches above dropped entries.
 
     Each entry drops out once, and no level of the tournament replays more matches than it has.
     """

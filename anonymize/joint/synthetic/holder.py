@@ -1,8 +1,7 @@
 """Party of a joint run, as a :class:`anonymize.synthetic.holder.Holder`: shares in, noisy openings out.
 
-Rows of several holders and columns of two differ only in the source of the shares: a :class:`Tables`. The
-steps at leader and deputy are the same. So a job has the same law of its openings, up to δ, for any spread of
-the records.
+Rows of several holders and columns of two differ only in the source of the shares: a :class:`Tables`. The steps at
+leader and deputy are the same. So a job has the same law of its openings, up to δ, for any spread of the records.
 """
 
 from __future__ import annotations
@@ -47,23 +46,21 @@ class Tables(Protocol):
     def most_records(self) -> int: ...
 
     def shares(self, marginals: Sequence[Marginal], bits: int) -> Rounds[Sequence[Words | None]]:
-        """Return own shares of all parties' counts, each of its marginal's size, modulo 2**bits or more; None
-        outside the pair. ``marginals``: one or more.
+        """Return own shares of all parties' counts, each of its marginal's size, modulo 2**bits or more; None outside
+        the pair. ``marginals``: one or more.
         """
         ...
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Send the pair's opened values to the parties outside the pair:
-        :meth:`anonymize.joint.pair.Pair.tell`.
-        """
+        """Send the pair's opened values to the parties outside the pair: :meth:`anonymize.joint.pair.Pair.tell`."""
         ...
 
 
 class JointHolder:
     """Party of the run.
 
-    Marginals are shared once: the measurement of a pair uses the shares of its score, and a second
-    measurement sends no shares.
+    Marginals are shared once: the measurement of a pair uses the shares of its score, and a second measurement sends
+    no shares.
 
     Functionality:  :class:`anonymize.synthetic.single.SingleHolder` on all records, up to δ, to every party.
     Input, each:    ``tables``; all arguments are public and equal for all.
@@ -82,8 +79,8 @@ class JointHolder:
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels.
     Source:         noise unknown to both as in [T] 7.5, semantics §8; the questions to a holder: docs/dp.md.
 
-    Raises RemoteProtocolError for a malformed message, for an impossible noisy count, and for a pair outside
-    the remaining pairs.
+    Raises RemoteProtocolError for a malformed message, for an impossible noisy count, and for a pair outside the
+    remaining pairs.
     """
 
     def __init__(self, tables: Tables, plans: Plans, reveals: RevealLedger) -> None:
@@ -107,7 +104,7 @@ class JointHolder:
             self._shares.update(zip(marginals, shares, strict=True))
 
     def _of(self, marginals: Sequence[Marginal]) -> list[Words]:
-        """Our shares of marginals, at leader and deputy."""
+        """Return own shares of marginals, at leader and deputy."""
         return [share for share in map(self._shares.__getitem__, marginals) if share is not None]
 
     def _opened(self, shares: Sequence[Words], n_cells: int, plan: NoisePlan) -> Rounds[Ints]:

@@ -49,9 +49,8 @@ def synthesize_horizontally(
     >= 2.
     Source:         docs/dp.md.
 
-    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent;
-    RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties
-    as the pair.
+    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent; RemoteProtocolError for a
+    malformed message; LocalProtocolError for a roster without two different parties as the pair.
     """
     request.check(table.n_records)
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)

@@ -17,8 +17,10 @@ from anonymize.tds import Observer, run_single
 from crypto.rounds import Rounds
 
 MOST_DISTANCE = Fraction(1, 2**44)
-"""Of all noise of a run from ideal noise. (1 + e^ε) times that is below 2^−40 for ε up to 2.7; above, less is allowed
-(:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for 2^−64, and counts cost a fifth less."""
+"""Largest distance of all noise of a run from ideal noise. (1 + e^ε) times this value is below 2^−40 for ε up
+to 2.7. Beyond, less is allowed (:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for
+2^−64, and counts cost a fifth less.
+"""
 
 _STEPS = 4
 
@@ -40,9 +42,7 @@ class SyntheticRequest:
         check_rows(n_records, self.requirement.max_rows)
 
     def plans(self) -> Plans:
-        """Return the noise plans: for the columns by leaf, the columns by bin, the choice, and the chosen
-        pairs.
-        """
+        """Return the noise plans: for the columns by leaf, the columns by bin, the choice, and the chosen pairs."""
         return Plans(self.requirement.epsilon, _STEPS, MOST_DISTANCE)
 
 

@@ -1,9 +1,9 @@
 """Columns of the same records at two parties, the class at both.
 
-A marginal of a party's own columns is a local count of the common records: it is the party's share, and the
-peer's share is 0. A pair with a column at each party is a joint histogram by class. Both know each record's
-class, so it is a public group. All pairs with the same column of the deputy come from a single histogram, in
-which a record has a label for each of the leader's columns.
+A marginal of a party's own columns is a local count of the common records: it is the party's share, and the peer's
+share is 0. A pair with a column at each party is a joint histogram by class. Both know each record's class, so it is
+a public group. All pairs with the same column of the deputy come from a single histogram, in which a record has a
+label for each of the leader's columns.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def synthesize_vertically(
     mode: str,
     observer: Observer | None = None,
 ) -> Rounds[JointSyntheticOutcome]:
-    """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic
-    table.
+    """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic table.
 
     Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to
     δ, to
@@ -54,9 +53,9 @@ def synthesize_vertically(
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         docs/dp.md; [T] 5.6.
 
-    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release,
-    LocalProtocolError unless there are two parties with fitting holdings; DataError without common records or
-    for different classes; RemoteProtocolError for a malformed message.
+    Raises, before anything is sent, SchemaError or PrivacyError for an unsupported release, LocalProtocolError unless
+    there are two parties with fitting holdings; DataError without common records or for different classes;
+    RemoteProtocolError for a malformed message.
     """
     pair = yield from align_pair(roster, columns, holding, request, rng, mode=mode, observer=observer)
     return (yield from _measured(pair))
@@ -102,8 +101,8 @@ class JoinedColumns:
     """Shares of counts of common records, as a :class:`anonymize.joint.synthetic.holder.Tables`.
 
     Rounds:  2 for every column of the deputy in a pair with a column of the leader.
-    Bytes:   those of :func:`crypto.joint_histogram.joint_histogram_send` for each such column; the sender's
-             labels are all bins of the leader's columns in a pair with it.
+    Bytes:   those of :func:`crypto.joint_histogram.joint_histogram_send` for each such column; the sender's labels
+             are all bins of the leader's columns in a pair with it.
     """
 
     def __init__(self, roster: Roster, own: OwnColumns, session: PairSession, rng: Rng) -> None:
@@ -118,7 +117,7 @@ class JoinedColumns:
         self._groups = np.bincount(classes, minlength=own.table.schema.n_classes)
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """There is nobody outside the pair."""
+        """Return the payload: no party is outside the pair."""
         return at_once(payload)
 
     def shares(self, marginals: Sequence[Marginal], bits: int) -> Rounds[Sequence[Words | None]]:
@@ -139,7 +138,7 @@ class JoinedColumns:
         return (one, other) if self._leads(one) else (other, one)
 
     def _local(self, marginal: Marginal) -> Words:
-        """Counts of the common records if all columns are ours, else zeros."""
+        """Count the common records if all columns are own columns; otherwise return zeros."""
         numbers = [self._own.own(axis.column) for axis in marginal.axes]
         if None in numbers:
             return np.zeros(marginal.size, dtype=np.uint64)
@@ -162,7 +161,7 @@ class JoinedColumns:
     def _histogram(
         self, leaders: Sequence[Axis], starts: Ints, axis: Axis, shape: HistogramShape
     ) -> Rounds[Shares]:
-        """Our share by class, the leader's labels and the deputy's; the leader sends."""
+        """Return the own share by class, the leader's labels and the deputy's; the leader sends."""
         if isinstance(self._transfers, OtSender):
             labels = np.stack([self._labels(leader) for leader in leaders], axis=1) + starts
             return (
@@ -174,7 +173,7 @@ class JoinedColumns:
         return (yield from joint_histogram_receive(self._transfers, labels, shape, self._groups))
 
     def _labels(self, axis: Axis) -> Ints:
-        """The bin of every record in a column of ours, class by class."""
+        """Return the bin of every record in an own column, class by class."""
         number = self._own.own(axis.column)
         assert number is not None
         codes = self._own.table.qid[number][self._by_class]
@@ -182,8 +181,8 @@ class JoinedColumns:
         return found
 
     def _in_order(self, pair: Marginal, block: Words) -> Words:
-        """Arrange counts by (class, leader's bin, deputy's bin) in the order of the marginal, which may leave
-        the class out.
+        """Arrange counts by (class, leader's bin, deputy's bin) in the order of the marginal, which may leave the
+        class out.
         """
         by_class = block if pair.n_classes > 1 else block.sum(axis=0, keepdims=True)
         first, second = (1, 2) if self._leads(pair.axes[0]) else (2, 1)

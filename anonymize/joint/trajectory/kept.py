@@ -51,8 +51,7 @@ class Thresholds:
         return kept_circuit(excess, most.bit_length() + 1, len(self.forms))
 
     def words(self, counts: Ints, *, leads: bool) -> Ints:
-        """Return a party's part of these numbers; K is in the leader's part: int64, shape (n_sequences, 1 +
-        n_forms).
+        """Return a party's part of these numbers; K is in the leader's part: int64, shape (n_sequences, 1 + n_forms).
 
         counts:  counts of its records: int64, shape (n_tallies, n_sequences).
         """
@@ -154,13 +153,13 @@ def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
 
 @lru_cache(maxsize=16)
 def kept_circuit(excess_width: int, difference_width: int, n_differences: int) -> Circuit:
-    """Return the circuit that opens to both if no number of a sequence is negative: the conjunction of their
-    sign bits.
+    """Return the circuit that opens to both if no number of a sequence is negative: the conjunction of their sign
+    bits.
 
     excess:      n − K. difference: p·n − q·n_s for each bound. Both in two's complement, shared.
 
-    AND gates: the number of input bits less 1. Adding two shares takes their bits less 1, and so does joining
-    the signs.
+    AND gates: the number of input bits less 1. Adding two shares takes their bits less 1, and so does joining the
+    signs.
     """
     b = Builder(f"kept/{excess_width}/{difference_width}/{n_differences}")
     words = b.input("excess", Held.ADDITIVE_SHARED, excess_width)

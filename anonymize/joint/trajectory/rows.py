@@ -1,9 +1,8 @@
-"""Record of a released table as bytes, of a public width for all records, for the shuffle
-(:mod:`crypto.mixing`).
+"""Record of a released table as bytes, of a public width for all records, for the shuffle (:mod:`crypto.mixing`).
 
-If a record has at most one place at a time, the row lists the place of every time cell. Otherwise it lists
-the items, ascending, up to the most items of a record. Zero means no item. The sensitive cell follows. Whole
-numbers are big-endian, in the bytes of the greatest value. Every record has a single encoding.
+If a record has at most one place at a time, the row lists the place of every time cell. Otherwise it lists the items,
+ascending, up to the most items of a record. Zero means no item. The sensitive cell follows. Whole numbers are
+big-endian, in the bytes of the greatest value. Every record has a single encoding.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class RowCoding:
 
     @property
     def _by_time(self) -> bool:
-        """Return True if the places of all time cells take less than so many items."""
+        """True if the places of all time cells take fewer bytes than ``max_items`` items."""
         words = self.vocabulary
         by_time = words.n_cells * bytes_for(words.n_locations)
         return self.one_place and by_time < self.max_items * bytes_for(words.n_items)
@@ -75,8 +74,7 @@ class RowCoding:
         return np.repeat(rows, paths.weights, axis=0)
 
     def decoded(self, rows: Rows) -> Paths:
-        """Return the records of rows, equal records collapsed. Raises ValueError for a row that encodes no
-        record.
+        """Return the records of rows, equal records collapsed. Raises ValueError for a row that encodes no record.
 
         Equal consecutive rows are decoded once: in a sorted table, every different row.
         """
@@ -87,7 +85,7 @@ class RowCoding:
         return replace(paths, weights=tally(path_of, weights, paths.n_paths))
 
     def _collapsed(self, rows: Rows) -> tuple[Paths, Ints]:
-        """The records of rows, and the path of every row."""
+        """Return the records of rows, and the path of every row."""
         n_slots, most = self._slots
         slots = of_digits(rows[:, : n_slots * bytes_for(most)].reshape(len(rows) * n_slots, bytes_for(most)))
         slots, cells = slots.reshape(len(rows), n_slots), of_digits(rows[:, n_slots * bytes_for(most) :])

@@ -1,10 +1,10 @@
 """`model: sequences`, `disclosure: sealed`: local suppression over several holders, without opened counts.
 
-The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`). Every party runs the loop over its
-own paths. All parties ask the same questions, because these follow from the answers. The answer is an opened
-bit for every sequence (:mod:`anonymize.joint.trajectory.kept`). The remaining records go through the shuffle
-(:mod:`crypto.mixing`), which hides the party of each record. Every party checks that the result matches the
-answers. Two or more parties.
+The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`). Every party runs the loop over its own paths.
+All parties ask the same questions, because these follow from the answers. The answer is an opened bit for every
+sequence (:mod:`anonymize.joint.trajectory.kept`). The remaining records go through the shuffle
+(:mod:`crypto.mixing`), which hides the party of each record. Every party checks that the result matches the answers.
+Two or more parties.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from crypto.shares import ComputePair
 
 _ROOT, _TABLE = "sequences/root", "mix/told"
 MOST_SWEEPS = 32
-"""Most sweeps. Honest runs end after about ten, the longest known after 14. A party that lies about a
-sequence in every sweep must not extend the run forever.
+"""Most sweeps. Honest runs end after about ten, the longest known after 14. A party that lies about a sequence in
+every sweep must not extend the run forever.
 """
 MAX_BYTES = 1 << 30
 """Most bytes of all records in the shuffle, which every party sends to the deputy."""
@@ -100,10 +100,10 @@ def suppress_sealed(
     >= 2.
     Source:         [T] chapter 4 with local suppression; semantics, sequences.
 
-    Raises PrivacyError if the root check fails, for more than ``max_candidates`` sequences of a size, more
-    than MOST_SWEEPS sweeps, or too many records for the shuffle; RemoteProtocolError for a malformed message,
-    or a table that contradicts the answers. Passes on errors of the observer about own records with each
-    sequence to be published, before any own record is sent.
+    Raises PrivacyError if the root check fails, for more than ``max_candidates`` sequences of a size, more than
+    MOST_SWEEPS sweeps, or too many records for the shuffle; RemoteProtocolError for a malformed message, or a table
+    that contradicts the answers. Passes on errors of the observer about own records with each sequence to be
+    published, before any own record is sent.
     """
     party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
     holder = _Party(party, request)
@@ -202,8 +202,8 @@ class _Party:
         return table
 
     def _wrong(self, reason: str) -> RemoteProtocolError:
-        """Return an error that names every other party: the owner of the row, and the party with a wrong
-        answer, are unknown.
+        """Return an error that names every other party: the owner of the row, and the party with a wrong answer, are
+        unknown.
         """
         return RemoteProtocolError(self._pair.roster.suspects, _TABLE, reason)
 
@@ -217,8 +217,8 @@ class _Answered:
 
 
 def _occurring(table: Paths, bounds: Bounds, most: int) -> Iterator[Asked]:
-    """Yield all sequences of a table's records, size by size, if all are kept. No sequence follows one that
-    is not kept.
+    """Yield all sequences of a table's records, size by size, if all are kept. No sequence follows one that is not
+    kept.
     """
     loop = local(table, bounds, most)
     question = next(loop)

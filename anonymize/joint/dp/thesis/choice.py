@@ -1,10 +1,9 @@
 """`engine: thesis`: the protocols of [T] chapter 7 as published, for small ranges of scores.
 
-The module holds the common part of both partitions. A random value is shared, below the sum of the weights
-(RVP). A comparison circuit then chooses the candidate whose segment contains the value. Corrections
-(semantics §8.2): one ring, reduced shares; R < L, so that a weight of 0 never wins; a check that the weights
-are ε′-DP (:mod:`anonymize.joint.dp.thesis.weights`). Values that do not fit are refused before anything is
-sent.
+The module holds the common part of both partitions. A random value is shared, below the sum of the weights (RVP). A
+comparison circuit then chooses the candidate whose segment contains the value. Corrections (semantics §8.2): one
+ring, reduced shares; R < L, so that a weight of 0 never wins; a check that the weights are ε′-DP
+(:mod:`anonymize.joint.dp.thesis.weights`). Values that do not fit are refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def check_thesis(request: DpRequest) -> None:
 
 
 def most_candidates(schema: Schema, requirement: Dp) -> int:
-    """A public bound on how many candidates there ever are at a time, and on the grid points of an interval."""
+    """Return a public bound on the candidates at a time, and on the grid points of an interval."""
     grown = requirement.specializations * (max(_widest(c, c.root) for c in schema.qid) - 1)
     points = max((profile_length(c, c.root) - 1 for c in schema.qid if c.is_numeric), default=0)
     return max(len(schema.qid) + grown, points)
@@ -56,7 +55,7 @@ def _widest(column: QidColumn, node: Node) -> int:
 
 @lru_cache(maxsize=64)
 def weight_sum_circuit(count: int, width: int) -> Circuit:
-    """SUM ([T] 7.5.2): shares of the sum of ``count`` weights."""
+    """Return the circuit SUM ([T] 7.5.2): shares of the sum of ``count`` weights."""
     b = Builder(f"sum of weights/{count}/{width}")
     weights = b.input("weights", Held.CARRIED, width, count)
     b.output("sum", To.ADDITIVE_SHARED, [extend(total(b, weights), SUM_BITS)])
@@ -65,7 +64,9 @@ def weight_sum_circuit(count: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def comparison_circuit(count: int, width: int, held: Held) -> Circuit:
-    """COMPARISON ([T] Algorithms 7.3, 7.7): the first candidate with R < L, L the sum of the weights up to it."""
+    """Return the circuit COMPARISON ([T] Algorithms 7.3, 7.7): the first candidate with R < L, L the sum of
+    the weights up to it.
+    """
     b = Builder(f"comparison/{count}/{width}/{held.value}")
     weights = b.input("weights", held, width, count)
     (r,) = b.input("r", Held.ADDITIVE_SHARED, SUM_BITS)

@@ -1,16 +1,15 @@
-"""Two-party horizontal DiffGen with the protocols of [T] 7.5: Max circuit, Taylor polynomial, RVP,
-comparison.
+"""Two-party horizontal DiffGen with the protocols of [T] 7.5: Max circuit, Taylor polynomial, RVP, comparison.
 
-Algorithm 7.5 runs once for each candidate. A circuit adds up both parties' class counts and returns additive
-shares of Max. An oblivious polynomial evaluation turns these into shares of the candidate's weight, a Taylor
-polynomial of e^(r·u) in integers. Each choice then takes the sum of the weights, a random value below the
-sum, and a comparison. The leader is the thesis' P_1. The deputy is P_2 and holds the Paillier key.
+Algorithm 7.5 runs once for each candidate. A circuit adds up both parties' class counts and returns additive shares
+of Max. An oblivious polynomial evaluation turns these into shares of the candidate's weight, a Taylor polynomial of
+e^(r·u) in integers. Each choice then takes the sum of the weights, a random value below the sum, and a comparison.
+The leader is the thesis' P_1. The deputy is P_2 and holds the Paillier key.
 
-Corrections and additions (semantics §8.2): the degree follows from a stated error, and plaintexts too large
-for the key are refused with the numbers. The factors lcm·10^sw are a power of two, shifted out again in a
-circuit, so that weights have few bits for RVP and comparison. Shares of weights are reduced to one ring.
-Numeric columns, which Algorithm 7.4 lacks, get their split points by the same mechanism over the public grid,
-and both parties learn every drawn split point.
+Corrections and additions (semantics §8.2): the degree follows from a stated error, and plaintexts too large for the
+key are refused with the numbers. The factors lcm·10^sw are a power of two, shifted out again in a circuit, so that
+weights have few bits for RVP and comparison. Shares of weights are reduced to one ring. Numeric columns, which
+Algorithm 7.4 lacks, get their split points by the same mechanism over the public grid, and both parties learn every
+drawn split point.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ def release_horizontally_as_published(
     Assumes:        semi-honest parties; private authenticated channel; DCR.
     Source:         [T] 7.5; corrections in the module docstring.
 
-    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent;
-    RemoteProtocolError for a malformed message; LocalProtocolError unless there are two parties.
+    Raises SchemaError or PrivacyError for an unsupported release, before anything is sent; RemoteProtocolError for a
+    malformed message; LocalProtocolError unless there are two parties.
     """
     observer = observer or Observer()
     check_thesis(request)
@@ -144,7 +143,7 @@ class PublishedHolder:
             self._weighed[place] = candidates[chosen], own.take([chosen])
 
     def _options(self, place: Place) -> list[Candidate]:
-        """A node's specialization; an interval's at every grid point."""
+        """Return a node's specialization; for an interval, at every grid point."""
         column = self._schema.qid[place.column]
         n_splits = place.node.last - place.node.first - 1 if column.is_numeric else 1
         return [self._histograms.candidate(place, split) for split in range(1, n_splits + 1)]
@@ -190,7 +189,7 @@ class Weighing:
         return (yield from self._weights((yield from self._evaluate(scores))))
 
     def _max(self, counts: Ints) -> Rounds[list[int]]:
-        """MAX (Algorithm 7.6): our shares of the scores, integers α_1 = Max − α_2 and α_2."""
+        """Run MAX (Algorithm 7.6). Return own shares of the scores, integers α_1 = Max − α_2 and α_2."""
         n, n_parts, n_classes = counts.shape
         circuit = max_circuit(n_parts, n_classes, self._ranges.count_bits, self._ranges.share_bits)
         role = self._engine.role
@@ -205,7 +204,7 @@ class Weighing:
         return drawn
 
     def _evaluate(self, scores: Sequence[int]) -> Rounds[list[int]]:
-        """Lines 10 and 11: our shares β and Q(α_2) − β of the values of the series, integers."""
+        """Run lines 10 and 11. Return own shares β and Q(α_2) − β of the values of the series, integers."""
         shape = self._ranges.polynomials(len(scores))
         if isinstance(self._key, PrivateKey):
             return (yield from value_receiver(self.peer, self._key, scores, shape, self._rng))
@@ -226,7 +225,7 @@ class Weighing:
         return carried((yield from self._engine.run(circuit, len(shares), inputs)), "weight")
 
     def choose(self, weights: CarriedWords) -> Rounds[int]:
-        """SUM, RVP and COMPARISON (lines 13 to 15)."""
+        """Run SUM, RVP and COMPARISON (lines 13 to 15)."""
         circuit = weight_sum_circuit(len(weights), weights.width)
         outputs = yield from self._engine.run(circuit, 1, {"weights": weights})
         sums = np.asarray(outputs["sum"]).reshape(-1)
@@ -235,7 +234,8 @@ class Weighing:
 
 @lru_cache(maxsize=64)
 def max_circuit(n_parts: int, n_classes: int, count_bits: int, share_bits: int) -> Circuit:
-    """MAX ([T] Algorithm 7.6): Σ over parts of the greatest class count, less α_2, to the garbler.
+    """Return the circuit MAX ([T] Algorithm 7.6): Σ over parts of the greatest class count, less α_2, to the
+    garbler.
 
     α_1 is two's complement, one bit wider than α_2.
     """
@@ -255,9 +255,7 @@ def max_circuit(n_parts: int, n_classes: int, count_bits: int, share_bits: int) 
 
 @lru_cache(maxsize=64)
 def weight_circuit(words: int, shift: int, width: int) -> Circuit:
-    """Return the circuit of the sum of both sides' words modulo 2**(64 · words), shifted right, in ``width``
-    bits.
-    """
+    """Return the circuit of the sum of both sides' words modulo 2**(64 · words), shifted right, in ``width`` bits."""
     b = Builder(f"weight/{words}/{shift}/{width}")
     sides = [
         [bit for word in b.input(held.value, held, WORD_BITS, words) for bit in word]

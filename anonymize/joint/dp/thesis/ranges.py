@@ -19,7 +19,7 @@ _HIDING = 40
 
 @dataclass(frozen=True)
 class KeySize:
-    """The Paillier key of a run; ``unsafe_short`` is for tests."""
+    """Paillier key of a run; ``unsafe_short`` is for tests."""
 
     bits: int = DEFAULT_KEY_BITS
     unsafe_short: bool = False
@@ -58,7 +58,7 @@ class Ranges:
         return -(-self.series.value_bits // WORD_BITS)
 
     def polynomials(self, count: int) -> PolynomialShape:
-        """The shape of ``count`` evaluations: coefficients of Q(α_1 + z) − β in powers of z."""
+        """Return the shape of ``count`` evaluations: coefficients of Q(α_1 + z) − β in powers of z."""
         bits = max(
             (abs(c) * (1 << i) << self.share_bits * i).bit_length()
             for i, c in enumerate(self.series.coefficients)

@@ -1,9 +1,8 @@
-"""Two-party vertical DiffGen with the protocols of [T] 7.4: Algorithm 7.2 to choose, scalar products to
-count.
+"""Two-party vertical DiffGen with the protocols of [T] 7.4: Algorithm 7.2 to choose, scalar products to count.
 
-Each party turns the scores of its candidates into integer weights. The sums of both are the shares of the
-bound of a random value R. A circuit finds the first candidate with R < L. Each leaf count is a secure scalar
-product of two binary vectors, and each party adds Laplace noise to its share.
+Each party turns the scores of its candidates into integer weights. The sums of both are the shares of the bound of a
+random value R. A circuit finds the first candidate with R < L. Each leaf count is a secure scalar product of two
+binary vectors, and each party adds Laplace noise to its share.
 """
 
 from __future__ import annotations

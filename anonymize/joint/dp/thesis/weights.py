@@ -1,10 +1,10 @@
 """Integer weights of the exponential mechanism, for the protocols as published ([T] 7.4.2, 7.5.2).
 
-A score u gets a weight near 2^PRECISION · e^(r·u). A candidate is chosen with probability weight / sum of
-weights. The thesis rounds or truncates e^x and leaves the cost open. Here the weights of the whole public
-range of scores are computed and checked in exact integers. One step of the score changes a weight by a factor
-ρ with ρ² ≤ e^ε′. So a choice *by these weights* is ε′-DP for any error of the weights. Weights that do not
-fit are refused, with the numbers, before anything is sent.
+A score u gets a weight near 2^PRECISION · e^(r·u). A candidate is chosen with probability weight / sum of weights.
+The thesis rounds or truncates e^x and leaves the cost open. Here the weights of the whole public range of scores are
+computed and checked in exact integers. One step of the score changes a weight by a factor ρ with ρ² ≤ e^ε′. So a
+choice *by these weights* is ε′-DP for any error of the weights. Weights that do not fit are refused, with the
+numbers, before anything is sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SERIES_BITS = 64
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of the scores 0, 1, …; ``values[u]`` never falls."""
+    """Weights of the scores 0, 1, …; ``values[u]`` never falls."""
 
     values: tuple[int, ...]
 
@@ -49,7 +49,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Series:
-    """The weights as a polynomial: weight(u) = Σ c_i·u^i, shifted right by ``shift`` bits ([T] Eq. 7.4).
+    """Weights as a polynomial: weight(u) = Σ c_i·u^i, shifted right by ``shift`` bits ([T] Eq. 7.4).
 
     coefficients:  S·r^i/i! rounded, S = 2^(PRECISION + shift), lowest degree first.
     """
@@ -70,7 +70,7 @@ class Series:
         return value.bit_length()
 
     def shifted(self, a: int) -> list[int]:
-        """The coefficients of the polynomial at a + z, by powers of z."""
+        """Return the coefficients of the polynomial at a + z, by powers of z."""
         shifted = list(self.coefficients)
         for start in range(self.degree):
             for i in reversed(range(start, self.degree)):
@@ -79,7 +79,7 @@ class Series:
 
 
 def exponential_weights(epsilon: Fraction, most: int) -> Weights:
-    """⌊2^PRECISION · e^(r·u)⌋ for u up to ``most``, r a little below ε′/2 ([T] Algorithm 7.2).
+    """Return ⌊2^PRECISION · e^(r·u)⌋ for u up to ``most``, r a little below ε′/2 ([T] Algorithm 7.2).
 
     Raises SchemaError if ε′ is too small for the precision, or ``most`` too large for SUM_BITS.
     """
@@ -89,7 +89,7 @@ def exponential_weights(epsilon: Fraction, most: int) -> Weights:
 
 
 def series_weights(epsilon: Fraction, most: int) -> Series:
-    """The same by a Taylor polynomial, of the degree that keeps the relative error below 2^−PRECISION.
+    """Return the weights as a Taylor polynomial with relative error below 2^−PRECISION.
 
     Raises SchemaError as :func:`exponential_weights`.
     """
@@ -106,7 +106,7 @@ def series_weights(epsilon: Fraction, most: int) -> Series:
 
 
 def draw_by_weight(weights: Sequence[int], coins: Coins) -> int:
-    """The least i with R < w_0 + … + w_i, R uniform below the sum: alone, in the clear."""
+    """Draw the least i with R < w_0 + … + w_i, R uniform below the sum: alone, in the clear."""
     r = coins.below(sum(weights))
     for i, weight in enumerate(weights):
         r -= weight
@@ -116,8 +116,7 @@ def draw_by_weight(weights: Sequence[int], coins: Coins) -> int:
 
 
 def _rate(epsilon: Fraction) -> Fraction:
-    """Return r = ε′/2 less the possible effect of rounding down on the ratio of two weights: −ln(1 −
-    2^−PRECISION).
+    """Return r = ε′/2 less the possible effect of rounding down on the ratio of two weights: −ln(1 − 2^−PRECISION).
     """
     y = Fraction(1, 1 << PRECISION - 1)  # floor, and as much again for the series
     rate = epsilon / 2 - y - y * y
@@ -143,7 +142,7 @@ def _too_small(what: str) -> SchemaError:
 
 
 def _floor_exp(x: Fraction) -> int:
-    """⌊2^PRECISION · e^x⌋, exactly."""
+    """Return ⌊2^PRECISION · e^x⌋, exactly."""
     if x == 0:
         return 1 << PRECISION
     bits = _SERIES_BITS + 4 * int(x)
@@ -158,8 +157,8 @@ def _floor_exp(x: Fraction) -> int:
 def _degree(x: Fraction) -> int:
     """Return the least degree with a remainder of the series of e^x below 2^−(PRECISION + 1) of e^x.
 
-    For smaller x the remainder is a smaller part. (Its omission costs no privacy: the derivative of a partial
-    sum is the partial sum before, so no step of the score raises the sum by more than e^r.)
+    For smaller x the remainder is a smaller part. (Its omission costs no privacy: the derivative of a partial sum is
+    the partial sum before, so no step of the score raises the sum by more than e^r.)
     """
     degree, term, total = 0, Fraction(1), Fraction(1)
     while True:
@@ -171,8 +170,8 @@ def _degree(x: Fraction) -> int:
 
 
 def _checked(values: Sequence[int], epsilon: Fraction) -> Weights:
-    """Return weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError, for an
-    internal error.
+    """Return weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError, for an internal
+    error.
     """
     bound = 1 / exp_minus(epsilon, _SERIES_BITS)[1]
     if not all(low <= high and high**2 <= bound * low**2 for low, high in pairwise(values)):

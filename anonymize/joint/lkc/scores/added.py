@@ -1,8 +1,8 @@
 """Score `added` in joint runs: candidates are public, their counts by context stay shared.
 
-A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]).
-The first two sums are public; the subtracted terms are added up inside the circuits. Terms of unrefined
-contexts are carried from turn to turn.
+A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]). The
+first two sums are public; the subtracted terms are added up inside the circuits. Terms of unrefined contexts are
+carried from turn to turn.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ class _Shared:
         self.partition = np.concatenate([self.partition[kept], partition])
 
     def left(self, of_node: Ints) -> _Part:
-        """Return the remainder of the node outside its contexts; its class counts are public: shape
-        (n_classes,).
-        """
+        """Return the remainder of the node outside its contexts; its class counts are public: shape (n_classes,)."""
         totals = of_node - self.contexts.totals.sum(axis=0)
         counts = self.of_node - self.contexts.counts.sum(axis=0, dtype=np.uint64)
         return _Part(totals[None], counts[None])
@@ -168,7 +166,7 @@ class AddedPool(OpenedPool[_Shared]):
         return int((impurity(totals) + _penalties(totals)).sum())
 
     def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[CarriedWords]:
-        """Of every context Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0])."""
+        """Return Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every context."""
         totals = np.concatenate([part.totals for part in parts])
         rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
         n_children = np.array([part.counts.shape[1] for part in parts for _ in part.totals])
@@ -185,9 +183,7 @@ class AddedPool(OpenedPool[_Shared]):
     def _by_rows(
         self, engine: Engine, rows: Words, totals: Ints, owner: Ints, large: Bools, halved: Bools
     ) -> Rounds[CarriedWords]:
-        """Return the terms of rows of class counts. ``owner``: context of each row. Large contexts are looked
-        up.
-        """
+        """Return the terms of rows of class counts. ``owner``: context of each row. Large contexts are looked up."""
         penalties, done, places = _penalties(totals)[owner], [], []
         if len(small := np.flatnonzero(~large[owner])):
             of, pen = totals[owner[small]], penalties[small]

@@ -126,9 +126,7 @@ class GroupPool(Nodes):
 
 
 class JudgedGroupPool(Contested, GroupPool):
-    """Pool with ``valid`` and ``index`` for every node: the first valid node in the public order is found
-    inside.
-    """
+    """Pool with ``valid`` and ``index`` for every node: the first valid node in the public order is found inside."""
 
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         return GroupPool._rank(self, profiled)

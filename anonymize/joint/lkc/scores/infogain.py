@@ -101,7 +101,9 @@ class GainPool(Contested):
     def _options(
         self, engine: Engine, outputs: Sequence[Outputs], sizes: Sequence[int], fixed: Scored
     ) -> Rounds[Fields]:
-        """Loss, flag and index of every option, then of every node with fixed children, from :meth:`_looks`."""
+        """Return loss, flag and index of every option, then of every node with fixed children, from
+        :meth:`_looks`.
+        """
         losses = yield from self._losses(engine, carried(outputs[0], "f"), sizes)
         flags = list(outputs[1:])
         if fixed:
@@ -115,14 +117,14 @@ class GainPool(Contested):
     def _scores(
         self, engine: Engine, children: Sequence[Words], totals: Ints
     ) -> Rounds[tuple[Asked, Sequence[int]]]:
-        """Return the questions for Σ F of children's sizes and of their class counts, row by row, and the
-        rows of each option.
+        """Return the questions for Σ F of children's sizes and of their class counts, row by row, and the rows of
+        each option.
 
         children:  own shares for every option: shape (n_children, n_classes).
         totals:    class counts of its node, public: int64, shape (n_options, n_classes).
 
-        With look-ups, a row stands for two children if a node has two. Otherwise, and in circuits, every
-        child has a row.
+        With look-ups, a row stands for two children if a node has two. Otherwise, and in circuits, every child has a
+        row.
         """
         most = int(totals.sum(axis=1).max())
         if not can_look_up(engine, most):
@@ -138,9 +140,7 @@ class GainPool(Contested):
         return entered(f.reshape(-1), circuits.f_bits(most.bit_length())), sizes.tolist()
 
     def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Return Σ impurity over the children of each option, ``sizes`` rows each; f: as asked by
-        :meth:`_scores`.
-        """
+        """Return Σ impurity over the children of each option, ``sizes`` rows each; f: as asked by :meth:`_scores`."""
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
         outputs = yield from engine.run(circuit, sum(sizes), {"f": f})
         summed = yield from engine.reduce(

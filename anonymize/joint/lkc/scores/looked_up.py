@@ -1,8 +1,7 @@
-"""Scores of shared counts, looked up in public tables: an entry is any function of a count and public
-numbers.
+"""Scores of shared counts, looked up in public tables: an entry is any function of a count and public numbers.
 
-If a node has two children, the count of one is looked up. The other child is the remainder of the public
-total, so a table holds the sum of both.
+If a node has two children, the count of one is looked up. The other child is the remainder of the public total, so a
+table holds the sum of both.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords
 
 MOST_BITS = 18
-"""Most bits of a looked-up count. Measured: a table of this size costs as much CPU as the circuit, smaller
-tables less.
+"""Most bits of a looked-up count. Measured: a table of this size costs as much CPU as the circuit, smaller tables
+less.
 """
 
 NARROW = 10
@@ -47,8 +46,7 @@ def _f_of_all(bits: int) -> Ints:
 
 
 def f_tables(numbers: Ints, bits: int) -> Ints:
-    """Return tables of Σ F over the children at the count of one child, plus a penalty for each child with a
-    record.
+    """Return tables of Σ F over the children at the count of one child, plus a penalty for each child with a record.
 
     numbers:  the total; 1 if a second child has the remainder; the penalty: shape (n_tables, 3). Entries
     above
@@ -138,9 +136,7 @@ def entered(shares: Words, width: int) -> Asked:
 def looked_up_terms(
     engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
 ) -> Rounds[CarriedWords]:
-    """Compute :func:`anonymize.joint.lkc.scores.terms.terms_of` of one or two children by
-    :func:`look_up_rows`.
-    """
+    """Compute :func:`anonymize.joint.lkc.scores.terms.terms_of` of one or two children by :func:`look_up_rows`."""
     words = yield from look_up_rows(engine, counts, totals, has_rest, penalties)
     bits = np.array([bound.bit_length() for bound in totals.sum(axis=1).tolist()])
     groups = [np.flatnonzero(bits == each) for each in np.unique(bits).tolist()]

@@ -1,8 +1,7 @@
-"""Pools of public candidates: for every new node, the pair opens if the node is a candidate, and its split
-point.
+"""Pools of public candidates: for every new node, the pair opens if the node is a candidate, and its split point.
 
-A candidate has gain, and each child is empty or of an allowed size by itself. A circuit tests both
-conditions, and only the conjunction is opened.
+A candidate has gain, and each child is empty or of an allowed size by itself. A circuit tests both conditions, and
+only the conjunction is opened.
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ class OpenedPool(GainPool, Generic[K]):
     def _splits(
         self, engine: Engine, chosen: Scored, fixed: Scored
     ) -> Rounds[tuple[list[int], CarriedWords]]:
-        """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the
-        least losses.
+        """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the least
+        losses.
         """
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
@@ -116,8 +115,8 @@ class OpenedPool(GainPool, Generic[K]):
     def _of_size(
         self, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
     ) -> tuple[list[RuleTests], list[Ints]]:
-        """Return the tests of the size of all children of every option, then of fixed children, and the owner
-        of each test.
+        """Return the tests of the size of all children of every option, then of fixed children, and the owner of each
+        test.
 
         The owners begin with each option once, for a bit with value 1.
         """
@@ -159,7 +158,7 @@ class OpenedPool(GainPool, Generic[K]):
         return np.concatenate([share, last[None]])
 
     def _children(self, node: Profiled, share: Words, split: int) -> Words:
-        """Our shares of the children of a candidate."""
+        """Return own shares of the children of a candidate."""
         if not node.has_options:
             return self._all_children(node, share)
         lefts, rights = node.sides(share, self._share_of(node.totals))
@@ -188,7 +187,7 @@ class OpenedPool(GainPool, Generic[K]):
         self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
 
     def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
-        """The best by a tournament in candidate order."""
+        """Open the best candidate by a tournament in candidate order."""
         order = sorted(self._known)
         ranks = (yield from self._ranks(engine, [self._known[place] for place in order])) if order else []
         met, best = yield from contest(engine, ranks, range(len(order)), self._better, (), unless)

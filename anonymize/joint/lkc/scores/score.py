@@ -1,7 +1,7 @@
 """Scores in joint runs: comparison inside the pair's circuits, and as fractions for a maximum.
 
-The candidates of a sealed run are public nodes with scores inside the pair's circuits. Only new nodes are
-scored; results for other nodes are carried from iteration to iteration.
+The candidates of a sealed run are public nodes with scores inside the pair's circuits. Only new nodes are scored;
+results for other nodes are carried from iteration to iteration.
 """
 
 from __future__ import annotations
@@ -51,12 +51,11 @@ class Profiled:
 
     @property
     def has_options(self) -> bool:
-        """Return True if the children are yet to be chosen."""
+        """True if the children are yet to be chosen."""
         return self.prospect.n_options > 0
 
     def sides(self, share: Words, total: Words) -> tuple[Words, Words]:
-        """Return shares of both children of every option, from shares of all parts but the last and of the
-        node.
+        """Return shares of both children of every option, from shares of all parts but the last and of the node.
 
         share, total:  shape (n_parts - 1, n_columns) and (n_columns,).
         """
@@ -130,11 +129,11 @@ class JointScore(Score, Protocol):
     def reveals(self) -> Mapping[str, Sequence[Allowed]]: ...
 
     def sealed(self, bench: Bench) -> Pool:
-        """An empty pool of a sealed horizontal run."""
+        """Return an empty pool of a sealed horizontal run."""
         ...
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
-        """Bits of numerator and denominator of the best candidate's score, from public bounds."""
+        """Return the bits of numerator and denominator of the best candidate's score, from public bounds."""
         ...
 
 
@@ -155,7 +154,7 @@ class StrictScore(JointScore, Protocol):
     """Score that opens nothing about a candidate before its turn."""
 
     def strict(self, bench: Bench) -> JudgedPool:
-        """An empty pool of a strict horizontal run."""
+        """Return an empty pool of a strict horizontal run."""
         ...
 
 
@@ -235,7 +234,7 @@ class Nodes(ABC):
 
     @staticmethod
     def _sides(chosen: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
-        """Our shares of both sides of all options of all nodes, and how many options each has."""
+        """Return own shares of both sides of all nodes' options, and the number of options of each node."""
         sides = [node.sides(share, total) for (node, share), total in zip(chosen, totals, strict=True)]
         return _interleaved(sides, n_columns), [node.prospect.n_options for node, _ in chosen]
 
@@ -331,7 +330,7 @@ Scored = Sequence[tuple[Profiled, Words]]
 
 
 def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
-    """Left and right side of every option in turn; shape (2 · options, n_columns)."""
+    """Return the left and right side of every option in turn; shape (2 · options, n_columns)."""
     none = np.zeros((0, n_columns), dtype=np.uint64)
     left = np.concatenate([none, *(left for left, _ in sides)])
     right = np.concatenate([none, *(right for _, right in sides)])

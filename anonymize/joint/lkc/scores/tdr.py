@@ -107,7 +107,7 @@ class TdrPool(OpenedPool[_Shared]):
                 known.smallest = smallest.take(np.arange(end - len(after.entries), end))
 
     def _parts(self, after: GroupsAfter, share: Words) -> Words:
-        """Our shares of the sizes of every (group, child)."""
+        """Return own shares of the sizes of every (group, child)."""
         last = self._share_of(after.totals) - share.sum(axis=1, dtype=np.uint64)
         return np.column_stack([share, last])
 
@@ -146,7 +146,9 @@ def _column(numbers: Sequence[int]) -> Words:
 
 
 def _widths(widths: Widths, n_entries: int) -> FractionWidths:
-    """From public bounds: gains below 2^gain, sizes below 2^count, at most so many entries speak of a column."""
+    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, at most ``n_entries``
+    entries per column.
+    """
     weight = max(1, n_entries).bit_length()
     lost = widths.count + weight
     return FractionWidths(

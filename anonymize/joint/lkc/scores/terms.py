@@ -22,8 +22,8 @@ FEWEST = 64
 
 
 def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int) -> Rounds[CarriedWords]:
-    """Return the impurity of children in contexts, plus a penalty for each child with a record: words of
-    ``wide`` bits.
+    """Return the impurity of children in contexts, plus a penalty for each child with a record: words of ``wide``
+    bits.
 
     counts:     own shares of class counts: uint64, shape (n_rows, n_classes); at least a row.
     bounds:     class counts of each context, public: int64, the same shape. penalties:  public: int64, shape
@@ -49,7 +49,7 @@ def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide:
 
 
 def _f_asked(counts: Words, width: int) -> Asked:
-    """F of counts."""
+    """Return the question for F of counts."""
     return circuits.f_circuit(width), len(counts), {"count": low_bits(counts.reshape(-1, 1), width)}
 
 
