@@ -238,7 +238,7 @@ def propose(prospect: Prospect, counts: Ints, merit: Merit) -> Proposal | None:
     """Return the candidate of a prospect, or None.
 
     counts: the profile. merit: merit of an option. None: the node is empty, or no option has records in both
-            children.
+    children.
     """
     total = counts.sum(axis=0)
     size = int(total.sum())

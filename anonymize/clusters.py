@@ -88,8 +88,8 @@ def _distance(column: QidColumn, centroids: Ints) -> Distance:
     """Return the squared distances of leaves of a column, by number, from the centroids: int64, shape (n,
     n_clusters).
 
-    At most 2^32 for each of fewer than 2^30 coordinates. There is no table of distances for a grid, which may
-    have many more cells than a model has coordinates.
+    At most 2^32 for each of fewer than 2^30 coordinates. There is no table of distances for a grid, which may have
+    many more cells than a model has coordinates.
     """
     if isinstance(column.values, Grid):
         places = middles(column.values)

@@ -35,9 +35,7 @@ def least_size(n_records: int, n_classes: int, per_class: int = LEAST_PER_CLASS)
 
 
 def added_by(counts: Ints) -> Ints:
-    """Return gain_x − U·d_x of contexts, from records per (context, child, class): int64, shape
-    (n_contexts,).
-    """
+    """Return gain_x − U·d_x of contexts, from records per (context, child, class): int64, shape (n_contexts,)."""
     of_context = counts.sum(axis=1)
     gain = impurity(of_context) - impurity(counts).sum(axis=1)
     parameters = beyond_one(counts.sum(axis=2) > 0) * beyond_one(of_context > 0)

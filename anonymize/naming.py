@@ -50,9 +50,7 @@ class Unnamed:
     ways: tuple[Named, ...]
 
     def sizes(self, leaf_counts: Ints) -> Ints:
-        """Count the records of the children, from class counts of the column's leaves: int64, shape
-        (n_children,).
-        """
+        """Count the records of the children, from class counts of the column's leaves: int64, shape (n_children,)."""
         sizes: Ints = child_counts(self.children, leaf_counts).sum(axis=1)
         return sizes
 

@@ -52,8 +52,8 @@ def best_option(left: Ints, total: Ints, merit: Merit) -> int | None:
     """Return the number of the best way to split a node's records in two, or None.
 
     left: class counts of the first side of each option, shape (n_options, n_classes); total: of the node,
-          (n_classes,). Only options with records on both sides count. The greatest merit wins; among equal merits,
-          the first option.
+    (n_classes,). Only options with records on both sides count. The greatest merit wins; among equal merits, the
+    first option.
     """
     right = total - left
     two_sided = np.flatnonzero((left.sum(axis=1) > 0) & (right.sum(axis=1) > 0))

@@ -70,30 +70,29 @@ class Observer:
         """Note for sequences the begin of a pass over all possible sequences; passes count from 1."""
 
     def announced(self, own: int, others: Mapping[str, int]) -> None:
-        """Note for vertical runs that the party enters ``own`` ids and each peer the given number. If the
-        method raises, nothing made from own ids is sent, and the run ends.
+        """Note for vertical runs that the party enters ``own`` ids and each peer the given number. If the method
+        raises, nothing made from own ids is sent, and the run ends.
         """
 
     def aligned(self, n_common: int) -> None:
         """Note for vertical runs the number of own records that all parties have."""
 
     def opening(self) -> None:
-        """Note for differential privacy that values made from data may be opened from here on. The charge
-        must be durable when the method returns. If the method raises, nothing is opened. The method may be
-        called more than once.
+        """Note for differential privacy that values made from data may be opened from here on. The charge must be
+        durable when the method returns. If the method raises, nothing is opened. The method may be called more than
+        once.
         """
 
     def grouping(self, groups: Grouping) -> None:
-        """Note for horizontal LKC the groups to be opened, as readers distinguish them. The call comes just
-        before :meth:`opening_groups`. If the method raises, the own part of the groups' counts is not opened,
-        and the run ends.
+        """Note for horizontal LKC the groups to be opened, as readers distinguish them. The call comes just before
+        :meth:`opening_groups`. If the method raises, the own part of the groups' counts is not opened, and the run
+        ends.
         """
 
     def opening_groups(self, own: Ints) -> None:
         """Note for horizontal LKC the own records in each group to be opened; 0: no own record.
 
-        own:  int64, shape (n_groups,); number of own people if the requirement counts people. If the method
-        raises,
+        own:  int64, shape (n_groups,); number of own people if the requirement counts people. If the method raises,
               the own part of the groups' counts is not opened, and the run ends.
         """
 

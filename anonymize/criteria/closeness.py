@@ -67,8 +67,7 @@ class Distances:
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
         """Return True for the groups beyond the bound: shape (n_keys,).
 
-        keys:  group of every item. codes: of a single column, value of each item. weights: records of each
-        item;
+        keys:  group of every item. codes: of a single column, value of each item. weights: records of each item;
                None: 1. Shape (n_items,) each.
         """
         (code,) = codes

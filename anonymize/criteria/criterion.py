@@ -208,9 +208,8 @@ class Search(Protocol):
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
         """Return True for the groups that break the criterion: shape (n_keys,).
 
-        keys:     group of every item. codes: by column, value of each item. weights: records of each item;
-        None:
-                  1. Shape (n_items,) each.
+        keys:     group of every item. codes: by column, value of each item. weights: records of each item; None: 1.
+                  Shape (n_items,) each.
         """
         ...
 

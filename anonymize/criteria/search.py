@@ -123,9 +123,8 @@ class RuledOutSearch:
     def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
         """Return True for the groups with too much inference: shape (n_keys,).
 
-        keys:     group of every item. codes: by column, value of each item. weights: records of each item;
-        None:
-                  1. Shape (n_items,) each.
+        keys:     group of every item. codes: by column, value of each item. weights: records of each item; None: 1.
+                  Shape (n_items,) each.
         """
         found = np.zeros(n_keys, dtype=bool)
         records = len(keys) if weights is None else int(weights.sum())

@@ -83,8 +83,7 @@ class Holder(Protocol):
 class DiffGen:
     """Public side of a run, as a :class:`anonymize.tds.Specializer`.
 
-    bounded:  True if a specialization to more than ``max_cells`` cells is no candidate, as joint runs keep to
-    the
+    bounded:  True if a specialization to more than ``max_cells`` cells is no candidate, as joint runs keep to the
               limit. A single holder lists cells above a threshold instead.
     """
 

@@ -168,8 +168,8 @@ class Chance:
 def exp_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """Return bounds of e^−x for x ≥ 0, less than 2^−bits apart.
 
-    Successive partial sums of the alternating series at x/2^h ≤ 1/2 lie on both sides of the limit. Then h
-    squarings follow, rounded outward; each at most doubles the gap.
+    Successive partial sums of the alternating series at x/2^h ≤ 1/2 lie on both sides of the limit. Then h squarings
+    follow, rounded outward; each at most doubles the gap.
     """
     halvings = math.ceil(2 * x).bit_length()
     scale = 1 << bits + halvings + _WORD

@@ -26,8 +26,7 @@ from anonymize.taxonomy import Node
 class NoisyTable:
     """Released cells.
 
-    cells:      a row per cell: the generalized columns, then the class; rows in the public order of the
-    domain.
+    cells:      a row per cell: the generalized columns, then the class; rows in the public order of the domain.
     counts:     noisy counts, possibly negative: int64, shape (n_rows,).
     n_cells:    cells in the domain: the number of rows, unless there is a threshold.
     threshold:  least listed noisy count, or None if all cells are listed.
@@ -132,8 +131,7 @@ def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, Values]) -> CellDomai
 
 
 def cell_counts(table: CodedTable, cut: Cut, domain: CellDomain, values: Mapping[int, Ints]) -> Ints:
-    """Count the records of every cell: int64, shape (domain.size,). ``values``: of every set of a set-valued
-    column.
+    """Count the records of every cell: int64, shape (domain.size,). ``values``: of every set of a set-valued column.
     """
     numbers = np.zeros(len(table.weights), dtype=np.int64)
     for i, (codes, size) in enumerate(zip(table.qid, domain.shape, strict=False)):
@@ -190,8 +188,7 @@ def _extreme_cells(schema: Schema, h: int, extreme: Extreme) -> int:
 
 
 def _extreme_cut(column: QidColumn, node: Node, h: int, extreme: Extreme) -> dict[int, int]:
-    """Return the size of the largest or smallest cut below a node, by number of specializations, as far as
-    possible.
+    """Return the size of the largest or smallest cut below a node, by number of specializations, as far as possible.
     """
     if column.is_numeric:
         return {j: j + 1 for j in range(min(h, node.last - node.first - 1) + 1)}

@@ -119,9 +119,7 @@ class _Gaps:
         return bounds
 
     def _powers(self, bits: int) -> list[tuple[Fraction, Fraction]]:
-        """Return bounds of q^(2^j) for every j, less than 2^−bits apart: each squaring at most doubles the
-        gap.
-        """
+        """Return bounds of q^(2^j) for every j, less than 2^−bits apart: each squaring at most doubles the gap."""
         if bits not in self._known:
             precision = bits + self._n_digits + _GUARD_BITS
             scale = 1 << precision

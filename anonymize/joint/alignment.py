@@ -55,18 +55,15 @@ def check_class(
     """Check that every party has the same class value for every common record.
 
     Functionality:  equality of all vectors of class values; one bit to all.
-    Input, each:    ``classes``: of the common records, in the common order. ``sessions``: the leader garbles
-    with
+    Input, each:    ``classes``: of the common records, in the common order. ``sessions``: the leader garbles with
                     everybody.
     Output, each:   nothing; DataError for different vectors.
     Leakage:        the bit; to the leader, the parties with a vector different from its own.
     Rounds:         3 ("two_party/..."), 1 ("vertical/agree").
-    Bytes:          about 8 KiB by the leader and 4 KiB to it for every other party, for any number of
-    records; 1
-                    by the leader to each.
+    Bytes:          about 8 KiB by the leader and 4 KiB to it for every other party, for any number of records; 1 by
+                    the leader to each.
     Assumes:        semi-honest parties; SHA-256 collision resistant.
-    Source:         digests compared inside a garbled circuit: a digest of a few class values could be
-    guessed.
+    Source:         digests compared inside a garbled circuit: a digest of a few class values could be guessed.
 
     Raises DataError ("class-mismatch") at every party, naming neither party nor record; RemoteProtocolError for a
     malformed message.

@@ -145,9 +145,7 @@ def decode_bit(payload: bytes, peer: str, step: str) -> bool:
 def checked_counts(opened: Ints, own: Ints, totals: Ints | None, suspects: str, step: str) -> Ints:
     """Complete opened counts, and refuse impossible counts.
 
-    opened:    sums of all parties' counts: int64, shape as ``own``, without the last column if ``totals``
-    gives
-               it.
+    opened:    sums of all parties' counts: int64, shape as ``own``, without the last column if ``totals`` gives it.
     own:       own part.
     totals:    public row sums of the completed counts, or None.
     suspects:  possible causes of impossible counts; a sum does not identify the party.

@@ -41,9 +41,7 @@ def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]])
 
 
 def shuffled_apart(release: Release, group: Ints, blocks: Sequence[Sequence[str]], rng: Rng) -> Release:
-    """Shuffle every block of columns independently inside each group. group: of every row: int64, shape
-    (n_rows,).
-    """
+    """Shuffle every block of columns independently inside each group. group: of every row: int64, shape (n_rows,)."""
     columns, places = dict(release.columns), np.argsort(group, kind="stable")
     for block in blocks:
         order = random_order(release.n_rows, rng)

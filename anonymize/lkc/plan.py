@@ -128,11 +128,9 @@ class GroupPlan:
         return self.joined(self.sums_of_cells(counts[:, :-1]), self.sums_of_sides(sides))
 
     def sums_of_cells(self, counts: NDArray[N]) -> NDArray[N]:
-        """Return the tallies of every (group, child but the last): shape (n_groups, n_children - 1,
-        n_tallies).
+        """Return the tallies of every (group, child but the last): shape (n_groups, n_children - 1, n_tallies).
 
-        counts:  per (refined entry, child but the last), or shares of them: int64 or uint64, sums modulo
-        2^64.
+        counts:  per (refined entry, child but the last), or shares of them: int64 or uint64, sums modulo 2^64.
         """
         taken = self._taken()
         by_tally = zip(self.tallies, self._counted, strict=True)
@@ -244,7 +242,7 @@ class GroupPlan:
         """Return the measures of every (group, child). The last child of a tally is the remainder of the totals.
 
         sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape (groups,
-              children).
+        children).
         """
         flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
         beside = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))

@@ -57,8 +57,8 @@ class PartitionTest:
         """Return a violation of the specialization on some ``n_columns`` columns, or None.
 
         counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes the side
-                counts, if a criterion takes any. An entry with groups on fewer columns is tested on these columns.
-                Toward insiders, all columns of an entry are also tested, for any ``n_columns``.
+        counts, if a criterion takes any. An entry with groups on fewer columns is tested on these columns. Toward
+        insiders, all columns of an entry are also tested, for any ``n_columns``.
         """
         items = self._items(table, candidate, counts, sides)
         tests = [test for test in self._entries if candidate.column in test.entry.scope.columns]
@@ -82,8 +82,7 @@ class PartitionTest:
         Without these records, further groups may become too small. Such groups are also removed, until all remaining
         groups are allowed (side counts: unchanged).
 
-        counts, sides:  as in :meth:`violation`. most: maximum number of removed records.
-        Shape as counts.
+        counts, sides:  as in :meth:`violation`. most: maximum number of removed records. Shape as counts.
         """
         items = self._items(table, candidate, counts, sides)
         out, before = np.zeros(len(items.at), dtype=bool), -1

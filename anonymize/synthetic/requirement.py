@@ -13,8 +13,7 @@ from anonymize.grid import Grid
 from anonymize.table import QidColumn, Schema
 
 MAX_GRID_CELLS = 256
-"""Most cells of a numeric column: all are measured, without the class. Most of further cells would hold only
-noise.
+"""Most cells of a numeric column: all are measured, without the class. Most of further cells would hold only noise.
 """
 
 MAX_DIGITS = 15
@@ -29,13 +28,12 @@ class Design:
 
     leaves:   share of ε for the columns by leaf.
     choice:   share of ε for the choice of pairs, if pairs are measured.
-    pair:     budget of a pair's table as a multiple of the budget of a column by bin and class, from the
-              remainder of ε.
+    pair:     budget of a pair's table as a multiple of the budget of a column by bin and class, from the remainder of
+              ε.
     theta:    target of a bin, in scales of the noise of a leaf.
     grid_bins:      most bins of a numeric column, besides the bin of missing cells.
     taxonomy_bins:  most bins of a categorical column.
-    within_classes, alone:  `auto` measures T pairs from (T + 1)² times this value of ε times the rows for
-    each
+    within_classes, alone:  `auto` measures T pairs from (T + 1)² times this value of ε times the rows for each
                             column; ``alone`` without a class.
     """
 

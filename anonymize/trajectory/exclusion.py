@@ -106,7 +106,7 @@ def exclusion(
     count.
 
     Cost: a sum for each sequence of at most L items that lost an item of its path. If the sum does not prove enough
-          candidates, a count over the distinct paths of the table.
+    candidates, a count over the distinct paths of the table.
     """
     if not excludes(table, vocabulary):
         return None

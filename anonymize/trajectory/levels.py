@@ -33,9 +33,8 @@ class Level:
     """Sequences of the same size i.
 
     items:    items of every sequence, ascending: int32, shape (m, i).
-    subsets:  numbers in the level below of the sequence without its first, …, last item: int32, shape (m, i);
-    in
-              the first level 0, the empty sequence.
+    subsets:  numbers in the level below of the sequence without its first, …, last item: int32, shape (m, i); in the
+              first level 0, the empty sequence.
     """
 
     items: Items = field(repr=False)
@@ -107,8 +106,7 @@ def singles(domain: int) -> Level:
 def joined(level: Level, index: Index, most: int) -> Level:
     """Return the sequences, one item longer, with every subset in the level, in the order of their items.
 
-    level:  in the order of the items. index: of the level's sequences, possibly with further sequences
-    behind.
+    level:  in the order of the items. index: of the level's sequences, possibly with further sequences behind.
 
     Raises PrivacyError for more than ``most`` sequences or more than PAIRS · ``most`` pairs.
     """

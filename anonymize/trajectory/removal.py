@@ -16,9 +16,8 @@ from anonymize.table import Codes, Ints
 def dropped(going: Ints, items: Codes, whose: Codes, order: Ints) -> Bools:
     """Return the instances that the rows drop: shape (n_instances,).
 
-    going:  found sequences to suppress, as instances, padded to equal length by the last instance: int64,
-    shape
-            (n, length).
+    going:  found sequences to suppress, as instances, padded to equal length by the last instance: int64, shape (n,
+            length).
     items:  item of every instance. whose: row of every instance. Instances of a row stand together.
     order:  of the items (:func:`order_of`).
     """

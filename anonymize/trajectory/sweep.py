@@ -145,8 +145,7 @@ class Search:
         """Set limits on the sequences that :meth:`first` tests; None: no limit.
 
         in_all:  sequences of all sizes together.
-        found:   occurrences in different paths: a public limit, for public paths or the paths of a single
-        holder.
+        found:   occurrences in different paths: a public limit, for public paths or the paths of a single holder.
         """
         self._in_all, self._found = in_all, found
         self._paths, self._bounds, self._most = paths, bounds, max_candidates

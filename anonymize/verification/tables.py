@@ -99,8 +99,7 @@ class Definition(Protocol):
     """Meaning of a criterion for the groups of a table.
 
     threshold, column:  names in findings.
-    inference:          True if the criterion bounds inferences about a group's members and so applies to
-    cells.
+    inference:          True if the criterion bounds inferences about a group's members and so applies to cells.
     """
 
     @property
@@ -251,8 +250,7 @@ class RuledOut:
     excluded.
 
     protected:  labels of the protected values by sensitive column.
-    shares:     greatest share by column; None: any share but all. at_most: most values of a column excluded
-    and
+    shares:     greatest share by column; None: any share but all. at_most: most values of a column excluded and
                 inferred together.
     nodes:      examined sets of values, if more than one value may be excluded.
     """
@@ -371,8 +369,7 @@ class RuledOut:
 class Close:
     """Bound on the distance between the distributions of a sensitive column in every group and in the table.
 
-    order:  all values of the column, if distances count the steps between values; None: all are equally far
-            apart.
+    order:  all values of the column, if distances count the steps between values; None: all are equally far apart.
     """
 
     column: str
@@ -478,9 +475,8 @@ class Examined:
     """Findings on the groups of a table.
 
     finding:  first violation, or None if the claim is true.
-    worst:    if true: by key and sensitive column (or None), the figure of the worst group: the smallest
-    size,
-              the largest share of a value, the fewest values.
+    worst:    if true: by key and sensitive column (or None), the figure of the worst group: the smallest size, the
+              largest share of a value, the fewest values.
     """
 
     finding: Finding | None
@@ -549,9 +545,8 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
     """Return the first group, on as many columns as somebody knows, with fewer than K different people, or None.
 
-    person:  number of each row's person: int64, shape (n_rows,). A table without people is not allowed. A
-    group
-             on fewer columns has at least the people of each of its parts.
+    person:  number of each row's person: int64, shape (n_rows,). A table without people is not allowed. A group on
+             fewer columns has at least the people of each of its parts.
     """
     codes = _telling(release, claim)
     (*rows, people), _ = _distinct_rows([*codes.values(), person], release)

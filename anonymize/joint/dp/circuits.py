@@ -40,8 +40,8 @@ def sum_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int) -> Circuit:
-    """Return the circuit of a score plus geometric noise from coins of both sides, with a public tag as a
-    carried word.
+    """Return the circuit of a score plus geometric noise from coins of both sides, with a public tag as a carried
+    word.
     """
     b = Builder(f"noisy-score/{held.value}/{width}/{plan}/{tag_width}")
     (score,) = b.input("score", held, width)

@@ -56,20 +56,16 @@ def release_horizontally(
     """Release the union of the parties' tables with differential privacy.
 
     Functionality:  a draw of ``anonymize.dp.diffgen.release_alone`` on the union, up to δ, to every party.
-    Input, each:    ``table``; roster, request and ``mode``, whose list bounds the reveals, are public and
-    equal
-                    for all.
+    Input, each:    ``table``; roster, request and ``mode``, whose list bounds the reveals, are public and equal for
+                    all.
     Output, each:   the same :class:`JointDpOutcome`.
-    Leakage:        to all: the chosen specializations and the noisy counts. Sizes of messages and circuits
-    follow
+    Leakage:        to all: the chosen specializations and the noisy counts. Sizes of messages and circuits follow
                     from these and the job. Leader and deputy together could open everything.
     Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
-    Bytes:          between the pair 32 for every AND gate and 16 for every coin; once, from each other party,
-    4
-                    or 8 for every class count by leaf and every cell; to each of these, besides the leader's
-                    messages, from the deputy 16 for every specialization and for the counts.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Bytes:          between the pair 32 for every AND gate and 16 for every coin; once, from each other party, 4 or 8
+                    for every class count by leaf and every cell; to each of these, besides the leader's messages,
+                    from the deputy 16 for every specialization and for the counts.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         [T] 7.5; semantics §8.
 
     Raises SchemaError or PrivacyError for an unsupported release, before anything is sent; RemoteProtocolError for a

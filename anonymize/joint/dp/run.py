@@ -26,9 +26,8 @@ JOINT_NOISE_CELLS = 1 << 15
 class DpRequest:
     """Computation agreed by all parties.
 
-    noise:  noise of the counts: drawn inside circuits and unknown to both, or separate noise of each of the
-    pair
-            ([T] 7.4).
+    noise:  noise of the counts: drawn inside circuits and unknown to both, or separate noise of each of the pair ([T]
+            7.4).
     """
 
     schema: Schema

@@ -61,11 +61,10 @@ def release_vertically(
     """Release the join of two parties' tables on their common ids with differential privacy.
 
     Functionality:  a draw of ``anonymize.dp.diffgen.release_alone`` on the joined table, up to δ, to both.
-    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are
-                    public and equal for both. Both hold the class.
+    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are public
+                    and equal for both. Both hold the class.
     Output, each:   the same :class:`JointDpOutcome`.
-    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records,
-    the
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records, the
                     equality of the class values. Then the leakage of :func:`release_aligned`.
     Rounds:         5 for the intersection, 4 for the class, and the rounds of :func:`release_aligned`.
     Bytes:          as these.
@@ -92,17 +91,13 @@ def release_aligned(
     """Release records that both parties already have in a common order.
 
     Functionality, Input, Output:  as :func:`release_vertically`, with own columns of the common records.
-    Leakage:        the chosen specializations and the noisy counts. Sizes of messages and circuits follow
-    from
-                    these, the job and the number of records, known to both since the alignment. Toward the
-                    peer,
-                    who knows the ids, the relation is substitution of a record: 2ε.
+    Leakage:        the chosen specializations and the noisy counts. Sizes of messages and circuits follow from these,
+                    the job and the number of records, known to both since the alignment. Toward the peer, who knows
+                    the ids, the relation is substitution of a record: 2ε.
     Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
     Bytes:          32 for every AND gate and 16 for every coin; those of
-                    :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise:
-                    each``.
-    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.
-    The
+                    :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
                     leader of the roster garbles.
     Source:         as there.
     """
@@ -245,9 +240,7 @@ class Sides:
         return first, second
 
     def in_order(self, counts: Ints) -> Ints:
-        """Arrange counts by (leader's label, deputy's label) in the order of the domain: shape
-        (domain.size,).
-        """
+        """Arrange counts by (leader's label, deputy's label) in the order of the domain: shape (domain.size,)."""
         order = (*self.axes(leads=True), *self.axes(leads=False))
         split = counts.reshape([self.domain.shape[axis] for axis in order])
         return split.transpose(np.argsort(order)).reshape(-1)

@@ -55,18 +55,15 @@ def open_cells(
     """Open the non-empty cells of final groups to all: group, cell and count, in the order of group and cell.
 
     Functionality:  the records of all parties by (group, cell), to every party.
-    Input, each:    ``table``, and the ``group`` of each of its rows; ``counts``, the opened counts of all
-                    measures that judged the groups: public and equal for all, shape (n_groups,) each.
+    Input, each:    ``table``, and the ``group`` of each of its rows; ``counts``, the opened counts of all measures
+                    that judged the groups: public and equal for all, shape (n_groups,) each.
     Output, each:   int64, shape (n_entries,) each.
-    Leakage:        sums of the output's counts over runs of cells. One bit: equality of the tallies to be
-    opened
-                    and the judged tallies.
-    Rounds:         3 for a step, 1 more for the last if a sensitive column is protected; 2 and 1 for two
-    parties.
-                    One step, or log16 of the number of cells.
-    Bytes:          from each party outside the pair 4 for each of the cells of every group, or 64 for each
-    run
-                    with records; from leader and deputy as many to every party.
+    Leakage:        sums of the output's counts over runs of cells. One bit: equality of the tallies to be opened and
+                    the judged tallies.
+    Rounds:         3 for a step, 1 more for the last if a sensitive column is protected; 2 and 1 for two parties. One
+                    step, or log16 of the number of cells.
+    Bytes:          from each party outside the pair 4 for each of the cells of every group, or 64 for each run with
+                    records; from leader and deputy as many to every party.
     Assumes:        as :func:`crypto.shares.share_vector`.
     Source:         folklore.
 

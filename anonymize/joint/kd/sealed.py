@@ -88,31 +88,21 @@ def anonymize_kd_sealed(
 ) -> Rounds[JointKd]:
     """Cut the union of the parties' tables into groups. Only values implied by the release are opened.
 
-    Functionality:  the table of the union from ``anonymize.kd.single.anonymize_kd``, to every party in
-    counted
-                    form.
+    Functionality:  the table of the union from ``anonymize.kd.single.anonymize_kd``, to every party in counted form.
     Input, each:    ``table``; request, roster and ``mode`` are public and equal for all.
     Output, each:   the same :class:`JointKd`, except the groups of own rows.
-    Leakage:        to all: root check bit; counts of the whole table; for every front the taken candidate of
-    each
-                    open group, and the criteria's counts on its left; the cells of the final groups. With
-                    several
-                    blocks all counts are by block. All except a failed root check follow from the output, as
-                    do
-                    the sizes of circuits. Leader and deputy together could open everything.
-    Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at
-    most
-                    6, 2 for every batch of tests of one rule and width and of zero tests of one width, 1 for
-                    every rule of zeros, and 1 for every level of a tree over the tests of one candidate;
-                    those of
-                    :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every
-                    further MiB.
-    Bytes:          between the pair as :func:`anonymize.joint.lkc.sealed.anonymize_sealed`; from each other
-    party
-                    2, 4 or 8, by their width, for every count of every candidate, and those of
-                    :func:`open_cells`.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Leakage:        to all: root check bit; counts of the whole table; for every front the taken candidate of each
+                    open group, and the criteria's counts on its left; the cells of the final groups. With several
+                    blocks all counts are by block. All except a failed root check follow from the output, as do the
+                    sizes of circuits. Leader and deputy together could open everything.
+    Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at most 6, 2
+                    for every batch of tests of one rule and width and of zero tests of one width, 1 for every rule of
+                    zeros, and 1 for every level of a tree over the tests of one candidate; those of
+                    :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every further
+                    MiB.
+    Bytes:          between the pair as :func:`anonymize.joint.lkc.sealed.anonymize_sealed`; from each other party 2,
+                    4 or 8, by their width, for every count of every candidate, and those of :func:`open_cells`.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         semantics §11; [MSA] Fig. 5, corrected.
 
     Raises PrivacyError if the root check fails, SchemaError for an unsupported requirement or schema,
@@ -265,8 +255,7 @@ class _Party:
     def _open(self, own: Ints, totals: Ints, bits: int, share: Shares | None) -> Rounds[Ints]:
         """Open the judged counts left of the taken cuts: int64, shape (n_measures, n_cuts).
 
-        own:  own counts of both sides, shape (n_measures, 2, n_cuts). totals: of the groups. share: of the
-        judged
+        own:  own counts of both sides, shape (n_measures, 2, n_cuts). totals: of the groups. share: of the judged
               counts.
         """
         self._observer.opening_groups(own[self._records].reshape(-1))

@@ -81,12 +81,11 @@ def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
 
 
 def magic(size: int, widths: Widths) -> list[int]:
-    """Return the reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is
-    exact.
+    """Return the reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is exact.
 
     For m = ceil(2**shift / size) and any gain n < 2**gain, floor(n · 2**fraction / size) equals floor(n · m /
-    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(gain + fraction
-    − shift) = 2**-count <= 1/size.
+    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(gain + fraction − shift)
+    = 2**-count <= 1/size.
     """
     m = -(-(1 << widths.shift) // size)
     return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
@@ -144,8 +143,8 @@ def sides_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; with flag and
-    index as sides_circuit.
+    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; with flag and index as
+    sides_circuit.
     """
     b = Builder(f"imbalance/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)

@@ -124,8 +124,7 @@ class Protected:
     """Inference criteria on the sensitive columns of a holder.
 
     criteria:  criteria on columns of this holder alone.
-    views:     views of the columns; columns of a common criterion are in the same view. Each view takes a
-    joint
+    views:     views of the columns; columns of a common criterion are in the same view. Each view takes a joint
                histogram.
     """
 
@@ -159,21 +158,17 @@ def ask(
 ) -> Rounds[CarriedWords]:
     """Judge an own candidate against a holder's columns; the result stays in the session as a bit.
 
-    Functionality:  conjunction over every qid group of the plan after the specialization, in every child, of
-    all
-                    criteria of its entries that bound inferences on the holder's columns: P(s | group) <= C
-                    for
-                    every protected value, and so forth.
-    Input:          owner: ``child``, of every record in ``plan.records``; holder, in :func:`answer`: its
-                    ``labels``, of the same records. The plan and ``protected`` are public.
+    Functionality:  conjunction over every qid group of the plan after the specialization, in every child, of all
+                    criteria of its entries that bound inferences on the holder's columns: P(s | group) <= C for every
+                    protected value, and so forth.
+    Input:          owner: ``child``, of every record in ``plan.records``; holder, in :func:`answer`: its ``labels``,
+                    of the same records. The plan and ``protected`` are public.
     Output:         one carried bit.
     Leakage:        the plan, in particular the tested node, to the holder.
     Rounds:         that of a histogram for every view (2), side by side with the circuits' choices, and 1.
-    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, case, child) and 32 for
-    each
-                    of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner. A case
-                    of
-                    C is a value; of `ruled_out` a value and the excluded values.
+    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, case, child) and 32 for each of
+                    the conjunctions' gates from the holder; 16 * sign_bits for each from the owner. A case of C is a
+                    value; of `ruled_out` a value and the excluded values.
     Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
     Source:         semantics §7.
 

@@ -64,37 +64,25 @@ def anonymize_led(
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables. The leader sees the counts of every candidate.
 
-    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
-    in
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party in
                     counted form.
-    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; the request
-    and
+    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; the request and
                     ``mode``, whose list bounds the reveals, are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, its validity, and
-    the
-                    counts of the refined leaf partitions; at the end, for nodes whose children leave
-                    separately,
-                    the child with all records, if any; some turns earlier, without an order, at most
-                    MOST_ASKED
-                    next candidates. To the leader: the global counts of every candidate, valid or not, which
-                    are
-                    finer than the result. With the scores `added` and `tdr` to all also split points of new
-                    nodes, to the leader the values in their ``reveals``.
-    Rounds:         5 for keys, root, first candidates and end; 4 for every applied candidate; 2 for every
-                    question about at most MOST_ASKED candidates without a valid one. The scores `added` and
-                    `tdr`
-                    ask about one at a time, and take at most 2 more for the first candidates and for each
-                    applied
-                    one: split points, and wanted sums. `refine: child`: 2 for every question about nodes; a
-                    node
-                    replaced by a child counts as an applied candidate. Ring sums take n rounds for 1.
-    Bytes:          8 per count and party, as in the ledger; from the leader 20 per candidate in a question
-    and
-                    per turn, 1 for the root and for every message about turns.
-    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated channels;
-    n
-                    >= 3.
+    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, its validity, and the
+                    counts of the refined leaf partitions; at the end, for nodes whose children leave separately, the
+                    child with all records, if any; some turns earlier, without an order, at most MOST_ASKED next
+                    candidates. To the leader: the global counts of every candidate, valid or not, which are finer
+                    than the result. With the scores `added` and `tdr` to all also split points of new nodes, to the
+                    leader the values in their ``reveals``.
+    Rounds:         5 for keys, root, first candidates and end; 4 for every applied candidate; 2 for every question
+                    about at most MOST_ASKED candidates without a valid one. The scores `added` and `tdr` ask about
+                    one at a time, and take at most 2 more for the first candidates and for each applied one: split
+                    points, and wanted sums. `refine: child`: 2 for every question about nodes; a node replaced by a
+                    child counts as an applied candidate. Ring sums take n rounds for 1.
+    Bytes:          8 per count and party, as in the ledger; from the leader 20 per candidate in a question and per
+                    turn, 1 for the root and for every message about turns.
+    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated channels; n >= 3.
     Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
 
     Raises PrivacyError if the root check fails; RemoteProtocolError for a malformed message or opened counts that are
@@ -393,8 +381,8 @@ def _encode_candidates(candidates: Sequence[Candidate]) -> bytes:
 
 
 def _decode_candidates(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> list[Candidate]:
-    """Decode at most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for
-    anything else.
+    """Decode at most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for anything
+    else.
     """
     if len(payload) > MOST_ASKED * CANDIDATE_BYTES or len(payload) % CANDIDATE_BYTES:
         raise RemoteProtocolError(peer, step, "too many candidates at once, or parts of a candidate")

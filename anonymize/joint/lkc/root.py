@@ -32,14 +32,12 @@ def open_root(
 ) -> Rounds[tuple[tuple[Entry, ...], Ints]]:
     """Check the whole table, and open its counts if it meets the requirement.
 
-    Functionality:  a bit: the table of all meets every criterion and is small enough for exact arithmetic; if
-    so,
-                    its records of every cell.
+    Functionality:  a bit: the table of all meets every criterion and is small enough for exact arithmetic; if so, its
+                    records of every cell.
     Input, each:    ``own``, records by cell: int64, shape (n_cells,). All else is public and equal for all.
     Output, each:   the entries, given the counts of the whole table, and the counts: int64, shape (n_cells,).
     Leakage:        the output; if the bit is 0, nothing else.
-    Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for
-    every
+    Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for every
                     further MiB. Criteria of more than ``MANY_CASES`` cases are tested side by side: 2 more.
     Bytes:          those of one circuit over words of 64 bits between the pair, and of these batches; as
                     :func:`crypto.shares.share_vector` of n_cells words, and of the tested words;
@@ -76,9 +74,7 @@ def check_root(
 
 
 def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:
-    """Run the second half of :func:`open_root`: all parties' counts; own: own counts, int64, shape
-    (n_counts,).
-    """
+    """Run the second half of :func:`open_root`: all parties' counts; own: own counts, int64, shape (n_counts,)."""
     share = yield from pair.share_counts(own, None, _CELL_BITS)
     counts = yield from pair.open_counts(share, own, None, _CELL_BITS)
     return ledger.reveal("root_counts", counts, "all")

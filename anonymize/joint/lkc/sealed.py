@@ -80,63 +80,41 @@ def anonymize_sealed(
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables; nothing finer than the result is opened.
 
-    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
-    in
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party in
                     counted form.
-    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; request,
-    roster
-                    and ``mode``, whose list bounds the reveals, are public and equal for all.
+    Input, each:    ``table``, and ``beside``, data for side counts, if the requirement takes any; request, roster and
+                    ``mode``, whose list bounds the reveals, are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the taken candidate with its
-    split
-                    point, its validity, and the counts of the refined leaf partitions. Finer than the result
-                    are
-                    order and split points of discarded candidates, and the nodes of the cut that are no
-                    candidates (classification: no specialization of them has gain; general: intervals without
-                    a
-                    two-sided grid point). Sizes of circuits follow from these. Side counts stay shared. With
-                    several blocks (``request.linked``) all counts are by block. With the scores `added` and
-                    `tdr`
-                    candidates and split points are opened as soon as a node appears. When no candidate is
-                    left,
-                    for nodes whose children leave separately, the child with all records, if any. Leader and
-                    deputy together could open everything.
-    Rounds:         at most 11, and 2 for criteria of many cases, as
-    :func:`~anonymize.joint.lkc.root.open_root`,
-                    8 more for every applied candidate, 3 for every discarded one, 2 for every skipped
-                    interval
-                    (goal general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next
-                    candidate. Batches side by side of more chunks of instances than may be under way at once
-                    (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide
-                    grids with many classes do; an opening of more than 1 MiB takes 1 more for every further
-                    MiB.
-                    The scores `added` and `tdr` take more for the first candidates and for each applied one,
-                    no
-                    fixed number: 1 to open split points, 1 to share the wanted sums, and the batches that
-                    compare
-                    or add these up, more for more groups or contexts of a candidate and more different sizes;
-                    with few of either 3 to 8 rounds together. `refine: child`: at most 4 more (two parties 2)
-                    for
-                    every question about nodes; a node replaced by a child counts as an applied candidate.
-                    With
-                    looked-up scores of classes, 2 more (two parties 1) for every batch of scored nodes, and
-                    those
-                    of the missing unit vectors (:class:`crypto.lookup.LookUps`).
-    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for
-    every
-                    AND gate, 16 for every input bit of a shared number (each chunk rounded up to 64 of them),
-                    8
-                    and one bit for every bit opened to both; 8 for every opened count. From each other party
-                    16
-                    once, and 2, 4 or 8, by their width, for every shared number; its consents are empty. To
-                    each
-                    other party 8 for every opened count; from the deputy 24 for every candidate and 1 for
-                    every
-                    verdict, from the leader 1 for every other bit; from the peer of the pair 16 for each of
-                    these
-                    messages (and for every opened list of split points).
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Leakage:        to all: root check bit; counts of the root; per iteration the taken candidate with its split
+                    point, its validity, and the counts of the refined leaf partitions. Finer than the result are
+                    order and split points of discarded candidates, and the nodes of the cut that are no candidates
+                    (classification: no specialization of them has gain; general: intervals without a two-sided grid
+                    point). Sizes of circuits follow from these. Side counts stay shared. With several blocks
+                    (``request.linked``) all counts are by block. With the scores `added` and `tdr` candidates and
+                    split points are opened as soon as a node appears. When no candidate is left, for nodes whose
+                    children leave separately, the child with all records, if any. Leader and deputy together could
+                    open everything.
+    Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
+                    more for every applied candidate, 3 for every discarded one, 2 for every skipped interval (goal
+                    general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next candidate.
+                    Batches side by side of more chunks of instances than may be under way at once
+                    (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide grids
+                    with many classes do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores
+                    `added` and `tdr` take more for the first candidates and for each applied one, no fixed number: 1
+                    to open split points, 1 to share the wanted sums, and the batches that compare or add these up,
+                    more for more groups or contexts of a candidate and more different sizes; with few of either 3 to
+                    8 rounds together. `refine: child`: at most 4 more (two parties 2) for every question about nodes;
+                    a node replaced by a child counts as an applied candidate. With looked-up scores of classes, 2
+                    more (two parties 1) for every batch of scored nodes, and those of the missing unit vectors
+                    (:class:`crypto.lookup.LookUps`).
+    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for every AND
+                    gate, 16 for every input bit of a shared number (each chunk rounded up to 64 of them), 8 and one
+                    bit for every bit opened to both; 8 for every opened count. From each other party 16 once, and 2,
+                    4 or 8, by their width, for every shared number; its consents are empty. To each other party 8 for
+                    every opened count; from the deputy 24 for every candidate and 1 for every verdict, from the
+                    leader 1 for every other bit; from the peer of the pair 16 for each of these messages (and for
+                    every opened list of split points).
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
 
     Raises PrivacyError if the root check fails; SchemaError for criteria on several blocks; RemoteProtocolError for a

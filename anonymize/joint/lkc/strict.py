@@ -61,35 +61,25 @@ def anonymize_strict(
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables. All opened values follow from the result and the public request.
 
-    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party
-    in
+    Functionality:  the LKC table of the union from ``anonymize.lkc.single.anonymize_alone``, to every party in
                     counted form; its turns are the applied specializations.
-    Input, each:    ``table``; request, roster and ``mode``, whose list bounds the reveals, are public and
-    equal
-                    for all.
+    Input, each:    ``table``; request, roster and ``mode``, whose list bounds the reveals, are public and equal for
+                    all.
     Output, each:   the same :class:`JointOutcome`.
-    Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with
-    its
-                    split point, or its absence, and the counts of the refined leaf partitions; before these a
-                    bit
-                    for the equality with the judged counts, 0 only if a party deviates; at the end, for nodes
-                    whose children leave separately, the child with all records, if any. All except a failed
-                    root
-                    check can be computed from the result and the request. Every taken candidate was valid and
-                    live before its turn. So among these candidates the best came first, at the best of the
-                    later
-                    split points of it or its parts (semantics §6). Sizes of circuits follow from T_g. Leader
-                    and
-                    deputy together could open everything.
-    Rounds:         at most 19, and 14 more for every applied candidate; with two parties 16 and 12. Large
-    batches
-                    and openings take more, and so do look-ups and `refine: child`, as in a sealed run.
-    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In
-    each
-                    iteration every sum (records, or records with a protected value, of an untested group) is
-                    shared once for every possible split of its node.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with its split
+                    point, or its absence, and the counts of the refined leaf partitions; before these a bit for the
+                    equality with the judged counts, 0 only if a party deviates; at the end, for nodes whose children
+                    leave separately, the child with all records, if any. All except a failed root check can be
+                    computed from the result and the request. Every taken candidate was valid and live before its
+                    turn. So among these candidates the best came first, at the best of the later split points of it
+                    or its parts (semantics §6). Sizes of circuits follow from T_g. Leader and deputy together could
+                    open everything.
+    Rounds:         at most 19, and 14 more for every applied candidate; with two parties 16 and 12. Large batches and
+                    openings take more, and so do look-ups and `refine: child`, as in a sealed run.
+    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
+                    iteration every sum (records, or records with a protected value, of an untested group) is shared
+                    once for every possible split of its node.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         semantics §6; [T] Definition 5.2 (3).
 
     Raises SchemaError for a request refused by :func:`check_strict`, before anything is sent; PrivacyError if the

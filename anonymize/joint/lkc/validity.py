@@ -95,8 +95,7 @@ class Validity:
     def require(self, candidate: Candidate, counts: Ints) -> None:
         """Test another party's candidate before its application. Its owner has declared it valid.
 
-        counts:  records per (refined entry, child), as sent by the owner: int64, shape (n_entries,
-        n_children).
+        counts:  records per (refined entry, child), as sent by the owner: int64, shape (n_entries, n_children).
 
         Raises RemoteProtocolError naming the owner if its groups violate K or an inference bound on own sensitive
         columns.

@@ -77,9 +77,8 @@ class VerticalOutcome(JointOutcome):
     """Result at a party. ``generalized`` counts class values only; outcome and cells are those of
     :func:`anonymize.joint.columns.class_schema`.
 
-    rows:  own records as positions in the own holding, entry by entry of ``generalized``, in random order
-    within
-           an entry: the release order of the other own columns. int64, shape (n_records,).
+    rows:  own records as positions in the own holding, entry by entry of ``generalized``, in random order within an
+           entry: the release order of the other own columns. int64, shape (n_records,).
     """
 
     rows: Ints = field(repr=False)
@@ -98,34 +97,28 @@ def anonymize_vertically(
 ) -> Rounds[VerticalOutcome]:
     """Anonymize the join of the parties' tables on their common ids.
 
-    Functionality:  the specializations of ``anonymize.lkc.single.anonymize_alone`` on the joined table, and
-    T_g
-                    with class counts, to every party.
+    Functionality:  the specializations of ``anonymize.lkc.single.anonymize_alone`` on the joined table, and T_g with
+                    class counts, to every party.
     Input, each:    own ``holding``; roster, columns, request, ``mode``, whose list bounds the reveals, and
                     ``maximum``, the search for the best candidate, are public and equal for all.
     Output, each:   :class:`VerticalOutcome`: the same outcome and T_g, and the order of its own rows.
-    Leakage:        to all: the sizes of the sets of ids, the common records; the equality of all class
-    values, or
-                    the class values, sent by one party; root check of every holder of a sensitive column; per
-                    iteration the taken candidate with its split point, and the child of every common record.
-                    To
-                    the owner of a candidate its validity. To the holder of a sensitive column the nodes of
-                    other
-                    parties tested against it, and the times of the tests, and so mostly the validity of the
-                    node
-                    before. To all, at the end, for nodes whose children leave separately, the child with all
-                    records, if any. To the leader, for n >= 3, sizes of partial intersections. With
-                    :class:`OpenMaximum`, also to all: every party's best score in every iteration.
-    Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares,
-                    class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate 2 for every
-                    asked holder and 2 for every column of it (once for columns in a common view), and 2 for
-                    several holders; 1 whenever owners send the children that replace nodes.
-    Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate
-    of a
-                    maximum, and ceil(log2(children)) bits for each record of the taken node, to every other
-                    party; per test those of :func:`anonymize.joint.lkc.confidence.ask`.
-    Assumes:        semi-honest parties; leader and deputy do not collude (n >= 3); private authenticated
-                    channels; as the intersection.
+    Leakage:        to all: the sizes of the sets of ids, the common records; the equality of all class values, or the
+                    class values, sent by one party; root check of every holder of a sensitive column; per iteration
+                    the taken candidate with its split point, and the child of every common record. To the owner of a
+                    candidate its validity. To the holder of a sensitive column the nodes of other parties tested
+                    against it, and the times of the tests, and so mostly the validity of the node before. To all, at
+                    the end, for nodes whose children leave separately, the child with all records, if any. To the
+                    leader, for n >= 3, sizes of partial intersections. With :class:`OpenMaximum`, also to all: every
+                    party's best score in every iteration.
+    Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares, class
+                    and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate 2 for every asked holder
+                    and 2 for every column of it (once for columns in a common view), and 2 for several holders; 1
+                    whenever owners send the children that replace nodes.
+    Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate of a
+                    maximum, and ceil(log2(children)) bits for each record of the taken node, to every other party;
+                    per test those of :func:`anonymize.joint.lkc.confidence.ask`.
+    Assumes:        semi-honest parties; leader and deputy do not collude (n >= 3); private authenticated channels; as
+                    the intersection.
     Source:         [T] 5.3 and 5.6 with garbled circuits for score and confidence; semantics §7.
 
     Raises DataError without common records or for different classes; PrivacyError if the fully generalized table

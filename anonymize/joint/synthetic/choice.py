@@ -72,19 +72,14 @@ def chosen_forest(
 ) -> Rounds[tuple[int, ...]]:
     """Choose ``n_edges`` pairs by noisy Kruskal. Only the winners are opened, one by one.
 
-    Functionality:  numbers of pairs, best first, to both; pairs that close a cycle are skipped, ties go to
-    the
-                    first. The law is that of :meth:`anonymize.synthetic.holder.Holder.choose`, up to the
-                    plan's
-                    distance.
-    Input, each:    ``shares`` of the pairs' counts, uint64, of each pair's shape, modulo 2**contest.width or
-                    more; the rest is public and equal for both.
+    Functionality:  numbers of pairs, best first, to both; pairs that close a cycle are skipped, ties go to the first.
+                    The law is that of :meth:`anonymize.synthetic.holder.Holder.choose`, up to the plan's distance.
+    Input, each:    ``shares`` of the pairs' counts, uint64, of each pair's shape, modulo 2**contest.width or more;
+                    the rest is public and equal for both.
     Output, each:   the numbers.
     Leakage:        these.
-    Rounds:         4 before the opening of the first winner, then 1, and 2 for every other winner; 4 without
-                    winners.
-    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 8 for every bit of a
-                    winner.
+    Rounds:         4 before the opening of the first winner, then 1, and 2 for every other winner; 4 without winners.
+    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 8 for every bit of a winner.
     Assumes:        as :meth:`crypto.two_party.GarblerSession.run`.
     Source:         report noisy max ([T] 6.3, semantics §8.2), once for all picks (docs/dp.md).
 

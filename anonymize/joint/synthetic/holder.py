@@ -65,17 +65,14 @@ class JointHolder:
     Functionality:  :class:`anonymize.synthetic.single.SingleHolder` on all records, up to δ, to every party.
     Input, each:    ``tables``; all arguments are public and equal for all.
     Output, each:   the same noisy counts, and the same pairs.
-    Leakage:        these. Sizes of messages and circuits follow from them, the job and bounds on the records.
-                    Leader and deputy together could open everything.
-    Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to
-    inform
-                    the parties outside the pair; 1 more at the end for the last opening; more for batches of
-                    many
-                    chunks (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 8 for
-                    every opened bit; those of the tables; to each party outside the pair from the leader 8
-                    for
-                    every noisy count and 4 for every edge, from the deputy 16 a call.
+    Leakage:        these. Sizes of messages and circuits follow from them, the job and bounds on the records. Leader
+                    and deputy together could open everything.
+    Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to inform the
+                    parties outside the pair; 1 more at the end for the last opening; more for batches of many chunks
+                    (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 8 for every
+                    opened bit; those of the tables; to each party outside the pair from the leader 8 for every noisy
+                    count and 4 for every edge, from the deputy 16 a call.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels.
     Source:         noise unknown to both as in [T] 7.5, semantics §8; the questions to a holder: docs/dp.md.
 

@@ -31,22 +31,17 @@ def synthesize_horizontally(
 ) -> Rounds[JointSyntheticOutcome]:
     """Measure the union of the parties' tables with differential privacy, for a synthetic table.
 
-    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the union, up to δ, to
-    all.
-    Input, each:    ``table``; roster, request and ``mode``, whose list bounds the reveals, are public and
-    equal
-                    for all.
+    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the union, up to δ, to all.
+    Input, each:    ``table``; roster, request and ``mode``, whose list bounds the reveals, are public and equal for
+                    all.
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
-    Leakage:        to all: the noisy marginals and the chosen pairs. Sizes of messages and circuits follow
-    from
-                    these and the job. Leader and deputy together could open everything.
-    Rounds:         at most 12 + 2·T for two parties, 17 + 2·T for more, if T ≥ 1 pairs are measured, else 8
-    and
-                    11; more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`SharedRows`;
-                    before a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Leakage:        to all: the noisy marginals and the chosen pairs. Sizes of messages and circuits follow from these
+                    and the job. Leader and deputy together could open everything.
+    Rounds:         at most 12 + 2·T for two parties, 17 + 2·T for more, if T ≥ 1 pairs are measured, else 8 and 11;
+                    more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`SharedRows`; before
+                    a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         docs/dp.md.
 
     Raises SchemaError or PrivacyError for an unsupported release, before anything is sent; RemoteProtocolError for a

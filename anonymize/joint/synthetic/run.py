@@ -17,9 +17,9 @@ from anonymize.tds import Observer, run_single
 from crypto.rounds import Rounds
 
 MOST_DISTANCE = Fraction(1, 2**44)
-"""Largest distance of all noise of a run from ideal noise. (1 + e^ε) times this value is below 2^−40 for ε up
-to 2.7. Beyond, less is allowed (:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for
-2^−64, and counts cost a fifth less.
+"""Largest distance of all noise of a run from ideal noise. (1 + e^ε) times this value is below 2^−40 for ε up to 2.7.
+Beyond, less is allowed (:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for 2^−64, and counts
+cost a fifth less.
 """
 
 _STEPS = 4

@@ -39,14 +39,12 @@ def synthesize_vertically(
 ) -> Rounds[JointSyntheticOutcome]:
     """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic table.
 
-    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to
-    δ, to
+    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to δ, to
                     both.
-    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are
-                    public and equal for both. Both hold the class, if any.
+    Input, each:    own ``holding``; roster, columns, request and ``mode``, whose list bounds the reveals, are public
+                    and equal for both. Both hold the class, if any.
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
-    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records,
-    the
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records, the
                     equality of the class values. Then the leakage of :func:`synthesize_aligned`.
     Rounds:         5 for the intersection, 4 for the class, and those of :func:`synthesize_aligned`.
     Bytes:          as these.
@@ -73,18 +71,14 @@ def synthesize_aligned(
     """Measure records that both parties already have in a common order.
 
     Functionality, Input, Output:  as :func:`synthesize_vertically`, with own columns of the common records.
-    Leakage:        the noisy marginals and the chosen pairs. Sizes of messages and circuits follow from
-    these,
-                    the job and the number of records, known to both since the alignment. Toward the peer, who
-                    knows the ids, the relation is substitution of a record: 2ε.
-    Rounds:         at most 11 + 2·T, and 2 for every column of the deputy, if T ≥ 1 pairs are measured, else
-    7;
-                    more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of
-    :class:`JoinedColumns`;
+    Leakage:        the noisy marginals and the chosen pairs. Sizes of messages and circuits follow from these, the
+                    job and the number of records, known to both since the alignment. Toward the peer, who knows the
+                    ids, the relation is substitution of a record: 2ε.
+    Rounds:         at most 11 + 2·T, and 2 for every column of the deputy, if T ≥ 1 pairs are measured, else 7; more
+                    for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`JoinedColumns`;
                     before a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
-    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.
-    The
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
                     leader of the roster garbles.
     Source:         as there.
     """

@@ -87,27 +87,20 @@ def thresholds(bounds: Bounds, n_records: int) -> Thresholds:
 def kept_sequences(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -> Rounds[Bools]:
     """Open the kept sequences.
 
-    Functionality:  per sequence 1 if K or more records of all parties have it, and at most C of these have
-    each
+    Functionality:  per sequence 1 if K or more records of all parties have it, and at most C of these have each
                     protected value; else 0: absent and violating sequences are not distinguished.
-    Input, each:    ``counts`` of own records, as for :meth:`Thresholds.words`; their shape and ``asked`` are
-                    public and equal for all.
+    Input, each:    ``counts`` of own records, as for :meth:`Thresholds.words`; their shape and ``asked`` are public
+                    and equal for all.
     Output, each:   the bits, shape (n_sequences,).
     Leakage:        the bits. Leader and deputy together learn all parties' counts.
-    Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last.
-    A
-                    batch of more chunks of instances than may be under way at once takes 2 more for every
-                    further
-                    so many of them.
-    Bytes:          for every sequence with W bits in all its numbers between the pair 32 (W − 1) + 8 and a
-    bit,
-                    and W transfers (:func:`crypto.ot.extension.correlated_send`: about 16 each), and 16 for
-                    every
-                    batch; from each other party 2, 4 or 8, by their width, for every number; to each other
-                    party
-                    a bit for every sequence from the leader, and 16 for every batch from the deputy.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last. A batch
+                    of more chunks of instances than may be under way at once takes 2 more for every further so many
+                    of them.
+    Bytes:          for every sequence with W bits in all its numbers between the pair 32 (W − 1) + 8 and a bit, and W
+                    transfers (:func:`crypto.ot.extension.correlated_send`: about 16 each), and 16 for every batch;
+                    from each other party 2, 4 or 8, by their width, for every number; to each other party a bit for
+                    every sequence from the leader, and 16 for every batch from the deputy.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         the requirement as sign bits of shared differences; [T] 4.1 with sums that nobody learns.
 
     Raises RemoteProtocolError for a malformed message, or a bit that contradicts own records.

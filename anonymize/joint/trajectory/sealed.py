@@ -83,21 +83,15 @@ def suppress_sealed(
     Functionality:  the table of the union from ``anonymize.trajectory.sweep.local_alone``, to every party.
     Input, each:    ``paths``; request, roster and ``mode`` are public and equal for all.
     Output, each:   the same :class:`JointSequences`, except own paths.
-    Leakage:        to all: root check bit; sensitive counts of the whole table; for every tested sequence of
-    a
-                    sweep a bit: kept in the table of that time; the table. Finer than the table are the bits
-                    of
-                    sequences lost in a later sweep, and the sweep of the loss. To the leader the number of
-                    records of each party. Sizes of circuits follow from these. Leader and deputy together
-                    could
-                    open everything.
-    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every
-    size
-                    of every sweep, and of :func:`crypto.mixing.mix_rows`.
+    Leakage:        to all: root check bit; sensitive counts of the whole table; for every tested sequence of a sweep
+                    a bit: kept in the table of that time; the table. Finer than the table are the bits of sequences
+                    lost in a later sweep, and the sweep of the loss. To the leader the number of records of each
+                    party. Sizes of circuits follow from these. Leader and deputy together could open everything.
+    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every size of
+                    every sweep, and of :func:`crypto.mixing.mix_rows`.
     Bytes:          as :func:`open_pair`, :func:`open_root`; :func:`kept_sequences` for every tested sequence;
                     :func:`mix_rows` with rows of :attr:`RowCoding.width`.
-    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n
-    >= 2.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         [T] chapter 4 with local suppression; semantics, sequences.
 
     Raises PrivacyError if the root check fails, for more than ``max_candidates`` sequences of a size, more than

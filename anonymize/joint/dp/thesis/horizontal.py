@@ -68,16 +68,13 @@ def release_horizontally_as_published(
 ) -> Rounds[JointDpOutcome]:
     """Release the union of two parties' tables by [T] Algorithms 7.4 to 7.7.
 
-    Functionality:  DiffGen on the union with the exponential mechanism over integer weights, and the sum of
-    two
+    Functionality:  DiffGen on the union with the exponential mechanism over integer weights, and the sum of two
                     discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp.horizontal.release_horizontally`; two parties.
-    Leakage:        the chosen specializations, every drawn split point, each party's noisy counts (ε-DP for
-    its
+    Leakage:        the chosen specializations, every drawn split point, each party's noisy counts (ε-DP for its
                     records).
-    Rounds:         at most 8 for every choice (split points are choices), 9 for every scoring of candidates
-    (1 +
-                    h at most), 4 besides; 4 more of a choice with probability 2^−64.
+    Rounds:         at most 8 for every choice (split points are choices), 9 for every scoring of candidates (1 + h at
+                    most), 4 besides; 4 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; 2 · degree + 1 ciphertexts for every score.
     Assumes:        semi-honest parties; private authenticated channel; DCR.
     Source:         [T] 7.5; corrections in the module docstring.
@@ -234,8 +231,7 @@ class Weighing:
 
 @lru_cache(maxsize=64)
 def max_circuit(n_parts: int, n_classes: int, count_bits: int, share_bits: int) -> Circuit:
-    """Return the circuit MAX ([T] Algorithm 7.6): Σ over parts of the greatest class count, less α_2, to the
-    garbler.
+    """Return the circuit MAX ([T] Algorithm 7.6): Σ over parts of the greatest class count, less α_2, to the garbler.
 
     α_1 is two's complement, one bit wider than α_2.
     """

@@ -56,9 +56,8 @@ def release_vertically_as_published(
 ) -> Rounds[JointDpOutcome]:
     """Release the join of two parties' tables by [T] Algorithms 7.1 to 7.3.
 
-    Functionality, Input, Output:  as :func:`anonymize.joint.dp.vertical.release_vertically`; after the
-    alignment
-                                   as :func:`release_aligned_as_published`.
+    Functionality, Input, Output:  as :func:`anonymize.joint.dp.vertical.release_vertically`; after the alignment as
+                                   :func:`release_aligned_as_published`.
     Leakage, Rounds, Bytes, Assumes:  of the alignment and of :func:`release_aligned_as_published`.
     Source:         [T] 7.4, 5.6; corrections in :mod:`anonymize.joint.dp.thesis.choice`.
 
@@ -82,14 +81,12 @@ def release_aligned_as_published(
 ) -> Rounds[JointDpOutcome]:
     """Release records that both parties already have in a common order, by the same algorithms.
 
-    Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the
-    sum
-                    of two discrete Laplace variables on every count; to both.
+    Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the sum of
+                    two discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp.vertical.release_aligned`; utility max only.
     Leakage:        as there.
     Rounds:         at most 4 + 8·h; 4 more of a choice with probability 2^−64.
-    Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of
-                    records.
+    Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of records.
     Assumes:        as there, and DCR.
     Source:         [T] 7.4; corrections in :mod:`anonymize.joint.dp.thesis.choice`.
 

@@ -48,9 +48,8 @@ def _f_of_all(bits: int) -> Ints:
 def f_tables(numbers: Ints, bits: int) -> Ints:
     """Return tables of Σ F over the children at the count of one child, plus a penalty for each child with a record.
 
-    numbers:  the total; 1 if a second child has the remainder; the penalty: shape (n_tables, 3). Entries
-    above
-              the total, which no count has, are 0.
+    numbers:  the total; 1 if a second child has the remainder; the penalty: shape (n_tables, 3). Entries above the
+              total, which no count has, are 0.
     """
     values = _f_of_all(bits)
     tables = np.zeros((len(numbers), 1 << bits), dtype=np.int64)

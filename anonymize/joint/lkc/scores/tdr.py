@@ -50,9 +50,8 @@ class _Shared:
     """Own shares of the known state of a candidate.
 
     entered:   class counts of its node, and Σ impurities of its children.
-    smallest:  carried words: by entry of the requirement with its column, the smallest group after it.
-    Without
-               such an entry, a single word that no size exceeds.
+    smallest:  carried words: by entry of the requirement with its column, the smallest group after it. Without such
+               an entry, a single word that no size exceeds.
     """
 
     entered: Entered
@@ -146,8 +145,8 @@ def _column(numbers: Sequence[int]) -> Words:
 
 
 def _widths(widths: Widths, n_entries: int) -> FractionWidths:
-    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, at most ``n_entries``
-    entries per column.
+    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, at most ``n_entries`` entries per
+    column.
     """
     weight = max(1, n_entries).bit_length()
     lost = widths.count + weight
