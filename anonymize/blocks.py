@@ -1,9 +1,9 @@
-"""Blocks of columns in joint tables. The parties count each block separately and open no link between blocks.
+"""Blocks of columns in joint tables: each block is counted separately, and no link between blocks is opened.
 
-If a release does not link all sensitive columns (semantics §10.15), every group opens the counts of each block. The
-class is a separate block and stays with the quasi-identifiers. Nobody learns which values of different blocks belong
-to the same record. The written table links the counts in a fixed way that follows from them. In each block, the
-records of a group stand in the order of their values. The first records of all blocks form the first row, and so on.
+A release that does not link all sensitive columns (semantics §10.15) opens the counts of each block in every group.
+The class is a separate block and stays with the quasi-identifiers. Nobody learns which values of different blocks
+belong to the same record. The written table links the counts in a fixed order: block by block, a group's records are
+sorted by value, and records with the same rank form a row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Candidates of a run: the ways to specialize nodes, and the order of the candidates (semantics §3.5, §10.10).
+"""Candidates of a run: ways to specialize nodes, in order (semantics §3.5, §10.10).
 
-A node of the cut has *prospects*: ways to specialize the node that may become candidates. A prospect has fixed
-children, or the counts decide between several options. The score of a prospect depends only on the *profile*: class
-counts per fixed child, or per part of the options. A single holder reads profiles off its table; joint runs add
-profiles up.
+A node of the cut has *prospects*: specializations that may become candidates. A prospect has fixed children, or the
+counts decide between options. Its score depends only on its *profile*: class counts per fixed child, or per part of
+the options. A single holder reads profiles off its table; joint runs add profiles up.
 """
 
 from __future__ import annotations

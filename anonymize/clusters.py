@@ -1,8 +1,8 @@
 """Clusters of raw records by a public model. Every holder finds the same nearest centroid, exactly ([CLU] 4).
 
 A record is a point of integers, 2^16 times its features. A number has a single feature: the middle of its grid cell
-as a share of the domain, from 0 to 1. Any other column has a feature 0 or 1/√2 for each leaf, so two different leaves
-are at distance 1. All distances are squared, in int64.
+as a share of the domain, from 0 to 1. Other columns have a feature 0 or 1/√2 for each leaf, so different leaves are
+at distance 1. All distances are squared, in int64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Contexts: parts of the published table that already inform about the class (semantics §10.6).
 
-A context of a node is a set of records that T_g separates before the node is specialized. A context is a large cell
-(leaf partition × sensitive values), the remainder of a leaf partition, or the remainder of the node. All contexts
-follow from T_g, which is public in joint runs. The gain of a specialization is counted context by context.
+A context of a node is a set of records that T_g separates before the specialization: a large cell (leaf partition ×
+sensitive values), the remainder of a leaf partition, or the remainder of the node. All follow from T_g, which is
+public in joint runs. The gain of a specialization is counted by context.
 """
 
 from __future__ import annotations

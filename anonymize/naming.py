@@ -1,8 +1,8 @@
 """Names of nodes with all records in a single child (semantics §10.10).
 
 If children leave a node separately, a child leaves only if the rest has records, too. So the last value stays hidden,
-although no record may have any of the other values. When no candidate is left, the node is replaced by the child and
-a rest without records. The replacement changes no group and needs no test.
+although no record may have another value. When no candidate is left, the node is replaced by the child and an empty
+rest. This changes no group and needs no test.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Current generalized table T_g: leaf partitions with their counts.
 
-T_g consists of its non-empty entries (leaf partition × cell → count): the released table in counted form. T_g is
-public in a joint run and private to the holder in a single-holder run. A refinement takes only the counts of the
-entries' children from the data.
+T_g consists of its non-empty entries (leaf partition × cell → count): the released table in counted form. It is
+public in a joint run and the holder's own in a single-holder run. A refinement takes only the counts of the entries'
+children from the data.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
     """Apply a specialization to T_g.
 
     counts: records of every refined entry per child, shape (n refined entries, n_children), in the order of
-    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. The first non-empty child of a partition keeps
-    the partition's number. Further children are appended in (partition, child) order. Entries follow the same rule.
+    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. A partition's first non-empty child keeps its
+    number; further children are appended in (partition, child) order. Entries follow the same rule.
     """
     entries = table.entries_of(candidate)
     owners = table.partition[entries]

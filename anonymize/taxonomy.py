@@ -1,8 +1,8 @@
 """Value hierarchies of categorical columns (semantics §3.1).
 
 A node is its path from the root. Leaves are numbered depth first in file order, so every node covers a contiguous
-range. A :class:`Node` is this range and the node's place in path order. If children were taken out of a node
-separately (semantics §10.10), the remainder is a node, too: the *rest*.
+range. A :class:`Node` is this range and the node's place in path order. The remainder of a node after children were
+taken out separately (semantics §10.10) is a node, too: its *rest*.
 """
 
 from __future__ import annotations

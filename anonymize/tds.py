@@ -1,11 +1,11 @@
 """Top-down specialization: the loop, and the turns of a single holder.
 
-The loop is [T] Algorithm 3.1 in the form of semantics §3.6. Candidates are kept in order. The best candidate is
-checked once, then applied or discarded for good (validity is anti-monotone). When no candidate is left, a node with
-all records in a single child is replaced by the child (§10.10), which may bring new candidates. Single-holder,
-horizontal and vertical runs, LKC and differential privacy differ in the answers to "which candidate next?", "is it
-valid?" and "apply it". A :class:`Specializer` gives these answers. Its methods are generators, so a joint specializer
-can exchange messages in the middle.
+The loop is [T] Algorithm 3.1 in the form of semantics §3.6. Candidates are kept in order; the best one is checked
+once, then applied or discarded for good (validity is anti-monotone). When no candidate is left, a node with all
+records in a single child is replaced by the child (§10.10), which may bring new candidates. Single-holder, horizontal
+and vertical runs, LKC and differential privacy answer "which candidate next?", "is it valid?" and "apply it"
+differently: by a :class:`Specializer`, whose methods are generators, so that a joint one can exchange messages in the
+middle.
 """
 
 from __future__ import annotations

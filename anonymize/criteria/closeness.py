@@ -1,17 +1,17 @@
 """t-closeness: the distribution of a sensitive column in every group is close to the distribution in the whole table.
 
-Li, Li, Venkatasubramanian, ICDE 2007: the distance of the two distributions is at most t. The distance is the earth
-mover's distance. All values are equally far from each other (:class:`Equal`), or lie in a row, one step apart
-(:class:`Ordered`). With n records of a group, n_v with value v, N and N_v in the table, V values and t = p/q:
+Li, Li, Venkatasubramanian, ICDE 2007: the earth mover's distance of the two distributions is at most t. All values
+are equally far from each other, or lie in a row, one step apart (``ordered``). With n records of a group, n_v with
+value v, N and N_v in the table, V values and t = p/q:
 
     equal:    q · Σ_v max(0, n_v·N − n·N_v) <= p · n · N
     ordered:  q · Σ_k |Σ_{v <= k} (n_v·N − n·N_v)| <= p · n · N · (V − 1)
 
-The left-hand side is convex and homogeneous in the counts of the group and the right-hand side is linear. So the
-criterion is closed under union. The ordered distance is no greater than the equal distance.
+The left-hand side is convex and homogeneous in the group's counts, the right-hand side linear, so the criterion is
+closed under union. The ordered distance is no greater than the equal distance.
 
-The sums are conjunctions of linear conditions, for every set of values or of places in the row. These conditions are
-the cases. Only checks of the definition go through the cases; a single holder adds up with :class:`Distances`.
+The sums are conjunctions of linear conditions, for every set of values or of places in the row. These are the cases,
+used only to check the definition; a single holder adds up with :class:`Distances`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Criteria for every group of records: their counts and the arithmetic of their tests.
 
 A criterion names *forms* of a group, integer linear combinations of its *measures*, and a *rule* for their values.
-Measures are tallies, which the cells of a group determine, and side counts, which the cells do not determine. Counts
-of the whole table enter as public factors of the forms (:class:`Relative`). Linear steps commute with the addition of
-holders' counts and with additive shares. So forms are computed at the place of the counts; only the rule needs the
-values. The rule is written once, over an :class:`Arithmetic`: arrays in the clear (:mod:`anonymize.criteria.clear`)
-or the gates of a circuit.
+Measures are tallies, which follow from the cells of a group, and side counts, which do not. Counts of the whole table
+are public factors of the forms (:class:`Relative`). Linear steps commute with the addition of holders' counts and
+with additive shares, so forms are computed where the counts are; only the rule needs the values. The rule is written
+once, over an :class:`Arithmetic`: arrays in the clear (:mod:`anonymize.criteria.clear`) or the gates of a circuit.
 
-Every criterion is closed under union: if two groups without common records meet the criterion, so does their union.
-So a refused candidate stays refused, and a group on fewer columns needs no separate test.
+Every criterion is closed under union: the union of disjoint groups that meet the criterion meets it, too. So a
+refused candidate stays refused, and a group on fewer columns needs no separate test.
 """
 
 from __future__ import annotations
@@ -76,12 +75,12 @@ RECORDS = Tally()
 class SideCount:
     """Count of a group that its cells do not determine: its persons, or the records of a single party.
 
-    Every holder counts its own rows (:class:`SideData`), and the counts are added up. The sum never exceeds the
-    number of records. No group's sum is public, so the last child does not follow from the others.
+    Every holder counts its own rows (:class:`SideData`), and the counts are added up, to at most the number of
+    records. No group's sum is public, so the last child does not follow from the others.
 
-    of_one:       only the party with the name of the count influences the count. Only sealed runs take such counts:
-                  the leader of an open run would see them.
-    is_additive:  the count of a union of two groups without common records is the sum of their counts.
+    of_one:       only the party with the name of the count influences it. Only sealed runs take such counts: the
+                  leader of an open run would see them.
+    is_additive:  the count of a union of disjoint groups is the sum of their counts.
     """
 
     name: str
@@ -259,11 +258,11 @@ class Criterion(Protocol):
 
 
 class Relative(Protocol):
-    """Criterion that compares groups with the whole table. The table's counts are factors of its forms.
+    """Criterion that compares groups with the whole table, whose counts are factors of its forms.
 
-    Every whole table meets the criterion, so it applies only once the counts are public. A single holder's run
-    applies it at once, a horizontal run once the root is opened. In a vertical run the counts stay with the holder of
-    the sensitive column.
+    Every whole table meets the criterion, so it applies only once the counts are public: in a single holder's run at
+    once, in a horizontal run once the root is opened. In a vertical run the counts stay with the holder of the
+    sensitive column.
 
     tallies:  tallies of the whole table.
     """
@@ -277,17 +276,16 @@ class Relative(Protocol):
 
 
 class Demand(Protocol):
-    """Criterion as a demand of a job: the name, the numbers, and the texts about it.
+    """Criterion as a demand of a job: name, numbers, and texts.
 
-    The columns of a schema determine the resulting criteria: a single criterion, a criterion for each sensitive
-    column, or no criterion.
+    The columns of a schema determine the resulting criteria: one, one for each sensitive column, or zero.
 
     name:             name of the criteria in reports.
-    columns:          named sensitive columns; empty if the demand concerns all columns or no column.
+    columns:          named sensitive columns; empty if all columns or no column is concerned.
     relief:           changes that weaken the demand, if the whole table violates it.
     setting:          form in the settings of a job: "K=20".
     held:             property of every group that meets the demand: "at least K=20 records"; empty if the groups of a
-                      released table do not show the property.
+                      released table do not show it.
     held_by_insiders: the same for the groups seen by insiders; empty if the demand does not concern insiders.
     """
 

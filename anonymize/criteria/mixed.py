@@ -1,8 +1,8 @@
 """Diversity 2: no group has the same protected value in all its records.
 
-This is the case l = 2 of :class:`anonymize.criteria.ruled_out.Diversity`, without negative background knowledge. So
-every sensitive column is tested separately, also at separate holders. In a table of at most N records, the criterion
-is C = (N − 1)/N with a test for zero. Any C below 1 implies it.
+This is l = 2 of :class:`anonymize.criteria.ruled_out.Diversity`, without negative background knowledge. So every
+sensitive column is tested separately, also at separate holders. For tables of at most N records the criterion equals
+C = (N − 1)/N, by a test for zero; any C below 1 implies it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""K for people with several records: a group has no records, or records of at least K different people.
+"""K for people with several records: a group is empty, or has records of at least K different people.
 
-Every holder counts people by its own ids, and the counts are added up. A person with records at two holders
-counts twice. A group has at least as many records as people, so the people test implies the records test. The
-records test is still made: every party makes it from public counts after each opening, and scores use it to
-require large enough children.
+Every holder counts people by its own ids, and the counts are added up: a person at two holders counts twice. A group
+has at least as many records as people, so the people test implies the records test. The records test is still made,
+by every party from public counts after each opening; scores use it to require large children.
 
 Closed under union: a union has at least the people of either part.
 """

@@ -1,8 +1,8 @@
-"""Remainder of a group: the records left after colluding parties take out their own records.
+"""Remainder of a group after colluding parties take out their own records.
 
 m-privacy (Goryczka, Xiong, Fung, IEEE TKDE 2014): a requirement holds for the remainder of every group after at most
-m of n parties, m < n, take out their records. A remainder without records is allowed. Semantics §10.5 shows that
-coalitions of exactly m parties suffice, for K and for C.
+m of n parties, m < n, take out their records. A remainder may be empty. Coalitions of exactly m parties suffice, for
+K and for C (semantics §10.5).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns together.
 
-Somebody who excludes the values X of the sensitive columns of a group's member is left with the records without X.
-The tests cover every set X of at most E values and every protected value s outside X. Among the remaining records, if
-any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2). With a single
-sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C) (Machanavajjhala, Kifer,
-Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values protected is [MSA] Definition 6;
-with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
+Somebody who excludes the values X of a group member's sensitive columns is left with the records without X.
+The tests cover every set X of at most E values and every protected value s outside X: among the remaining
+records, if any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2).
+With a single sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C)
+(Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values
+protected is [MSA] Definition 6; with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
 
 Every condition is linear in counts without a constant, so both are closed under union. The cases are the definition
-and the tests of joint runs. A single holder gets the same result from
-:class:`anonymize.criteria.search.RuledOutSearch`.
+and the tests of joint runs; for a single holder, :class:`anonymize.criteria.search.RuledOutSearch` gives the same
+result.
 """
 
 from __future__ import annotations
@@ -197,12 +197,12 @@ class Diversity:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Cases of a :class:`Diversity` with two values. Some need no test in a group.
+    """Cases of a :class:`Diversity` with two values, some of which need no test in a group.
 
-    A value is *below* a second value if all records of a group with the first value also have the second. If a is
-    below a protected c, failure at {a, b} implies failure at {c, b}. If a is below b, failure at {a, b} implies
-    failure at {b} alone, and is impossible if b is not protected. Among values with the same records, later values
-    are below the first. So the omitted cases follow from the tested cases.
+    Value a is *below* b if all records of a group with a also have b. If a is below a protected c, failure at {a, b}
+    implies failure at {c, b}. If a is below b, failure at {a, b} implies failure at {b} alone, and is impossible if b
+    is not protected. Among values with the same records, later values are below the first. So the omitted cases
+    follow from the tested cases.
 
     values:     all values in pairs. alone: case of each value by itself, -1 without a case. protected: True for
                 protected values.

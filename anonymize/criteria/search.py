@@ -1,12 +1,12 @@
 """Exact search for inferences after exclusion of values, in all groups of a holder side by side (semantics §10.13).
 
-The question: is there a set X of values and a protected value s outside X such that more than a share p/q of the
-records without X have s? There are too many sets to try, and most cannot matter. Let n records be left, n_v with
-value v, and e further values to be excluded. The exclusion of x removes at most n_x records, so s needs q·n_s > p·(n
-− the e greatest n_v). While s is within its share, d = p·n − q·n_s >= 0, every set of at most e values that breaks
-the share has some x with e·p·n_x > d. A search over these x alone finds a set if there is one.
+Is there a set X of values and a protected value s outside X such that more than a share p/q of the records
+without X have s? There are too many sets to try, and most cannot matter. Let n records be left, n_v with
+value v, and e further values to be excluded. The exclusion of x removes at most n_x records, so s needs q·n_s
+> p·(n − the e greatest n_v). While s is within its share, d = p·n − q·n_s >= 0, every set of at most e values
+that breaks the share has some x with e·p·n_x > d. A search over these x alone finds a set if there is one.
 
-The check is NP-hard for three or more columns and sets of any size, so the size is limited.
+The problem is NP-hard for three or more columns and sets of any size, so the size is limited.
 """
 
 from __future__ import annotations

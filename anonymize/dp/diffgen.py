@@ -1,9 +1,9 @@
 """DiffGen: differentially private data release by top-down specialization ([T] chapter 6, Algorithm 6.1).
 
-The loop is :mod:`anonymize.tds`. Here chance answers it. The next specialization has the greatest *noisy* score
-(report noisy max, semantics §8.2) and is always applied; there are h specializations. Then every cell of the product
-of the cuts gets a noisy count. :class:`DiffGen` holds the public state: cut, candidates, account. A :class:`Holder`
-scores, draws and counts. There is a holder for a single table and for each way of sharing a table.
+The loop is :mod:`anonymize.tds`, answered by chance. The next specialization has the greatest *noisy* score (report
+noisy max, semantics §8.2) and is always applied, h times. Then every cell of the product of the cuts gets a noisy
+count. :class:`DiffGen` holds the public state: cut, candidates, account. A :class:`Holder` scores, draws and counts,
+for a single table or for each way of sharing a table.
 
 Everything public comes from the job: domains, class list, h, limits. The cut alone determines the candidates: every
 node with two children, every interval with two grid cells, empty or not.

@@ -1,8 +1,8 @@
 """Released table of a differentially private run: cells with signed noisy counts.
 
 A cell is a generalized value of every quasi-identifier and a class value. Every cell of the product is released,
-occupied or not. For a product beyond the public limit, only cells with a noisy count at or above a public threshold
-are released. So the set of rows reveals nothing exact about the data.
+occupied or not; beyond the public limit, only cells with a noisy count at or above a public threshold. So the set of
+rows reveals nothing exact about the data.
 """
 
 from __future__ import annotations

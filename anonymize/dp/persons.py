@@ -3,7 +3,7 @@
 A release that is ε/m-differentially private for a record is ε-differentially private for m records. So a holder keeps
 at most m records of every person, and every rate is divided by m
 (:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Separate coins for each person choose the
-kept records. So the kept records of other people have the same law with and without a person's records.
+kept records, so a person's records do not change the law of the others' kept records.
 """
 
 from __future__ import annotations

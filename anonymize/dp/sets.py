@@ -1,17 +1,17 @@
 """Set-valued columns: a set is generalized to the combination of cut nodes with its items ([T] 6.3.1).
 
 Specializing v → child(v) replaces v, in every combination with v, by the non-empty combinations of its
-children; at most ``max_items`` nodes in all if the job bounds the items of a cell. There are up to
+children; at most ``max_items`` nodes in all if the job bounds the items of a cell. These are up to
 2^|child(v)| − 1 for each combination, nearly all empty, so they are tested: a combination with a noisy count
 at or above a public threshold is listed, occupied or not (:mod:`anonymize.dp.sparse`). Departures from [T]
 6.3.2:
 
 - The test is on the column alone, not for every leaf partition. So the released cells stay the product of the
   columns' values, and counts are compared with the threshold before they are split up.
-- The threshold is [T]'s √2/ε′, or higher if more than one of the possible empty combinations would be
-  expected to pass.
-- Records of failing combinations are not dropped. They stay together at their old combination, as its *rest*,
-  without further specialization. If all combinations are listed, no rest is left.
+- The threshold is [T]'s √2/ε′, or higher if otherwise more than one empty combination would be expected to
+  pass.
+- Records of failing combinations are not dropped: they stay at their old combination, as its *rest*, without
+  further specialization. If all combinations are listed, no rest is left.
 """
 
 from __future__ import annotations

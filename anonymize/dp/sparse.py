@@ -1,11 +1,11 @@
 """Noisy counts of a domain too large to enumerate: exact test-and-generate.
 
-Every cell of the domain gets discrete Laplace noise, and the cells with noisy counts at or above a public threshold
-are listed. Occupied cells are drawn separately. Empty cells all pass with the same probability, so the gaps between
-passing cells are geometric. The count of a passing cell is the threshold plus a geometric variable. The result has
-exactly the law of drawing every cell, with the same threshold for empty and occupied cells (Cormode, Procopiuc,
-Srivastava, Tran, ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: the probabilities are real numbers, and
-a coin is compared with as many of their digits as necessary.
+Every cell gets discrete Laplace noise, and cells with noisy counts at or above a public threshold are listed.
+Occupied cells are drawn separately. Empty cells all pass with the same probability, so the gaps between passing cells
+are geometric; the count of a passing cell is the threshold plus a geometric variable. The result has exactly the law
+of drawing every cell, with the same threshold for empty and occupied cells (Cormode, Procopiuc, Srivastava, Tran,
+ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: probabilities are real numbers, and a coin is compared
+with as many of their digits as necessary.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Filter:
 
 
 def filter_for(rate: Fraction, size: int, least: int = 1) -> Filter:
-    """Return the lowest threshold, at least ``least``, that about one of ``size`` empty cells is expected to pass.
+    """Return the lowest threshold, at least ``least``, that at most 1 of ``size`` empty cells is expected to pass.
 
     Public: it depends on no count. Cost of more empty cells: benchmarks/RESULTS.md.
     """

@@ -64,8 +64,8 @@ class Pair:
         """Send as :meth:`tell`, but with the payload from the deputy, who evaluates circuits and so knows it first.
         The leader's digest is compared at the next message or opening.
 
-        Until then a party outside the pair must send only shares and consents. These open nothing unless the leader
-        has also found the deputy's payload.
+        Until then a party outside the pair must send only shares and consents, which open nothing unless the leader
+        has found the same payload.
 
         Rounds:         1; the next round need not wait for the leader's message; none for two parties.
         Bytes:          to each party outside the pair the payload from the deputy, 16 from the leader.

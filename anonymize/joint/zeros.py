@@ -1,7 +1,7 @@
 """Rules that only compare numbers with 0, for many groups at once: each number is examined once.
 
-Counts are by (group, item): an item is a child of a specialization, or a candidate to cut a group. Many tests of a
-group use the same numbers. So the numbers are listed first, and every test refers to its numbers.
+Counts are by (group, item): an item is a child of a specialization, or a candidate to cut a group. Tests of a group
+share numbers, so the numbers are listed first, and every test refers to its numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Boxes and their cut points: per column a run of leaves, and the cut points of `split: public` (semantics §11.2).
 
-A box of a numeric column is any interval of the grid. A box of a categorical column is a node, or neighbouring
-children of the same node. Every boundary between two leaves has a number: the depth of the lowest node above both
-leaves. A run is cut at the boundaries with the least depth, which lie between the children of the lowest node above
-the run. A grid has no nodes, so all its boundaries are equal.
+A box of a numeric column is any interval of the grid; of a categorical column, a node or neighbouring children of the
+same node. Every boundary between two leaves has a number: the depth of the lowest node above both. A run is cut at
+the boundaries with the least depth, which lie between the children of the lowest node above the run. A grid has no
+nodes, so all its boundaries are equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Replay of a kd run from its release alone (semantics §11.5).
 
 The first valid candidate of a group is the first candidate that no final group crosses. Each side of such a candidate
-is a union of groups that meet the requirement, so the side meets it, too. Conversely, a valid candidate is taken. So
-every decision of a run, and every count opened by a joint run, follows from the final boxes and their counts. A
-holder of the table learns nothing more from the run.
+is a union of groups that meet the requirement, so the side meets it, too; and a valid candidate is taken. So every
+decision of a run, and every count opened by a joint run, follows from the final boxes and their counts. A holder of
+the table learns nothing more from the run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Releases without links between some sensitive columns: blocks of columns, shuffled separately in every group.
 
 The values of a record stay together within a block. Every order of a block in its group is equally likely and
-independent of the other blocks. So nobody can link values of different blocks to a record. The exception is a
-group whose records all have the same values of a block, for example a single record: no order hides these
-values. The same holds for a class, which is not shuffled.
+independent of the other blocks, so nobody can link values of different blocks to a record. But if all records of a
+group have the same values of a block, for example in a group with a single record, no order hides these values. The
+same holds for a class, which is not shuffled.
 """
 
 from __future__ import annotations

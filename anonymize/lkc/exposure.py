@@ -1,8 +1,8 @@
 """Exposure: information in the release for a vertical party about people known to it (semantics §4, §7).
 
-The party knows the whole generalized record and the class of every matched person. So the party knows the person's
-*cell*: the rows that agree on all quasi-identifiers and the class. L does not bound this knowledge. The module
-counts, from the released table alone, what the cell reveals about a person's other columns.
+The party knows the generalized record and the class of every matched person, and so the person's *cell*: the rows
+that agree on all quasi-identifiers and the class. L does not bound this knowledge. The module counts, from the
+released table alone, what the cell reveals about a person's other columns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """LKC-privacy of specializations (semantics §3.6; [T] 3.2.1, Definition 3.1, and 3.3.2).
 
-A candidate v → child(v) is valid if every subset of min(L, |QID|) quasi-identifier columns with v's column meets two
-conditions. After the specialization, every non-empty qid group has at least K records and, for every protected
-sensitive value s, P(s | group) <= C. An unrefined column has a single value and changes no group. A group on fewer
-columns is a union of groups on more columns and meets the conditions if these groups do. So the scan covers the
-subsets of L − 1 *other refined* columns, or all of them if there are fewer.
+A candidate v → child(v) is valid if, for every subset of min(L, |QID|) quasi-identifier columns with v's column,
+every non-empty qid group after the specialization has at least K records and, for every protected sensitive value s,
+P(s | group) <= C. An unrefined column has a single value and changes no group. A group on fewer columns is a union of
+groups on more columns and meets the conditions if they do. So the scan covers the subsets of L − 1 *other refined*
+columns, or all of them if there are fewer.
 
-All sums are linear in counts of (T_g entry, child). Joint runs share these counts and test the same sums.
+All sums are linear in counts of (T_g entry, child); joint runs share these counts and test the same sums.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class PartitionTest:
     ) -> Bools | None:
         """Return each (refined entry, child) in a group that the requirement forbids; None for too many records.
 
-        Without these records, further groups may become too small. Such groups are also removed, until all remaining
-        groups are allowed (side counts: unchanged).
+        Without these records, further groups may become too small. They are also removed, until all remaining groups
+        are allowed (side counts: unchanged).
 
         counts, sides:  as in :meth:`violation`. most: maximum number of removed records. Shape as counts.
         """

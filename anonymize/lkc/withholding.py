@@ -1,11 +1,11 @@
 """Suppression of records: a holder leaves rows out so that more of the remaining records can be specialized.
 
 A few odd records may keep a column at its root. Rows are chosen before any publication, by a public rule (semantics
-§10.9). After a run, each value that could still be specialized is examined. The rule finds the records in groups of
-the final table that the specialization must not make. Among the values with few enough records, the rule takes the
-value that lowers the generalization loss most per record. The records of the value are left out and the run is
-repeated. The rule keeps the run with the least loss on the whole table. A suppressed record counts as lost
-altogether, so no record is suppressed without a change of the cut.
+§10.9). After a run, for each value that could still be specialized, the rule finds the records in groups of the final
+table that the specialization must not make. Among the values with few enough records, it takes the value that lowers
+the generalization loss most per record, leaves the records out, and repeats the run. The run with the least loss on
+the whole table is kept. A suppressed record counts as lost altogether, so no record is suppressed without a change of
+the cut.
 
 Stages limit the number of records, equally for every limit. The runs for a greater limit begin with the runs for a
 smaller limit, so a greater limit never makes a worse table. A stage has few runs, so their number is bounded.

@@ -1,9 +1,9 @@
 """Goal classification: InfoGain per lost step of anonymity ([TDR] 3.2, Score; semantics §10.12).
 
-The anonymity A of an entry of the requirement is the size of its smallest group. A moves with T_g, and so do scores.
-A divided group has a part that is no larger, so A only falls. So the smallest group ever counted for a candidate is
-the smallest of all, and only new groups need counting. After a specialization of a column, the new groups agree on
-this column, too, and consist of the refined leaf partitions.
+The anonymity A of an entry of the requirement is the size of its smallest group; A and scores move with T_g. A
+divided group has a part that is no larger, so A only falls. So the smallest group ever counted for a candidate is the
+smallest of all, and only new groups need counting. After a specialization of a column, they agree on this column,
+too, and consist of the refined leaf partitions.
 """
 
 from __future__ import annotations

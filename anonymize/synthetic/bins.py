@@ -3,11 +3,11 @@
 All steps are post-processing in integers, with the same result at every party.
 
 *Bins.* A bin should hold θ records, so that noise does not dominate. Neighbouring grid cells are merged from
-the left. In a taxonomy, values below θ are merged inside their node. If the merged values are still below θ,
-they go to the node above.
+the left. In a taxonomy, values below θ are merged inside their node; if still below θ, they go to the node
+above.
 
 *Expected counts.* Two columns are assumed independent given the class: e = P_ac · P_bc / P_c, rounded.
-Privacy allows any integers. With these integers, a pair's score is the error of a model without the pair.
+Privacy allows any integers; with these, a pair's score is the error of a model without the pair.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ same values are joined by inverse variance. Differences from independence are ke
 (positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al., NDSS 2020) and edges are
 raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
 
-The arithmetic is in floating point, with the same last bits on every machine. It uses only + − · ÷ √ and comparison,
-whose rounding IEEE 754 fixes, and a fixed order of sums (:func:`added_up`).
+Floating-point results are the same on every machine to the last bit: there are only + − · ÷ √ and comparison, whose
+rounding IEEE 754 fixes, and a fixed order of sums (:func:`added_up`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 1. *Leaves.* Every column by leaf, without the class. These noisy counts determine the bins of every column
 and a
-   noisy number of rows; with `edges: auto`, this number determines the number of measured pairs of columns.
+   noisy number of rows, and with `edges: auto` the number of measured pairs of columns.
 2. *Bins.* Every column by bin and class; with more of ε if fewer pairs are measured.
 3. *Choice.* A forest of pairs that differ most from the expectation of steps 1 and 2
 (:mod:`anonymize.synthetic.single`).

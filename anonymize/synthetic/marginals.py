@@ -1,8 +1,8 @@
 """Marginals: tables of counts for a synthetic table, and the distance of records from expected counts.
 
-A marginal crosses some columns, each through a map from its leaves to bins, and the class, last. If the class is left
-out or missing (goal general), its axis has size 1. Every record is in a single cell of each marginal, so a record
-added or removed changes a count by 1.
+A marginal crosses some columns, each through a map from its leaves to bins, and the class, last; without the class
+(left out, or goal general) its axis has size 1. Every record is in a single cell of each marginal, so a record added
+or removed changes a count by 1.
 
 Rows are a :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of the
 taxonomy, with `?` and `other` if the job lists them, or a grid cell, with clamped outside numbers. With

@@ -1,8 +1,8 @@
 """Global suppression ([T] Algorithms 4.1 and 4.2, corrected): an item is removed from all records or from no record.
 
-The removal of items leaves the frequency of all other sequences unchanged, so it creates no violation. So a single
-search finds the minimal violating sequences of the raw table. Then items are removed until all these sequences are
-gone. Each time, the item with the greatest gain per cost is removed; ties: the smallest code.
+Removing items leaves the frequency of all other sequences unchanged, so it creates no violation. So a single search
+finds the minimal violating sequences of the raw table. Then items are removed until these sequences are gone, each
+time the item with the greatest gain per cost; ties: the smallest code.
 """
 
 from __future__ import annotations

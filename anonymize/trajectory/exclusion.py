@@ -1,10 +1,9 @@
 """Inference by exclusion: nobody is at two places at once (semantics of sequences; not in [T] chapter 4).
 
-Somebody may know items of a person and find no record with all of them. This reader can still discard every
-record with another place at one of the times. The remaining records are the *candidates* of the known
-sequence: each has every item, or nothing at its time. [T] 4.1 promises 1/K by counting records with the whole
-sequence. A record that lost an item is not counted, so a reader who knows the item can get below K, or above
-C, by discarding.
+Somebody who knows items of a person and finds no record with all of them can still discard every record with another
+place at one of the times. The remaining records are the *candidates* of the known sequence: each has every item, or
+nothing at its time. [T] 4.1 promises 1/K by counting records with the whole sequence. A record that lost an item is
+not counted, so a reader who knows the item can get below K, or above C, by discarding.
 
 The module finds the sequences that lost an item in some record and whose candidates violate the requirement.
 The search needs the paths before suppression, known only to their owner. It assumes that no record of the

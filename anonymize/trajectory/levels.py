@@ -1,6 +1,6 @@
 """Sequences size by size, and the search for them in paths.
 
-A level holds sequences of the same size. Each is a *prefix*, a sequence of the level below, with a later item behind
+A level holds sequences of the same size, each as a *prefix*, a sequence of the level below, with a later item behind
 it. So the search of a path goes from its prefixes to longer sequences. The sequences with all their subsets in a
 level are the candidates of the next level ([T] Algorithm 4.1, lines 12 to 17, where line 14 forgets the smaller
 violating sequences).

@@ -1,8 +1,8 @@
 """Removal of a sweep: each sequence to suppress loses an item.
 
-A record drops the item in most of its sequences to suppress. Ties: the item in fewest kept sequences of all sizes,
-which are public; then the smallest. The record repeats this until it has no such sequence. The result depends on the
-record's path and on public bits only, so it does not depend on the split of records among holders.
+A record drops the item in most of its sequences to suppress; ties: in fewest kept sequences of all sizes, which are
+public; then the smallest. This is repeated until it has no such sequence. The result depends only on the record's
+path and on public bits, so the split of records among holders does not matter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Repair of exposure by exclusion: further records lose items at the exposing times.
 
 A candidate of a known sequence is a record with each item of the sequence, or with nothing at its time. If there are
-too few candidates, records with another place at one of the times lose their item at this time. Nothing is ever
-added, so a candidate stays a candidate. In the end every record is empty, and the requirement holds for all records
-together. For a single holder: the choice of records depends on all of them.
+too few candidates, records with another place at one of the times lose their item there. Nothing is ever added, so a
+candidate stays a candidate; in the end every record is empty, and the requirement holds for all records together. For
+a single holder: the choice of records depends on all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requirement on every sequence of a release: LKC-privacy ([T] Definition 4.1), with the criteria of all models.
 
-A sequence is a set of 1 to L items of a record. A sequence is *kept* if its records form a group that meets every
-criterion; a sequence without records is not kept. The empty sequence, known to everybody, must also meet the criteria
-([T] leaves this out). Then a table of empty paths always meets the requirement, and every run ends.
+A sequence is a set of 1 to L items of a record. It is *kept* if its records form a group that meets every criterion;
+a sequence without records is not kept. The empty sequence, known to everybody, must also meet the criteria ([T]
+leaves this out). Then a table of empty paths always meets the requirement, and every run ends.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A sweep finds, size by size, the kept sequences. Then every record drops items u
 sequences are kept. [T] chapter 4 removes an item from all records or from no record
 (:mod:`anonymize.trajectory.everywhere`), which costs far more items.
 
-The loop exists once. A single holder and a joint run answer its questions differently.
+The loop exists once; a single holder and a joint run answer its questions differently.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Exact inference with negative background knowledge, for the independent check, without trying every set.
 
-The module shares no code with the search of the algorithms that make tables. Both searches are exact: omitted sets
-cannot matter. ``nodes`` counts the examined sets, at most :data:`MOST_SETS` for a group: larger groups remain
-undecided. A search of covers with up to five values of eight columns always stays within the limit.
+The module shares no code with the search of the algorithms that make tables. Both are exact: omitted sets cannot
+matter. ``nodes`` counts the examined sets, at most :data:`MOST_SETS` for a group: larger groups remain undecided. A
+search of covers with up to five values of eight columns always stays within the limit.
 """
 
 from __future__ import annotations

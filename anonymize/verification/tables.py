@@ -1,9 +1,9 @@
 """Independent check that a released table is LKC-private.
 
-The check is the definition alone ([T] Definition 3.1): for every subset of at most L quasi-identifier columns, every
-group of records that agree on it meets the requirement (:func:`examine` describes the necessary subsets). The check
-uses the labels before publication and shares no code with the algorithms that made them. The requirement comes by
-name, as in the job file: each key has a separate definition here.
+The check is the definition alone ([T] Definition 3.1): for every subset of at most L quasi-identifier
+columns, every group of records that agree on it meets the requirement (:func:`examine` describes the
+necessary subsets). It uses the labels to be published and shares no code with the algorithms that made them.
+The requirement comes by name, as in the job file: each key has a separate definition here.
 """
 
 from __future__ import annotations
@@ -491,7 +491,7 @@ def verify_lkc(release: Release, claim: Claim) -> Finding | None:
 def examine(release: Release, claim: Claim) -> Examined:
     """Examine every group on as many columns as somebody knows, up to the first forbidden group.
 
-    A group on fewer columns is a disjoint union of groups on more columns. Every definition that holds for the parts
+    A group on fewer columns is a disjoint union of groups on more columns. A definition that holds for the parts
     holds for the union, whose figure is no worse than the worst part. A column with a single label in the whole table
     splits no group and is skipped. A finding names only necessary columns.
     """

@@ -1,9 +1,9 @@
 """DiffGen over horizontally partitioned records, two or more parties ([T] 7.5, Algorithm 7.4).
 
-Scores depend only on class counts by leaf. So every party shares these counts once with the compute pair, leader and
+Scores depend only on class counts by leaf, so every party shares these counts once with the compute pair, leader and
 deputy. The pair scores candidates inside circuits, adds noise unknown to both, and learns the winner. Split points,
 scores and noisy scores stay carried words. At the end every party shares its counts of the cells, and the pair opens
-the counts with noise. The result has the law of DiffGen on the union, up to the run's δ.
+them with noise. The result has the law of DiffGen on the union, up to the run's δ.
 
 Departures from [T]: n parties; noisy maxima inside circuits in place of Algorithm 7.5; numeric columns, which
 Algorithm 7.4 lacks (semantics §8.2).

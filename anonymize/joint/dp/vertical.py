@@ -1,12 +1,12 @@
 """DiffGen over vertically partitioned columns, two parties ([T] 7.4, Algorithm 7.1).
 
-The parties hold different columns of the same records, in a common order, and both hold the class. Each scores its
-own columns and draws the split points of its own intervals. Report noisy max inside a circuit finds the winner on
-both parties' private scores, with noise unknown to both. No value travels record by record. At the end a joint
-histogram gives the counts of the cells as additive shares, which are opened with noise.
+The parties hold different columns of the same records, in a common order, and both hold the class. Each
+scores its own columns and draws the split points of its own intervals. Report noisy max inside a circuit
+finds the winner on both parties' private scores, with noise unknown to both. No value travels record by
+record: a joint histogram gives the counts of the cells as additive shares, opened with noise.
 
 Departures from [T]: noisy maxima in place of Algorithm 7.2, one joint histogram in place of a scalar product for each
-leaf, joint noise (semantics §8.2). :mod:`anonymize.joint.dp.thesis.vertical` has the published protocols.
+leaf, joint noise (semantics §8.2). The published protocols: :mod:`anonymize.joint.dp.thesis.vertical`.
 """
 
 from __future__ import annotations

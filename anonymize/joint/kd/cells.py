@@ -1,8 +1,7 @@
 """Last opening of a sealed kd run: the cells of the final groups, which are the released table.
 
-Small tables are opened at once. Otherwise a group's cells are opened in runs of neighbouring cells, each step in runs
-of a sixteenth, only where a run has records. So every step opens sums of released counts, at most 16 times the length
-of the table.
+Small tables are opened at once. Otherwise a group's cells are opened in runs, each step in sixteenths, only where a
+run has records. So every step opens sums of released counts, at most 16 times the length of the table.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
 def ends_circuit(width: int) -> Circuit:
     """Return the circuit that tells if a number is 0 left of a cut, and if it is 0 right of the cut.
 
-    The garbler enters its share of the number on the left, and the share less the group's public number. The
-    evaluator enters its negated share. The number is 0 if both entries are equal, so no addition is needed.
+    The garbler enters its share of the number on the left, and the share less the group's public number; the
+    evaluator its negated share. The number is 0 if both entries are equal, without an addition.
     """
     b = Builder(f"ends/{width}")
     left, right = b.input(Held.GARBLER.value, Held.GARBLER, width, 2)

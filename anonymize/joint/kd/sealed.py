@@ -1,7 +1,7 @@
 """`method: kd`, `disclosure: sealed`: horizontal kd that opens only values implied by the release.
 
 All parties follow the same fronts (semantics §11.3). For every candidate the pair gets shares of the criteria's
-counts on the left. Circuits judge both sides. For each open group, the pair opens the number of the first valid
+counts on the left, and circuits judge both sides. For each open group, the pair opens the number of the first valid
 candidate and then the counts on its left, from the judged shares. The cells of the final groups come last. A replay
 of the released table computes all opened values (semantics §11.5). Two or more parties.
 """

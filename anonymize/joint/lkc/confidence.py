@@ -1,13 +1,13 @@
 """Confidence test of a vertical run: a candidate of a party against sensitive columns of others (semantics §7).
 
-The *owner* has the candidate and so knows the child of each record of T[v]. A *holder* has a sensitive column. The
+The *owner* has the candidate and so knows the child of each record of T[v]; a *holder* has a sensitive column. The
 leaf partitions and their qid groups are public. A joint histogram gives counts of (partition, protected value, child)
-as additive shares. Counts of qid groups are sums of these. Each side computes its share of p·n − q·count alone, since
-the owner knows n. The remaining sign bit for every group, value and child is computed inside a garbled circuit, which
-tells the owner if all are met.
+as additive shares; counts of qid groups are sums of these. Each side computes its share of p·n − q·count alone, since
+the owner knows n. A garbled circuit computes the sign bit for every group, value and child, and tells the owner if
+all are met.
 
 If a criterion concerns several columns of a holder together, the label of a record is its combination of values.
-Every count for the criterion, for example of records with neither of two values, is a sum of label counts.
+Every count, for example of records with neither of two values, is a sum of label counts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """LKC-privacy of horizontally partitioned data (semantics §6; [T] 5.4, Algorithms 5.2 and 5.3).
 
 Every party holds some records over the same columns. All follow the same public state: the cut, the leaf partitions
-and their global counts, which are a coarsening of the result. The counts *after* a candidate are protected until the
-candidate is applied. A :class:`Referee` adds counts up, chooses and judges; the rest is here.
+and their global counts, a coarsening of the result. The counts *after* a candidate are protected until its
+application. A :class:`Referee` adds counts up, chooses and judges; the rest is here.
 
 The judged counts are the opened counts: a party counts a candidate only once. Every party also judges the opened
-counts, as far as public counts allow. So a wrong judge is detected at the first wrong opening. Before an opening, a
+counts, as far as public counts allow, so a wrong judge is detected at the first wrong opening. Before an opening, a
 party's observer receives the number of own records in each group, and may end the run.
 """
 

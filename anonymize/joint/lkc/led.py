@@ -1,8 +1,7 @@
 """`disclosure: leader`: horizontal LKC as published, with a leader who sees the sums ([T] 5.4).
 
 The leader learns the global counts of every candidate by secure sums, chooses, checks and informs the others.
-These counts are finer than the result, so the run does not meet [T] Definition 5.2 (3); it is kept for
-comparison.
+These counts are finer than the result, so the run, kept for comparison, does not meet [T] Definition 5.2 (3).
 Three or more parties: with two, the sum minus own counts is the peer's part.
 """
 

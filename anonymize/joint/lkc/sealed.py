@@ -1,7 +1,7 @@
 """`disclosure: sealed`: horizontal LKC that opens no count finer than the published table (semantics §6).
 
 Every party's counts go as additive shares to the compute pair, leader and deputy, who evaluate circuits for all.
-Scores stay shared between iterations. Opened values are the taken candidate with its split point, a validity bit, and
+Scores stay shared between iterations. The pair opens the taken candidate with its split point, a validity bit, and
 the counts of refined leaf partitions. Two or more parties.
 """
 

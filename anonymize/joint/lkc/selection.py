@@ -1,7 +1,7 @@
-"""Selection of the counts of a node's children inside circuits: the shared vector named by a carried index.
+"""Selection of the counts of a node's children inside circuits, by a carried index.
 
-Every node with options has a line for each option. The line of the chosen option is 1, and nobody knows the option.
-Lines are made once and multiplied with the shares of all later counts of the node.
+Every node with options has a line for each option. The line of the chosen option, unknown to all, is 1. Lines are
+made once and multiplied with the shares of all later counts of the node.
 """
 
 from __future__ import annotations

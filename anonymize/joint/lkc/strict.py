@@ -1,12 +1,12 @@
 """`disclosure: strict`: horizontal LKC that opens only values implied by the released table (semantics §6).
 
-A sealed run takes the best candidate and opens its validity. So discarded candidates become known, with their split
-points. A strict run tests every node of the cut that could be specialized in every turn, at a split inside the
+A sealed run takes the best candidate and opens its validity, so discarded candidates become known, with their split
+points. A strict run tests, in every turn, every node of the cut that could be specialized, at a split inside the
 circuits, and opens the best *valid* candidate. Order and split points of discarded candidates, and the nodes that are
 no candidates, stay inside.
 
-A group whose records do not change in a turn is not tested again; the set of these groups is public. Validity is
-closed under union, so an invalid node stays invalid, and its verdict is the conjunction of all its tests.
+A group with unchanged records is not tested again; the set of these groups is public. Validity is closed under union,
+so an invalid node stays invalid, and its verdict is the conjunction of all its tests.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def anonymize_strict(
                     point, or its absence, and the counts of the refined leaf partitions; before these a bit for the
                     equality with the judged counts, 0 only if a party deviates; at the end, for nodes whose children
                     leave separately, the child with all records, if any. All except a failed root check can be
-                    computed from the result and the request. Every taken candidate was valid and live before its
-                    turn. So among these candidates the best came first, at the best of the later split points of it
-                    or its parts (semantics §6). Sizes of circuits follow from T_g. Leader and deputy together could
-                    open everything.
+                    computed from the result and the request. Every candidate taken later was already valid and live,
+                    so the best of these came first, at the best of the later split points of it or its parts
+                    (semantics §6). Sizes of circuits follow from T_g. Leader and deputy together could open
+                    everything.
     Rounds:         at most 19, and 14 more for every applied candidate; with two parties 16 and 12. Large batches and
                     openings take more, and so do look-ups and `refine: child`, as in a sealed run.
     Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each

@@ -3,7 +3,7 @@
 The owner alone tests K, and C of its own sensitive columns. For sensitive columns of other parties, the owner
 asks their holders, check by check: it names a node, or sends that it is done.
 
-No party has to trust an owner. The data of an applied candidate lets every party test the consequences of T_g and of
+No party has to trust an owner: the data of an applied candidate lets every party test the consequences of T_g and of
 its own sensitive columns.
 """
 

@@ -2,12 +2,12 @@
 
 Every party holds different columns about overlapping sets of people; all know the class. The parties find their
 common records by private set intersection. From then on T_g is public among them, with the leaf partition of every
-common record. The owner of a column scores its candidates alone and ensures that its best candidate is valid on the
-current T_g, alone or together with the holders of other sensitive columns. A secure maximum finds the best of all
-candidates. Its owner sends the child of each record.
+common record. The owner of a column scores its candidates alone. It ensures that its best candidate is valid on the
+current T_g, alone or with the holders of other sensitive columns. A secure maximum finds the best of all candidates,
+and its owner sends the child of each record.
 
-So only the owner knows a discarded candidate, and every turn of the loop applies one. Every other party tests an
-owner's statements about a candidate as soon as T_g shows them. So the first invalid application is detected.
+So only the owner knows a discarded candidate, and every turn applies one. Every other party tests an owner's
+statements about a candidate as soon as T_g shows them, so the first invalid application is detected.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A pair's score is the distance of its counts from the expected counts, less a penalty
 (:func:`anonymize.synthetic.marginals.score`). Counts come as shares; the rest is public. Each score gets a geometric
 draw unknown to all. Then the best remaining pair is opened, as often as the job requires. The remaining pairs follow
-from the winners opened so far. So the choice of tournament matches to replay reveals nothing more.
+from the opened winners, so the replayed matches of the tournament reveal nothing more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Costs of a joint run before any data is read: gates, bytes and rounds as functions of the job.
 
-:class:`Counted` answers the public loop like a holder, reads no data, and adds up the computation and messages of
-joint holders. Only the replayed matches of a choice depend on the winners: their largest possible number is counted.
+:class:`Counted` answers the public loop like a holder, without data, and adds up the computation and messages of
+joint holders. Only the replayed matches of a choice depend on the winners; their largest number is counted.
 """
 
 from __future__ import annotations

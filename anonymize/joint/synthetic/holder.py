@@ -1,7 +1,7 @@
 """Party of a joint run, as a :class:`anonymize.synthetic.holder.Holder`: shares in, noisy openings out.
 
 Rows of several holders and columns of two differ only in the source of the shares: a :class:`Tables`. The steps at
-leader and deputy are the same. So a job has the same law of its openings, up to δ, for any spread of the records.
+leader and deputy are the same, so a job has the same law of its openings, up to δ, for any spread of the records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Columns of the same records at two parties, the class at both.
 
-A marginal of a party's own columns is a local count of the common records: it is the party's share, and the peer's
-share is 0. A pair with a column at each party is a joint histogram by class. Both know each record's class, so it is
-a public group. All pairs with the same column of the deputy come from a single histogram, in which a record has a
+A marginal of a party's own columns is a local count of the common records: the party's share, with 0 as the peer's
+share. A pair with a column at each party is a joint histogram by class, a public group because both know each
+record's class. All pairs with the same column of the deputy come from a single histogram, in which a record has a
 label for each of the leader's columns.
 """
 

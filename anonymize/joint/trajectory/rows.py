@@ -1,7 +1,7 @@
 """Record of a released table as bytes, of a public width for all records, for the shuffle (:mod:`crypto.mixing`).
 
-If a record has at most one place at a time, the row lists the place of every time cell. Otherwise it lists the items,
-ascending, up to the most items of a record. Zero means no item. The sensitive cell follows. Whole numbers are
+If records have at most one place at a time, a row lists the place of every time cell; otherwise the items, ascending,
+in as many slots as a record may have items. Zero means no item. The sensitive cell follows. Whole numbers are
 big-endian, in the bytes of the greatest value. Every record has a single encoding.
 """
 

@@ -1,10 +1,10 @@
 """`model: sequences`, `disclosure: sealed`: local suppression over several holders, without opened counts.
 
-The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`). Every party runs the loop over its own paths.
-All parties ask the same questions, because these follow from the answers. The answer is an opened bit for every
-sequence (:mod:`anonymize.joint.trajectory.kept`). The remaining records go through the shuffle
-(:mod:`crypto.mixing`), which hides the party of each record. Every party checks that the result matches the answers.
-Two or more parties.
+Every party runs the loop of a single holder (:mod:`anonymize.trajectory.sweep`) over its own paths. All ask
+the same questions, because these follow from the answers: an opened bit for every sequence
+(:mod:`anonymize.joint.trajectory.kept`). The remaining records go through the shuffle (:mod:`crypto.mixing`),
+which hides the party of each record. Every party checks that the result matches the answers. Two or more
+parties.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """Two-party horizontal DiffGen with the protocols of [T] 7.5: Max circuit, Taylor polynomial, RVP, comparison.
 
 Algorithm 7.5 runs once for each candidate. A circuit adds up both parties' class counts and returns additive shares
-of Max. An oblivious polynomial evaluation turns these into shares of the candidate's weight, a Taylor polynomial of
-e^(r·u) in integers. Each choice then takes the sum of the weights, a random value below the sum, and a comparison.
-The leader is the thesis' P_1. The deputy is P_2 and holds the Paillier key.
+of Max. An oblivious polynomial evaluation turns them into shares of the candidate's weight, a Taylor polynomial of
+e^(r·u) in integers. Each choice then takes the sum of the weights, a random value below it, and a comparison. The
+leader is the thesis' P_1; the deputy is P_2 and holds the Paillier key.
 
 Corrections and additions (semantics §8.2): the degree follows from a stated error, and plaintexts too large for the
-key are refused with the numbers. The factors lcm·10^sw are a power of two, shifted out again in a circuit, so that
-weights have few bits for RVP and comparison. Shares of weights are reduced to one ring. Numeric columns, which
-Algorithm 7.4 lacks, get their split points by the same mechanism over the public grid, and both parties learn every
-drawn split point.
+key are refused with the numbers. The factors lcm·10^sw are a power of two, shifted out in a circuit, so that weights
+have few bits for RVP and comparison. Shares of weights are reduced to one ring. Numeric columns, which Algorithm 7.4
+lacks, get split points by the same mechanism over the public grid; both parties learn every drawn split point.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Score `added` in joint runs: candidates are public, their counts by context stay shared.
 
 A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]). The
-first two sums are public; the subtracted terms are added up inside the circuits. Terms of unrefined contexts are
-carried from turn to turn.
+first two sums are public; the subtracted terms are added up inside circuits. Terms of unrefined contexts are carried
+from turn to turn.
 """
 
 from __future__ import annotations
