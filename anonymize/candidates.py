@@ -41,9 +41,7 @@ class Prospect(Protocol):
         ...
 
     def profile(self, leaf_counts: Ints) -> Ints:
-        """Return the deciding class counts, from the counts of the column's leaves: int64, shape (n_parts,
-        n_classes).
-        """
+        """Return the deciding class counts, from counts by leaf of the column: int64, shape (n_parts, n_classes)."""
         ...
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
@@ -172,9 +170,7 @@ def n_children(column: QidColumn, node: Node) -> int:
 
 
 def specialization(number: int, column: QidColumn, node: Node, n_left: int) -> Candidate:
-    """Return the candidate with all children of a node of column ``number``. An interval is split after ``n_left``
-    cells.
-    """
+    """Return the candidate with all children of a node. An interval is split after ``n_left`` cells."""
     children = interval_children(node, n_left) if column.is_numeric else column.children(node)
     return Candidate(number, node, children)
 

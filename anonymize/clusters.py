@@ -35,9 +35,7 @@ def n_features(column: QidColumn) -> int:
 
 
 def middles(grid: Grid) -> Ints:
-    """Return the middle of every cell, 2^16 times its share of the domain, halves rounded up: int64, shape
-    (n_cells,).
-    """
+    """Return the middle of every cell, 2^16 times its share of the domain, halves up: int64, shape (n_cells,)."""
     edges = [Fraction(edge) for edge in grid.edges]
     low, width = edges[0], edges[-1] - edges[0]
     shares = ((a + b) / 2 - low for a, b in pairwise(edges))

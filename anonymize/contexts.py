@@ -19,12 +19,10 @@ from anonymize.scores.names import By
 from anonymize.table import Ints, Schema, tally
 
 PARAMETER = 1_512_775
-"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice the expected gain by chance (AIC), in units of F.
-"""
+"""round(2**20 / ln 2): 1/ln 2 bits per free parameter, twice the expected gain by chance (AIC), in units of F."""
 
 LEAST_PER_CLASS = 64
-"""Least number of records in a context for each class value but one. Above it, noise within a cell does not decide.
-"""
+"""Least records of a context for each class value but one. Above it, noise within a cell does not decide."""
 
 MOST_CONTEXTS = 512
 
@@ -182,8 +180,7 @@ class Contexts:
 
 
 def total_added(large: Ints, of_node: Ints) -> Ints:
-    """Return A(v) from the node's contexts, shape (n_contexts, n_children, n_classes), and the remainder of the node.
-    """
+    """Return A(v) from the node's contexts, shape (n_contexts, n_children, n_classes), and its remainder."""
     left = of_node - large.sum(axis=0)
     total: Ints = added_by(np.concatenate([large, left[None]])).sum()
     return total

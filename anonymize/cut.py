@@ -34,7 +34,7 @@ class Candidate:
 
     @property
     def mark(self) -> int:
-        """Leaf that identifies a candidate of a node: the first leaf of the child taken out, otherwise of the second
+        """Leaf that identifies a candidate of a node: first leaf of the child taken out, otherwise of the second
         child.
         """
         return self.children[1].first if self.taken_out is None else self.taken_out.first

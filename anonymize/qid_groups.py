@@ -47,9 +47,7 @@ _LOOKED_UP = 16
 
 
 def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, ascending, and the rank of each item. Look-up suffices: numbers are small and not
-    negative.
-    """
+    """Return the distinct numbers, ascending, and the rank of each, by look-up: numbers are small and >= 0."""
     held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
     held[numbers] = True
     return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
@@ -105,9 +103,7 @@ class QidGroups:
             yield codes[self._rank], n_codes
 
     def of_partitions(self, n_others: int) -> Iterator[tuple[Ints, int]]:
-        """Yield the same as (group of each partition, number of groups). :meth:`places` returns the partition of an
-        item.
-        """
+        """Yield the same as (group of each partition, number of groups); for partitions see :meth:`places`."""
         yield from self._subsets(0, min(n_others, len(self._columns)), *self._first)
 
     def places(self, items: Ints) -> Ints:
@@ -129,8 +125,7 @@ class QidGroups:
 
 @dataclass(frozen=True)
 class Coding:
-    """Coding of a subset of columns: the plan's group of each refined entry, or -1 if another coding has the group.
-    """
+    """Coding of a subset of columns: the plan's group of each refined entry, or -1 if in another coding."""
 
     group: Ints = field(repr=False)
 

@@ -88,8 +88,7 @@ class QidColumn:
 
     @property
     def root(self) -> Node:
-        """Node of the first cut: the root of a grid; in a taxonomy, the node below the root's chain of only children.
-        """
+        """Node of the first cut: a grid's root; in a taxonomy, the node below the root's only children."""
         return self.values.root if isinstance(self.values, Grid) else self.values.narrowed(self.values.root)
 
     def label(self, node: Node) -> str:
@@ -208,9 +207,7 @@ class Schema:
         return math.prod(self.cell_shape) if self.occurring is None else len(self.occurring)
 
     def axes(self, cells: Ints) -> tuple[Ints, ...]:
-        """Return the class and sensitive codes of every given cell: int64, an array of the shape of ``cells`` for
-        each axis.
-        """
+        """Return the class and sensitive codes of the given cells: int64, the shape of ``cells`` for each axis."""
         if self.occurring is not None:
             return tuple(axis[cells] for axis in self.occurring.axes)
         return tuple(axis.astype(np.int64, copy=False) for axis in np.unravel_index(cells, self.cell_shape))
@@ -223,8 +220,7 @@ class Schema:
         return found
 
     def beside_class(self) -> tuple[Ints, int]:
-        """Return a number for the sensitive values of each cell, equal for equal values: int64, shape (n_cells,); and
-        the count.
+        """Number the sensitive values of the cells: int64, shape (n_cells,), equal for equal values; and their count.
         """
         if self.occurring is None:
             n = self.n_cells // self.n_classes
@@ -236,9 +232,7 @@ class Schema:
         return number, len(found)
 
     def require_few_cells(self, most: int = MAX_CELLS) -> None:
-        """Raise SchemaError for more cells than joint runs can count separately. Separately counted blocks of columns
-        are checked block by block.
-        """
+        """Raise SchemaError for more cells than joint runs can count, in each separately counted block of columns."""
         if self.n_cells > most:
             raise SchemaError(
                 "domain-too-large",
@@ -283,8 +277,7 @@ class CodedTable:
         return codes % shape[i] if i else codes
 
     def sparse(self) -> CodedTable:
-        """Return the rows with cells numbered by the occurring combinations. So no array has the length of all cells.
-        """
+        """Return the rows with cells numbered by the occurring combinations, so that arrays stay short."""
         present, cells = np.unique(self.cells, return_inverse=True)
         schema = replace(self.schema, occurring=Combinations(self.schema.axes(present)))
         return replace(self, schema=schema, cells=cells.astype(np.int64))

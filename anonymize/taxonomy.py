@@ -71,9 +71,7 @@ class _Path(NamedTuple):
 
 @dataclass(slots=True)
 class _Branch:
-    """Node of the tree as read from the lines. below: children by label, in order of first appearance; None at a
-    value.
-    """
+    """Node of the tree in the lines. below: children by label, in order of appearance; None at a value."""
 
     label: str
     below: dict[str, _Branch] | None = None

@@ -47,9 +47,7 @@ ROOT = "root"
 
 
 class Observer:
-    """Receiver of a run's progress. Algorithms do not depend on an observer's actions. This observer ignores
-    everything.
-    """
+    """Receiver of a run's progress, without influence on algorithms. This observer ignores everything."""
 
     def phase(self, name: str) -> None:
         """Begin a phase of the account of costs."""

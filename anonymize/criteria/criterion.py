@@ -59,9 +59,7 @@ class Tally:
         return tuple(sorted({column for column, _ in (*self.holding, *self.lacking)}))
 
     def among(self, codes: Mapping[int, Ints]) -> Bools:
-        """Return True for the counted records or cells. codes: categories of all items per sensitive column, of equal
-        shape.
-        """
+        """Return True for the counted records or cells. codes: categories per sensitive column, of equal shape."""
         counted = [codes[column] == value for column, value in self.holding]
         counted += [codes[column] != value for column, value in self.lacking]
         return reduce(np.logical_and, counted)

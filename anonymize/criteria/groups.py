@@ -97,9 +97,7 @@ class GroupTest:
 
 
 def _combinations(schema: Schema, columns: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return the combination of sensitive values of every cell, int64, shape (n_cells,), and the values of each
-    combination, int64, shape (n_columns, n).
-    """
+    """Return the combination of each cell, int64, shape (n_cells,), and its values, int64, shape (n_columns, n)."""
     codes = sensitive_codes(schema, np.arange(schema.n_cells))
     chosen = [codes[column] for column in columns]
     keys = pack(chosen, [int(own.max(initial=0)) + 1 for own in chosen])

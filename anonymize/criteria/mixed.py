@@ -20,9 +20,7 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class NotAll:
-    """Rule: a group is empty, or some record lacks a value. The values are the records and the records without the
-    value.
-    """
+    """Rule: a group is empty, or some record lacks a value. Takes the records and the records without the value."""
 
     title: ClassVar[tuple[object, ...]] = ("mixed",)
     entry: ClassVar[str] = "counts"

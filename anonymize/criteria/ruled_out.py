@@ -45,9 +45,7 @@ from anonymize.table import Ints, Schema
 MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 3, 20_000
 """Limits of joint runs, which try all sets of values: l, and pairs of a protected value and any value."""
 MAX_COMBINATIONS = 256
-"""Most combinations of values of a holder's columns in a vertical run. Each combination is a label of a joint
-histogram.
-"""
+"""Most combinations of a holder's values in a vertical run, each a label of a joint histogram."""
 Limits = tuple[tuple[str, int], ...]
 """Largest number of values per column that are excluded and inferred together."""
 
@@ -272,9 +270,7 @@ def _lacking(values: tuple[Value, ...]) -> Tally:
 
 
 def _holding(value: Value, without: tuple[Value, ...]) -> Tally:
-    """Return the tally with a value and without the others. Records with the value lack other values of its column
-    anyway.
-    """
+    """Return the tally with a value and without the others. Others of the same column are lacking anyway."""
     return Tally((value,), tuple(other for other in without if other[0] != value[0]))
 
 
@@ -371,9 +367,7 @@ class DiverseValues:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[Diversity | Mixed, ...]:
-        """Return the criterion of every block with protected values; with l = 2, of each column that needs a
-        criterion.
-        """
+        """Return the criterion of every block with protected values; with l = 2, of every column in need."""
         columns = _columns(schema, self.at_most)
         if self.least == 2:
             needing = {name: c for name, c in columns.items() if c.at_most != 0 and name not in self.mixed}

@@ -131,8 +131,7 @@ def domain_of(schema: Schema, cut: Cut, sets: Mapping[int, Values]) -> CellDomai
 
 
 def cell_counts(table: CodedTable, cut: Cut, domain: CellDomain, values: Mapping[int, Ints]) -> Ints:
-    """Count the records of every cell: int64, shape (domain.size,). ``values``: of every set of a set-valued column.
-    """
+    """Count the records of every cell: int64, shape (domain.size,). ``values``: of all sets of set-valued columns."""
     numbers = np.zeros(len(table.weights), dtype=np.int64)
     for i, (codes, size) in enumerate(zip(table.qid, domain.shape, strict=False)):
         numbers = numbers * size + (values[i] if i in values else cut.positions(i))[codes]
@@ -188,8 +187,7 @@ def _extreme_cells(schema: Schema, h: int, extreme: Extreme) -> int:
 
 
 def _extreme_cut(column: QidColumn, node: Node, h: int, extreme: Extreme) -> dict[int, int]:
-    """Return the size of the largest or smallest cut below a node, by number of specializations, as far as possible.
-    """
+    """Return the size of the largest or smallest cut below a node, by number of specializations."""
     if column.is_numeric:
         return {j: j + 1 for j in range(min(h, node.last - node.first - 1) + 1)}
     children = column.children(node)

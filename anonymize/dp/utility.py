@@ -45,8 +45,7 @@ class Utility:
     monotone: bool
 
     def rate(self, epsilon: Fraction) -> Fraction:
-        """Return the noise rate that makes report noisy max ε-DP: ε/Δ if monotone, otherwise ε/2Δ (semantics §8.2).
-        """
+        """Return the noise rate that makes report noisy max ε-DP: ε/Δ if monotone, else ε/2Δ (semantics §8.2)."""
         return epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
 
     def score(self, parts: Ints) -> int:
@@ -54,8 +53,7 @@ class Utility:
         return self._total(self.base(parts.sum(axis=0)), self.merit(parts).sum())
 
     def split_scores(self, cells: Ints) -> list[int]:
-        """Return the score of every grid point of an interval with these class counts per cell, (n_cells, n_classes).
-        """
+        """Return the score of every grid point of an interval, from class counts per cell, (n_cells, n_classes)."""
         total = cells.sum(axis=0)
         left = cells.cumsum(axis=0)[:-1]
         base, merits = self.base(total), self.merit(left) + self.merit(total - left)

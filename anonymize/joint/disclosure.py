@@ -1,6 +1,4 @@
-"""Values that leave the protection of a protocol: the reveal ledger, and the list of each mode (semantics
-§4).
-"""
+"""Values that leave a protocol's protection: the reveal ledger, and the list of each mode (semantics §4)."""
 
 from __future__ import annotations
 

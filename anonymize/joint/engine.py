@@ -72,8 +72,8 @@ class Engine:
         return fields
 
     def all_of_each(self, bits: CarriedWords, sizes: Ints) -> Rounds[CarriedWords]:
-        """Return a carried bit for each group of ``sizes`` bits, in order, at least 1: 1 if all bits of the
-        group are 1.
+        """Return a carried bit for each group of ``sizes`` bits (at least 1), in order: 1 if all its bits are
+        1.
         """
         while sizes.max(initial=1) > 1:
             items, of_row = in_rows(sizes, AT_ONCE)

@@ -72,9 +72,7 @@ def joined_boxes(parts: Sequence[Boxes]) -> Boxes:
 
 
 def depths(taxonomy: Taxonomy) -> Ints:
-    """Return the depth of the lowest node above leaves i − 1 and i, at i: int64, shape (n_leaves,); of no
-    meaning at 0.
-    """
+    """Return the depth of the lowest node above leaves i − 1 and i, at i > 0: int64, shape (n_leaves,)."""
     found = np.zeros(len(taxonomy.leaves), dtype=np.int64)
     depth = [0] * len(taxonomy.nodes)
     for place, children in enumerate(taxonomy.children):
@@ -86,9 +84,7 @@ def depths(taxonomy: Taxonomy) -> Ints:
 
 
 def boundaries(depth: Ints, first: int, last: int) -> Ints:
-    """Return the places where a run of a categorical column may be cut: first leaves of the right-hand sides,
-    ascending.
-    """
+    """Return the cut points of a run of a categorical column: first leaves of the right-hand sides, ascending."""
     inside = depth[first + 1 : last]
     if len(inside) == 0:
         return inside
@@ -131,9 +127,7 @@ class PublicSplit:
         self._whole = np.array([max(column.n_leaves - 1, 1) for column in schema.qid], dtype=np.int64)
 
     def candidates(self, boxes: Boxes) -> Candidates:
-        """Return all candidates of the boxes, for t = 1, 2, 3 and odd k < 2**t with 2**t·p − w·k nearest to
-        0.
-        """
+        """Return all candidates of the boxes: t = 1, 2, 3 and odd k < 2**t with 2**t·p − w·k nearest to 0."""
         at = np.empty((boxes.n_boxes, len(self._columns), N_SLOTS), dtype=np.int64)
         for number, cuts in enumerate(self._columns):
             at[:, number] = cuts.at(boxes.first[number], boxes.last[number])

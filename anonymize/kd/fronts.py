@@ -46,8 +46,7 @@ class Front:
         return len(self.sizes)
 
     def of(self, taken: Ints) -> tuple[Ints, Ints]:
-        """Return column and leaf of the taken candidate of every group; for NONE, the first column and its box's end.
-        """
+        """Return column and leaf of every group's taken candidate; for NONE, the first column and its box's end."""
         groups, is_cut = np.arange(self.n_groups), taken != NONE
         columns = np.where(is_cut, self.columns[groups, taken], 0)
         return columns, np.where(is_cut, self.at[groups, taken], self.boxes.last[0])

@@ -40,9 +40,7 @@ class OpenRows:
     """
 
     def __init__(self, table: CodedTable, labels: Sequence[Ints] = ()) -> None:
-        """Start with all rows in a single group. ``labels``: number of each row, shape (n_rows,), for each way to
-        count.
-        """
+        """Start with all rows in a group. ``labels``: number of each row, shape (n_rows,), for each way to count."""
         n = len(table.cells)
         widest = max((codes.dtype for codes in table.qid), key=lambda dtype: dtype.itemsize)
         self._codes = np.stack([codes.astype(widest) for codes in table.qid])
@@ -55,8 +53,7 @@ class OpenRows:
         """Final group of every row, in the order of becoming final: int64, shape (n_rows,)."""
 
     def left_of(self, front: Front) -> Ints:
-        """Count the records left of every candidate of a front: int64, shape as ``front.at``; 0 without a candidate.
-        """
+        """Count the records left of every candidate of a front: int64, shape as ``front.at``; 0 without one."""
         left = np.zeros(front.at.shape, dtype=np.int64)
         for column in np.unique(front.columns).tolist():
             group, place = np.nonzero((front.columns == column) & (front.at > 0))
@@ -72,9 +69,7 @@ class OpenRows:
     def _left_in_column(
         self, column: int, groups: slice, first: Ints, last: Ints, group: Ints, at: Ints
     ) -> Ints:
-        """Count the records of neighbouring groups left of leaves of a column; group, at: of every candidate, (n,)
-        each.
-        """
+        """Count the records of neighbouring groups left of leaves; group, at: of every candidate, (n,) each."""
         starts = self._starts[groups.start : groups.stop + 1]
         rows = slice(int(starts[0]), int(starts[-1]))
         codes = self._codes[column, rows]
@@ -132,9 +127,7 @@ class OpenRows:
         return left
 
     def sides_of(self, groups: Ints, columns: Ints, at: Ints) -> Sides:
-        """Return the rows on both sides of a cut of the given groups. columns, at: of these groups, shape
-        (n_groups,).
-        """
+        """Return the rows on both sides of a cut of each group. columns, at: of the groups, shape (n_groups,)."""
         sizes = np.diff(self._starts)[groups]
         number = np.repeat(np.arange(len(groups)), sizes)
         rows = np.arange(len(number)) + np.repeat(self._starts[groups] - (np.cumsum(sizes) - sizes), sizes)

@@ -100,9 +100,7 @@ class GroupsByLeaves:
         self._group[number] = group
 
     def of(self, qid: Sequence[Codes]) -> Ints:
-        """Return the groups of other rows: int64, shape (n_rows,). Raises DataError for unknown combinations of
-        leaves.
-        """
+        """Return the groups of other rows: int64, shape (n_rows,). Raises DataError for unknown combinations."""
         number = np.zeros(len(qid[0]), dtype=np.int64)
         for radix, codes, known in zip(self._radices, qid, self._known, strict=True):
             keys = number * radix + codes

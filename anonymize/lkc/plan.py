@@ -231,9 +231,7 @@ class GroupPlan:
         return np.repeat(found[:, None], self.n_children, axis=1)
 
     def _least(self) -> Ints:
-        """Return the greatest K of each group: a child with fewer records fails, whatever the other criteria. Shape
-        (n_groups,).
-        """
+        """Return the greatest K of each group: a child with fewer records always fails. Shape (n_groups,)."""
         of_entries = np.array([least_size(entry.criteria) for entry in self.entries])
         least: Ints = np.where(self._groups.asked, of_entries[:, None], 1).max(axis=0)
         return least

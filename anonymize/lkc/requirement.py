@@ -330,8 +330,7 @@ _MOST_SAID = 3
 
 
 def what_is_asked(entries: Sequence[Entry]) -> str:
-    """Return a clause with the requirements of the entries and their places; empty if the entries have no ``said``.
-    """
+    """Return a clause with the entries' requirements and their places; empty without ``said``."""
     said = [entry.said for entry in entries if entry.said]
     more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
     return f"; asked is {'; '.join(said[:_MOST_SAID])}{more}" if said else ""

@@ -159,8 +159,7 @@ class Partitions:
         return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
 
     def failing(self, candidate: Candidate, most: int) -> Ints | None:
-        """Return the rows in groups forbidden by the requirement; None if the rows have more than ``most`` records.
-        """
+        """Return the rows in groups forbidden by the requirement; None for more than ``most`` records."""
         counts, sides = self.counts(candidate), self._sides(candidate)
         found = self._test.failing(self.generalized, candidate, counts, most, sides)
         if found is None:

@@ -100,9 +100,7 @@ class PartitionTest:
     def _items(
         self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
     ) -> _Items:
-        """Return the items of the last call where it was about the same arrays: a candidate is tested on
-        several n_columns.
-        """
+        """Return the last call's items for the same arrays: a candidate is tested on several n_columns."""
         if self._last is None or not self._last.are_of(table, candidate, counts):
             self._last = _Items(table, candidate, counts, sides)
         return self._last

@@ -136,9 +136,7 @@ class _Trial:
         return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
-        """Return the generalization loss, the mean over columns, summed over all records; 1 for each suppressed
-        record.
-        """
+        """Return the generalization loss, the mean over columns, summed over records; 1 per suppressed record."""
         gone = whole.n_records - self.table.n_records
         return self._lost(self.outcome.cut, range(len(self.table.qid))) + gone
 
@@ -153,9 +151,7 @@ class _Trial:
         return max((o for o in options if o is not None), key=lambda option: option.worth, default=None)
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield the possible specializations that were not applied: discarded ones, and those with a child that is
-        too small.
-        """
+        """Yield the possible specializations that were not applied: discarded, or with a child that is too small."""
         for column, nodes in enumerate(self.outcome.cut.nodes):
             described, histogram = self.table.schema.qid[column], self.table.class_histogram(column)
             for node in nodes:

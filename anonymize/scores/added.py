@@ -64,8 +64,7 @@ class FollowedContexts(Contexts):
         self._asked: dict[Candidate, Large] = {}
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """Return the sums of all contexts of new candidates; for old candidates, of new contexts if some were broken.
-        """
+        """Return the sums of all contexts of new candidates; of old candidates, of new contexts if any broke."""
         self._asked = {}
         for candidate in candidates:
             told = self._told.get(candidate)

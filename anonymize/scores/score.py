@@ -123,9 +123,7 @@ class CandidatePool(Protocol):
         ...
 
     def ahead(self, most: int) -> list[Candidate]:
-        """Return at most ``most`` of the best candidates without removing them. The order is that of :meth:`pop` if
-        no candidate is applied.
-        """
+        """Return at most ``most`` of the best candidates, in the order of :meth:`pop` if all are discarded."""
         ...
 
     def drop(self, applied: Candidate) -> None:

@@ -103,8 +103,7 @@ class GroupsAfter:
         return self.groups.summed(counts[:, :-1])
 
     def smallest(self, sums: Ints) -> list[int]:
-        """Return, for each entry, the size of the smallest non-empty (group, child), from the result of :meth:`sums`.
-        """
+        """Return, by entry, the size of the smallest non-empty (group, child), from the result of :meth:`sums`."""
         sizes = np.column_stack([sums, self.totals - sums.sum(axis=1)])
         sizes[sizes == 0] = NO_GROUP
         of_group = sizes.min(axis=1)
@@ -196,9 +195,7 @@ class FollowedGroups:
     def fraction(
         self, entries: Sequence[int], gain: int, size: int, smallest: Sequence[int]
     ) -> tuple[int, int]:
-        """Return gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry, after
-        it.
-        """
+        """Return gain·p and |T[v]|·(Δ + p): the score in 2^-FRACTION_BITS bits. smallest: by entry, after it."""
         p = max(1, len(entries))
         lost = sum(max(0, self.anonymity[e] - least) for e, least in zip(entries, smallest, strict=True))
         return gain * p, size * (lost + p)

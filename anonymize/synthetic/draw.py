@@ -33,9 +33,7 @@ def drawn(model: Model, rng: Rng) -> Release:
 
 
 def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
-    """Draw the rows by code: the class of each row, int64, shape (n_rows,), and the leaves by column, of the same
-    shape.
-    """
+    """Draw the class of each row, int64, shape (n_rows,), and the leaves by column, of the same shape."""
     n_classes = len(model.totals)
     classes = np.repeat(np.arange(n_classes), rounded(model.totals, model.n_rows, 0.5))
     classes = classes[random_order(len(classes), rng)]

@@ -1,5 +1,4 @@
-"""Holders of the records of a synthetic table. In a joint run each party has a holder, and all holders keep in step.
-"""
+"""Holders of the records of a synthetic table; in a joint run one per party, all in step."""
 
 from __future__ import annotations
 

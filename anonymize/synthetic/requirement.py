@@ -13,8 +13,7 @@ from anonymize.grid import Grid
 from anonymize.table import QidColumn, Schema
 
 MAX_GRID_CELLS = 256
-"""Most cells of a numeric column: all are measured, without the class. Most of further cells would hold only noise.
-"""
+"""Most cells of a numeric column. All are measured without the class; further cells would hold only noise."""
 
 MAX_DIGITS = 15
 """Most digits of a drawn number, before and behind the point together: doubles distinguish all such numbers. With

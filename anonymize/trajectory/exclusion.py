@@ -73,9 +73,7 @@ class Untested:
 
 
 def excludes(table: Paths, vocabulary: Vocabulary) -> bool:
-    """Return True if readers of a table can discard records: items have times, and no record is at two places
-    at one.
-    """
+    """Return True if readers can discard records: items have times, and no record is at two places at a time."""
     if not vocabulary.timed:
         return False
     whose = np.repeat(np.arange(table.n_paths), table.lengths)

@@ -127,7 +127,5 @@ def rows_of(items: Items, starts: Ints, chosen: Ints) -> tuple[Items, Ints]:
 
 
 def ends_by_item(items: Items, domain: int) -> Ints:
-    """Return the ends of sorted items, by item: int64, shape (domain + 1,); the first is 0, where item 0
-    begins.
-    """
+    """Return the ends of sorted items, by item: int64, shape (domain + 1,); the first is 0, the start of item 0."""
     return np.concatenate([[0], np.cumsum(np.bincount(items, minlength=domain))])

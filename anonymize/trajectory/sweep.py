@@ -93,9 +93,7 @@ def local(
 def local_alone(
     paths: Paths, bounds: Bounds, max_candidates: int, observer: Observer | None = None
 ) -> Suppressed:
-    """Run :func:`local` for the single holder of all records. Raises PrivacyError as :func:`local`,
-    :func:`met_by_all`.
-    """
+    """Run :func:`local` for the single holder. Raises PrivacyError as :func:`local`, :func:`met_by_all`."""
     met_by_all(paths, bounds)
     return answered(local(paths, bounds, max_candidates, observer), lambda asked: bounds.kept(asked.counts))
 

@@ -16,9 +16,7 @@ from anonymize.taxonomy import Node, Taxonomy
 
 
 def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """Return a test of labels: True for an interval of a grid, a node, or neighbouring children of a node in file
-    order.
-    """
+    """Return a test of labels: an interval of a grid, a node, or neighbouring children of a node in file order."""
     if isinstance(values, Grid):
         return lambda label: values.interval(label) is not None
     nodes, families = frozenset(values.printed), _families(values)
@@ -91,9 +89,7 @@ def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) 
 
 
 def _uncrossed(first: Leaves, last: Leaves) -> tuple[int, int] | None:
-    """Return a column and a leaf with boxes on both sides and no box across, about equally many on each side; or
-    None.
-    """
+    """Return a column and a leaf that no box crosses, with about equally many boxes on each side; or None."""
     n_boxes, found = first.shape[1], []
     for column, (begins, ends) in enumerate(zip(first, last, strict=True)):
         order = np.argsort(begins, kind="stable")

@@ -265,9 +265,7 @@ class RuledOut:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """Return a number for every combination of sensitive values. The combinations are stored until the next
-        table.
-        """
+        """Number the combinations of sensitive values. The combinations are stored until the next table."""
         columns = {name: release.columns[name] for name in self.protected}
         codes = [label_codes(column) for column in columns.values()]
         _, first, number = np.unique(
@@ -410,9 +408,7 @@ class Close:
         ]
 
     def _moved(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
-        """Return, by group, the sum over places of the differences of cumulated shares, divided by the number of
-        steps.
-        """
+        """Return, by group, the sum over places of the differences of cumulated shares, divided by the steps."""
         assert self.order is not None
         sizes, n_rows = groups.sizes.astype(object), int(groups.weights.sum())
         below, moved, up_to = np.zeros_like(sizes), np.zeros_like(sizes), 0

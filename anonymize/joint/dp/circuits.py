@@ -30,8 +30,7 @@ def greatest_circuit(n_classes: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def sum_circuit(width: int) -> Circuit:
-    """Return the circuit that sums two parts' summands. A score never exceeds the number of records, so the sum fits.
-    """
+    """Return the circuit that sums two parts' summands; a score is at most the number of records, so it fits."""
     b = Builder(f"sum/{width}")
     (x,), (y,) = b.input("score", Held.CARRIED, width), b.input("score/other", Held.CARRIED, width)
     b.output("score", To.CARRIED, [add(b, x, y)])
@@ -40,9 +39,7 @@ def sum_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int) -> Circuit:
-    """Return the circuit of a score plus geometric noise from coins of both sides, with a public tag as a carried
-    word.
-    """
+    """Return the circuit of a score plus geometric noise from both sides' coins; a public tag is carried along."""
     b = Builder(f"noisy-score/{held.value}/{width}/{plan}/{tag_width}")
     (score,) = b.input("score", held, width)
     (tag,) = b.input("tag", Held.PUBLIC, tag_width)
@@ -90,9 +87,7 @@ def reveal_circuit(fields: tuple[Field, ...]) -> Circuit:
 
 @lru_cache(maxsize=64)
 def noisy_count_circuit(width: int, plan: NoisePlan) -> Circuit:
-    """Return the circuit that adds discrete Laplace noise, unknown to both sides, to a shared count. Two's
-    complement, to both.
-    """
+    """Return the circuit that opens a shared count plus discrete Laplace noise unknown to both, two's complement."""
     b = Builder(f"noisy-count/{width}/{plan}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
     (random,) = noise.coins(b, "coins", plan, 1)

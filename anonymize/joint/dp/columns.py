@@ -1,6 +1,4 @@
-"""Columns of a party of a vertical DP run, the way to the common records ([T] 5.6), and the session of the
-two.
-"""
+"""Columns of a party of a vertical DP run, the search for common records ([T] 5.6), and the session."""
 
 from __future__ import annotations
 

@@ -158,9 +158,7 @@ class HorizontalHolder:
         return signed(decode_words(payload, len(own), self._pair.roster.leader, "dp/counts"))
 
     def _noise_of_each(self, own: Ints, rate: Fraction) -> Rounds[Ints]:
-        """Open the counts with separate noise of leader and deputy. Each can subtract only its own noise ([T]
-        7.4).
-        """
+        """Open the counts with noise of leader and deputy. Each can subtract only its own noise ([T] 7.4)."""
         share = yield from share_vector(self._pair.shares, own.astype(np.uint64))
         if share is not None:
             share = share + as_words(self._noise.laplace(rate, len(own)))

@@ -91,7 +91,7 @@ class SideTests:
         ]
 
     def of(self, totals: Ints) -> OpenGroups:
-        """Return the groups' public knowledge. ``totals``: as in :class:`OpenGroups`. The size of a side is always
+        """Return the public knowledge of groups; ``totals``: as in :class:`OpenGroups`. A side's size is always
         tested.
         """
         tallies = {m: counts for m, counts in self._by_measure(totals).items() if isinstance(m, Tally)}
@@ -144,8 +144,7 @@ class SideTests:
     def _rows(
         self, front: Front, present: Bools, left: Words, groups: OpenGroups
     ) -> Iterator[tuple[_Alike, int, Ints, Words, Words]]:
-        """Yield the rules on values with the candidate of each test, own shares of the values on the left, and the
-        group's values.
+        """Yield the rules on values with the candidate of each test, own shares on the left, and the group's values.
         """
         for own in self._valued:
             widths = np.array([own.width(n) for n in front.sizes.tolist()])

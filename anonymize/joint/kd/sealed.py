@@ -46,8 +46,7 @@ from crypto.shares import Shares, dtype, share_vector
 
 _ROOT, _TAKEN, _OPENED, _CONSENT = "kd/root", "kd/taken", "kd/opened", "kd/consent"
 WIDE_FRONT, MANY_TESTS = 8, 10_000
-"""Most candidates of a group in a front; fewer if all candidates would need more than ``MANY_TESTS`` tests of a side.
-"""
+"""Most candidates of a group in a front; fewer if these need more than ``MANY_TESTS`` tests of a side."""
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,7 @@ def add_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def sides_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit that tells if a grid point has records on both sides, and its index as a carried
-    word.
-    """
+    """Return the circuit that tells if a grid point has records on both sides, and carries its index."""
     b = Builder(f"sides/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -143,8 +141,7 @@ def sides_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; with flag and index as
-    sides_circuit.
+    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; outputs as sides_circuit.
     """
     b = Builder(f"imbalance/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
@@ -202,9 +199,7 @@ def lift_circuit(index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
-    """Return the circuit that opens if a node has a split with gain and children of an allowed size, and its index; 0
-    without.
-    """
+    """Return the circuit that opens the index of a node's split with gain and allowed children; 0 without."""
     b = Builder(f"admitted/{loss_width}/{index_width}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
     flags = [bit for name in ("valid", "large") for (bit,) in b.input(name, Held.CARRIED, 1)]
@@ -265,9 +260,7 @@ def added_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def more_added_circuit(width: int, slot_width: int) -> Circuit:
-    """Return the circuit that picks the valid candidate with the greater addition; ties and two invalid
-    candidates: the first.
-    """
+    """Return the circuit that picks the valid candidate with the greater addition; otherwise the first."""
     b = Builder(f"more-added/{width}/{slot_width}")
     pairs = _pairs(b, (("added", width), ("valid", 1), ("slot", slot_width)))
     one, other = pairs["added"]
@@ -337,9 +330,7 @@ def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
-    """Return the circuit that picks the valid candidate with the greater fraction; ties and two invalid
-    candidates: the first.
-    """
+    """Return the circuit that picks the valid candidate with the greater fraction; otherwise the first."""
     b = Builder(f"better-fraction/{widths}/{slot_width}")
     fields = (("numerator", widths.numerator), ("denominator", widths.denominator))
     pairs = _pairs(b, (*fields, ("valid", 1), ("slot", slot_width)))
@@ -350,8 +341,7 @@ def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def key_circuit(widths: Widths) -> Circuit:
-    """Return the circuit of a candidate's key: InfoGain in a form that compares as an integer; invalid without gain.
-    """
+    """Return the circuit of a candidate's key: InfoGain, comparable as an integer; invalid without gain."""
     b = Builder(f"key/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, widths.loss)
     (flag,) = b.input("valid", Held.CARRIED, 1)
@@ -371,9 +361,7 @@ def key_circuit(widths: Widths) -> Circuit:
 
 @lru_cache(maxsize=32)
 def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
-    """Return the circuit that picks the valid candidate with the greater key; ties and two invalid
-    candidates: the first.
-    """
+    """Return the circuit that picks the valid candidate with the greater key; otherwise the first."""
     b = Builder(f"better-candidate/{widths}/{slot_width}")
     fields = [(f"key{i}", w) for i, w in enumerate(widths.key_words)]
     pairs = _pairs(b, [*fields, ("valid", 1), ("index", widths.index), ("slot", slot_width)])
@@ -442,9 +430,7 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
-    """Return the circuit that tells if a number is 0. It compares the garbler's share with the evaluator's negated
-    share, without an addition.
-    """
+    """Return the circuit that tells if a number is 0: the garbler's share equals the evaluator's negated share."""
     b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
     (own,), (other,) = (b.input(held.value, held, width) for held in (Held.GARBLER, Held.EVALUATOR))
     b.output("met", to, [[equal(b, own, other)]])

@@ -86,8 +86,7 @@ class Holder(Protocol):
 
 
 class Referee(Protocol):
-    """Referee that adds up the parties' counts, chooses and judges. Each party has a referee, and all keep in step.
-    """
+    """Referee that adds counts up, chooses and judges. Each party has a referee, and all keep in step."""
 
     @property
     def ledger(self) -> RevealLedger: ...

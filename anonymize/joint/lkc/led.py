@@ -168,9 +168,7 @@ class LeaderReferee:
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
 
     def _checked(self, profiled: Profiled, counts: Ints) -> Ints:
-        """Return the union's profile of a node. Raises RemoteProtocolError for a profile that contradicts T_g or own
-        counts.
-        """
+        """Return the union's profile of a node. Raises RemoteProtocolError if it contradicts T_g or own counts."""
         counts = counts.reshape(profiled.counts.shape)
         if (counts < profiled.counts).any() or (counts.sum(axis=0) != profiled.totals).any():
             reason = "counts of a candidate contradict known counts"
@@ -380,9 +378,7 @@ def _encode_candidates(candidates: Sequence[Candidate]) -> bytes:
 
 
 def _decode_candidates(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> list[Candidate]:
-    """Decode at most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for anything
-    else.
-    """
+    """Decode at most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError otherwise."""
     if len(payload) > MOST_ASKED * CANDIDATE_BYTES or len(payload) % CANDIDATE_BYTES:
         raise RemoteProtocolError(peer, step, "too many candidates at once, or parts of a candidate")
     parts = [payload[i : i + CANDIDATE_BYTES] for i in range(0, len(payload), CANDIDATE_BYTES)]

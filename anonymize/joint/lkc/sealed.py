@@ -130,8 +130,7 @@ def anonymize_sealed(
 
 
 class SealedReferee:
-    """Referee with a compute pair that judges inside circuits. The others share their counts and follow the outcome.
-    """
+    """Referee with a compute pair that judges inside circuits. The others share counts and follow the outcome."""
 
     def __init__(self, party: Party, request: Request, own: Schema) -> None:
         """Prepare the run. own: schema of the own table, whose cells may have other numbers."""
@@ -204,9 +203,7 @@ class SealedReferee:
         return decode_only_children(payload, own, leader, self._roster.suspects, step)
 
     def _are_zero(self, engine: Engine, shared: Words) -> Rounds[Bools]:
-        """Open to both the numbers that are 0, from own shares; numbers are below the number of records, or
-        0.
-        """
+        """Open to both the own shared numbers that are 0; numbers are below the number of records, or 0."""
         width = self._n_records.bit_length()
         outputs = yield from are_zero(engine, width, shared, To.BOTH)
         zero: Bools = np.asarray(outputs["met"]).reshape(-1) == 1

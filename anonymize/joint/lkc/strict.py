@@ -93,9 +93,7 @@ def anonymize_strict(
 
 
 def check_strict(request: Request) -> None:
-    """Refuse requests that a strict run would have to open or could keep inside only at excessive cost. Raises
-    SchemaError.
-    """
+    """Refuse requests that a strict run must open or keeps inside only at excessive cost. Raises SchemaError."""
     if request.goal.wants_sums or not isinstance(request.goal, StrictScore):
         raise SchemaError(
             "job-invalid",
@@ -225,9 +223,7 @@ class StrictReferee(SealedReferee):
         yield
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        """Compare the counts to be opened with the judged counts inside circuits: they are shared when the split is
-        known.
-        """
+        """Compare the counts to be opened with the judged counts inside circuits, shared once the split is known."""
         share = yield from self._share_told(counts, totals)
         groups, places = self._taken.judged_among(self._plan)
         if len(groups):  # public, as the groups are

@@ -97,8 +97,8 @@ class Told:
         )
 
     def agree_on(self, candidate: Candidate, counts: Ints) -> bool:
-        """Return True if every (leaf partition, child) has equally many records in all blocks; counts:
-        everybody's.
+        """Return True if every (leaf partition, child) has equally many records in all blocks; counts: of all
+        parties.
         """
         sizes = []
         for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
@@ -109,9 +109,7 @@ class Told:
         return all(np.array_equal(sizes[0], other) for other in sizes[1:])
 
     def refine(self, candidate: Candidate, counts: Ints) -> Refinement:
-        """Apply a specialization by all parties' counts, consistent in all blocks. Return the first block's
-        refinement.
-        """
+        """Apply a specialization by all parties' counts, consistent in all blocks. Return the first's refinement."""
         made = []
         for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
             refinement = refine(layer.table, candidate, own)

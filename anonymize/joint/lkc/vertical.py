@@ -214,9 +214,7 @@ def _records(
 
 
 def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
-    """Exchange if the whole table meets the bounds of every holder of a sensitive column. Continue if all bounds are
-    met.
-    """
+    """Exchange the bits of all holders of sensitive columns: the whole table meets the bounds. Continue if all do."""
     roster, columns, request = setting.roster, setting.columns, setting.request
     holders = [p for p in roster.parties if protected_of(columns, p, request)]
     entries = request.requirement.entries(records.schema)
@@ -320,9 +318,7 @@ class _Party:
         return int(records.generalized.class_counts(column, node.first, records.schema).sum())
 
     def _told_by_owners(self, unnamed: Sequence[Unnamed]) -> Rounds[Sequence[int | None]]:
-        """Return, for every node, the child with all its records. Every owner informs all others about its own
-        columns.
-        """
+        """Return, for every node, the child with all its records. Owners inform all others about their columns."""
         roster, owner = self._setting.roster, [self._setting.columns.qid[each.column] for each in unnamed]
         own = [each.sizes(self._histograms[each.column]) for each in unnamed if each.column in self._own]
         payload = encode_only_children([sizes == sizes.sum() for sizes in own])

@@ -97,8 +97,7 @@ def chosen_forest(
 
 
 def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> Rounds[CarriedWords]:
-    """Return Σ |difference| + offset of every pair: the offset is a further summand, and cells are padded with zeros.
-    """
+    """Return Σ |difference| + offset of every pair: the offset is a further summand; cells are padded with zeros."""
     width = contest.score_width
     sizes = n_blocks(contest.pairs)
     blocks = np.zeros(BLOCK * sum(sizes), dtype=np.uint64)

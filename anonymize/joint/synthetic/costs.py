@@ -34,9 +34,7 @@ _DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Costs of a run. gates: AND gates. bytes: sent by all parties together. rounds: at most, each waiting for the
-    last.
-    """
+    """Costs of a run. gates: AND gates. bytes: sent by all parties. rounds: at most, one after another."""
 
     gates: int = 0
     bytes: int = 0
@@ -176,9 +174,7 @@ def _batch(circuit: Circuit, batch: int) -> Cost:
 
 
 def _halvings(sizes: Sequence[int]) -> list[int]:
-    """Return the batches that join the entries of every group into one:
-    :meth:`anonymize.joint.engine.Engine.reduce`.
-    """
+    """Return the batches that join each group's entries: :meth:`anonymize.joint.engine.Engine.reduce`."""
     counts, found = np.array(sizes, dtype=np.int64), []
     while counts.max() > 1:
         found.append(int((counts // 2).sum()))

@@ -61,9 +61,7 @@ class Thresholds:
 
 
 def _most_times(form: Form) -> int:
-    """Return the largest multiple of the number of records that a form can be, above 0 or below: no tally
-    exceeds the records.
-    """
+    """Return the largest multiple of the number of records that a form can reach: no tally exceeds the records."""
     factors = dict(form.terms)
     of_all = factors.pop(RECORDS, 0)
     above = of_all + sum(factor for factor in factors.values() if factor > 0)

@@ -196,9 +196,7 @@ class _Party:
         return table
 
     def _wrong(self, reason: str) -> RemoteProtocolError:
-        """Return an error that names every other party: the owner of the row, and the party with a wrong answer, are
-        unknown.
-        """
+        """Return an error naming all others: the owner of the row, and the party with a wrong answer, are unknown."""
         return RemoteProtocolError(self._pair.roster.suspects, _TABLE, reason)
 
 
@@ -211,9 +209,7 @@ class _Answered:
 
 
 def _occurring(table: Paths, bounds: Bounds, most: int) -> Iterator[Asked]:
-    """Yield all sequences of a table's records, size by size, if all are kept. No sequence follows one that is not
-    kept.
-    """
+    """Yield all sequences of a table's records, size by size, as long as all are kept."""
     loop = local(table, bounds, most)
     question = next(loop)
     for size in range(1, bounds.max_known + 1):

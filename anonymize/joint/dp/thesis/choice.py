@@ -64,9 +64,7 @@ def weight_sum_circuit(count: int, width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def comparison_circuit(count: int, width: int, held: Held) -> Circuit:
-    """Return the circuit COMPARISON ([T] Algorithms 7.3, 7.7): the first candidate with R < L, L the sum of the
-    weights up to it.
-    """
+    """Return COMPARISON ([T] Algorithms 7.3, 7.7): the first candidate with R < L, L the sum of weights up to it."""
     b = Builder(f"comparison/{count}/{width}/{held.value}")
     weights = b.input("weights", held, width, count)
     (r,) = b.input("r", Held.ADDITIVE_SHARED, SUM_BITS)

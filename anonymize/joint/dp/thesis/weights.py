@@ -116,8 +116,7 @@ def draw_by_weight(weights: Sequence[int], coins: Coins) -> int:
 
 
 def _rate(epsilon: Fraction) -> Fraction:
-    """Return r = ε′/2 less the possible effect of rounding down on the ratio of two weights: −ln(1 − 2^−PRECISION).
-    """
+    """Return r = ε′/2 less the largest effect of rounding down on a ratio of weights: −ln(1 − 2^−PRECISION)."""
     y = Fraction(1, 1 << PRECISION - 1)  # floor, and as much again for the series
     rate = epsilon / 2 - y - y * y
     if rate <= 0:
@@ -170,9 +169,7 @@ def _degree(x: Fraction) -> int:
 
 
 def _checked(values: Sequence[int], epsilon: Fraction) -> Weights:
-    """Return weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError, for an internal
-    error.
-    """
+    """Return weights that never fall, with ρ² ≤ e^ε′ per step. Raises LocalProtocolError, an internal error."""
     bound = 1 / exp_minus(epsilon, _SERIES_BITS)[1]
     if not all(low <= high and high**2 <= bound * low**2 for low, high in pairwise(values)):
         raise LocalProtocolError("weights that are not ε′-DP")

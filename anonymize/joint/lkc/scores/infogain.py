@@ -101,8 +101,7 @@ class GainPool(Contested):
     def _options(
         self, engine: Engine, outputs: Sequence[Outputs], sizes: Sequence[int], fixed: Scored
     ) -> Rounds[Fields]:
-        """Return loss, flag and index of every option, then of every node with fixed children, from :meth:`_looks`.
-        """
+        """Return loss, flag and index of every option, then of nodes with fixed children, from :meth:`_looks`."""
         losses = yield from self._losses(engine, carried(outputs[0], "f"), sizes)
         flags = list(outputs[1:])
         if fixed:

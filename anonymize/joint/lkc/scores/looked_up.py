@@ -25,9 +25,7 @@ from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords
 
 MOST_BITS = 18
-"""Most bits of a looked-up count. Measured: a table of this size costs as much CPU as the circuit, smaller tables
-less.
-"""
+"""Most bits of a looked-up count. Measured: such a table costs as much CPU as the circuit, a smaller one less."""
 
 NARROW = 10
 """Bits of tables for most contexts."""

@@ -93,9 +93,7 @@ class OpenedPool(GainPool, Generic[K]):
     def _splits(
         self, engine: Engine, chosen: Scored, fixed: Scored
     ) -> Rounds[tuple[list[int], CarriedWords]]:
-        """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the least
-        losses.
-        """
+        """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the losses."""
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
         sides, points = self._sides(chosen, totals, self._schema.n_classes)

@@ -145,9 +145,7 @@ def _column(numbers: Sequence[int]) -> Words:
 
 
 def _widths(widths: Widths, n_entries: int) -> FractionWidths:
-    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, at most ``n_entries`` entries per
-    column.
-    """
+    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, ``n_entries`` per column."""
     weight = max(1, n_entries).bit_length()
     lost = widths.count + weight
     return FractionWidths(
