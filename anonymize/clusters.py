@@ -46,7 +46,7 @@ def middles(grid: Grid) -> Ints:
 class Clusters:
     """Centroids over some columns of a schema.
 
-    columns:    their numbers in the schema, each once.
+    columns:    numbers in the schema, each once.
     centroids:  int64, shape (n_clusters, n_coordinates): column after column, coordinates in [0, 2^16].
     """
 
@@ -83,11 +83,10 @@ class Clusters:
 
 
 def _distance(column: QidColumn, centroids: Ints) -> Distance:
-    """Return the squared distances of leaves of a column, by number, from the centroids: int64, shape (n,
-    n_clusters).
+    """Return the squared distances of a column's leaves, by number, from the centroids: int64, shape (n, n_clusters).
 
-    At most 2^32 for each of fewer than 2^30 coordinates. There is no table of distances for a grid, which may have
-    many more cells than a model has coordinates.
+    At most 2^32 for each of fewer than 2^30 coordinates. A grid has no table of distances: it may have many more
+    cells than a model has coordinates.
     """
     if isinstance(column.values, Grid):
         places = middles(column.values)

@@ -1,7 +1,7 @@
 """Columns of dates: a public domain of days cut into cells of days, months or years.
 
-A date is the number of its day, or of its second if the time of day is kept. So a column of dates is a grid
-(:mod:`anonymize.grid`) with edges that print as dates.
+A date is the number of its day, or of its second if the time of day is kept: a grid (:mod:`anonymize.grid`) with
+edges that print as dates.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class DateGrid(Grid):
 
 
 def from_dates(first: date, below: date, step: str, form: str, *, timed: bool, column: str) -> DateGrid:
-    """Return cells from a first day to the day before ``below``, each so long; the last may be shorter.
+    """Return cells from a first day to the day before ``below``, of the given length; the last may be shorter.
 
     Raises SchemaError.
     """

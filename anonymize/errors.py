@@ -1,17 +1,17 @@
 """Errors about tables, schemas and privacy requirements.
 
 ``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count from data.
-``private`` holds text for the data's owner alone. ``cause`` is the operating system's message, with paths; it has no
-data but belongs to the owner, too.
+``private`` is for the data's owner alone. ``cause`` is the operating system's message, with paths: no data, but also
+for the owner alone.
 """
 
 from __future__ import annotations
 
 
 class AnonymizeError(Exception):
-    """Something about a table or a requirement; ``error_id`` is stable (docs/errors.md).
+    """Error about a table or a requirement; ``error_id`` is stable (docs/errors.md).
 
-    line:  line of the column's hierarchy file that the error is about, from 1.
+    line:  line of the column's hierarchy file with the error, from 1.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Numeric columns: a public domain cut into a public grid of cells (semantics §3.2).
 
-The leaves of a numeric column are the cells of its grid. A node is an interval of cells, split in two at a grid
-point. Values are IEEE doubles. A value belongs to the cell with the greatest lower edge that does not exceed the
-value.
+The leaves of a numeric column are the cells of its grid; a node is an interval of cells, split in two at a grid
+point. Values are IEEE doubles, each in the cell with the greatest lower edge that does not exceed the value.
 """
 
 from __future__ import annotations
@@ -78,7 +77,9 @@ class Grid:
 
 
 def from_step(minimum: Decimal, maximum: Decimal, step: Decimal, column: str) -> Grid:
-    """Cut points at min + step, min + 2·step, ... below max. Raises SchemaError as :func:`from_cuts`."""
+    """Build a grid with cut points at min + step, min + 2·step, ... below max. Raises SchemaError as
+    :func:`from_cuts`.
+    """
     if not step > 0:
         raise SchemaError("grid-invalid", f"the step of column {column} must be above 0", column=column)
     _check_domain(minimum, maximum, column)

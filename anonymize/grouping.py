@@ -51,7 +51,7 @@ def grouping_of_cut(cut: Cut, sizes: Sequence[int]) -> CellsOfColumns:
 def boxes_of(boxes: BoxesOfRows, qid: Sequence[Codes]) -> Ints:
     """Return the box of every row, or NOWHERE: int64, shape (n_rows,).
 
-    The boxes must result from cuts of a single box through whole groups. Raises ValueError for other boxes.
+    The boxes must result from cuts of a single box through whole groups; otherwise raises ValueError.
     """
     codes = [np.asarray(column, dtype=np.int64) for column in qid]
     found = np.full(len(codes[0]) if codes else 0, NOWHERE, dtype=np.int64)

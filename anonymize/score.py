@@ -1,7 +1,7 @@
-"""The integer scores of semantics §3.4, vectorised.
+"""Integer scores of semantics §3.4, vectorised.
 
-F(x) ≈ 2**20 · x · log2 x in integers, the InfoGain numerator built from it, and the best split point of an
-interval. The same integers come out of ``crypto.circuits``; the tests compare the two.
+F(x) ≈ 2**20 · x · log2 x in integers, the InfoGain numerator made from it, and the best split point of an
+interval. ``crypto.circuits`` computes the same integers; the tests compare the two.
 Source: [T] 3.2.2, Eq. 3.2 (InfoGain) and Eq. 3.4 (general analysis).
 """
 

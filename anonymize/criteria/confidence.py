@@ -29,9 +29,10 @@ class NotNegative:
 
 @dataclass(frozen=True)
 class Confidence:
-    """At most ``bound`` of every group has any one of the protected ``values`` of a sensitive column.
+    """Bound: at most a share ``bound`` of every group has the same protected value of ``values`` in a sensitive
+    column.
 
-    number:  of the column in the schema. values: codes of test values.
+    number:  of the column in the schema. values: codes of categories.
     """
 
     column: str

@@ -88,7 +88,7 @@ class SideCount:
 
 
 Measure: TypeAlias = Tally | SideCount
-"""Added up in every group; ``follows``: the last child is the rest of a public total."""
+"""Measure that is added up in every group; ``follows``: the last child is the rest of a public total."""
 
 
 class SideData(Protocol):
@@ -319,7 +319,7 @@ class Demand(Protocol):
 
 
 def counts_records(criterion: Criterion) -> bool:
-    """Return True if a criterion looks at nothing but the number of records."""
+    """Return True if a criterion depends only on the number of records."""
     return criterion.search is None and set(_measures([criterion])) == {RECORDS}
 
 

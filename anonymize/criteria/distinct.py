@@ -41,7 +41,8 @@ class EnoughAbove:
 
 @dataclass(frozen=True)
 class Distinct:
-    """At least ``least`` of the test values 0 … ``n_values`` - 1 of a sensitive column have a record in every group.
+    """Bound: at least ``least`` of the categories 0 … ``n_values`` - 1 of a sensitive column have a record in every
+    group.
 
     number:  of the column in the schema.
     """

@@ -121,10 +121,9 @@ class RuledOut:
 
 @dataclass(frozen=True)
 class Diversity:
-    """No protected value is certain after at most l − 2 other values are excluded; ``least`` is l.
+    """Bound: no protected value is certain after at most l − 2 other values are excluded; ``least`` is l.
 
-    In other words: consider a smallest set of at most l − 1 values such that every record has a value of the set. No
-    such set holds a protected value.
+    In other words: no smallest set of at most l − 1 values that covers every record holds a protected value.
     """
 
     ruled: tuple[RuledColumn, ...]
@@ -260,7 +259,7 @@ def _sets(ruled: Sequence[RuledColumn], size: int) -> Iterator[tuple[Value, ...]
 
 
 def _keeps(ruled: Sequence[RuledColumn], values: Sequence[Value]) -> bool:
-    """Return True if the values are no more of any column than the column allows."""
+    """Return True if the values are within the limit of every column."""
     of_columns = [column for column, _ in values]
     return all(c.at_most is None or of_columns.count(c.number) <= c.at_most for c in ruled)
 

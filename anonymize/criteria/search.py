@@ -178,8 +178,8 @@ class _Run:
     def _least(self, n: Ints, held: Ints, in_reach: Bools, others: Ints, left: int) -> Ints:
         """Return a lower limit: every set that breaks the share of a value in reach has a value with more records.
 
-        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: most records of the
-        other values of a set: shape (n_nodes,).
+        held: of the protected values, in_reach likewise: shape (n_nodes, n_protected). others: most records of a
+        set's other values: shape (n_nodes,).
         """
         p = np.maximum(self._p, 1)
         beside = (self._p * n[:, None] - self._q * held) // p // left

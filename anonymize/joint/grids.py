@@ -6,9 +6,8 @@ from anonymize.errors import SchemaError
 from anonymize.table import Schema
 
 MAX_GRID_CELLS = 1 << 12
-"""Most grid cells of a column. All cells are scored at once. Measured with two classes and widths for 2^31
-records: 100 MB at each of the pair and 2 GB of traffic for this number, in proportion to cells and class
-values.
+"""Most grid cells of a column, all scored at once. Measured with two classes and widths for 2^31 records: 100 MB at
+each of the pair and 2 GB of traffic for this number, in proportion to cells and class values.
 """
 
 

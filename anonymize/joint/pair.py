@@ -1,4 +1,4 @@
-"""The compute pair of a horizontal run: shares of everybody's counts, and a session of leader and deputy."""
+"""Compute pair of a horizontal run: shares of all parties' counts, and a session of leader and deputy."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Pair:
                 expect_length(inbox[peer], 0, peer, step)
 
     def share_counts(self, own: Ints, totals: Ints | None, bits: int) -> Rounds[Shares | None]:
-        """Give the pair shares of everybody's counts; return ours at the pair, flat.
+        """Give the pair shares of all parties' counts; return own shares at the pair, flat.
 
         totals:  public row sums. The last column follows from them and is not shared.
         """

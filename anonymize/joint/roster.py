@@ -27,7 +27,7 @@ class Roster:
 
     @property
     def judges(self) -> str:
-        """Name leader and deputy, where the pair has judged wrongly, or tells different things."""
+        """Leader and deputy, named if the pair has judged wrongly or sends different messages."""
         return f"{self.leader} or {self.deputy}"
 
     @property

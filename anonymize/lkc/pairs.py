@@ -20,10 +20,10 @@ _WHOLE = Node(0, 1)
 
 
 class PairTest:
-    """Validity for L <= 2 from two-dimensional tables of leaf counts: no leaf partitions needed.
+    """Validity for L <= 2 from two-dimensional tables of leaf counts, without leaf partitions.
 
-    With L = 2 the leaf partitions become almost as many as the records, while all that is ever tested are
-    pairs of columns; each pair's table is counted once.
+    With L = 2 there are almost as many leaf partitions as records, but only pairs of columns are tested. Each pair's
+    table is counted once.
     """
 
     def __init__(self, table: CodedTable, entries: Sequence[Entry]) -> None:
@@ -36,7 +36,7 @@ class PairTest:
 
     @staticmethod
     def fits(schema: Schema, entries: Sequence[Entry]) -> bool:
-        """Return whether L <= 2 everywhere, the pair tables are small, and nothing but pairs is tested."""
+        """Return True if L <= 2 everywhere, the pair tables are small, and only pairs are tested."""
         criteria = criteria_of(entries)
         leaves = sum(c.n_leaves for c in schema.qid)
         pairs = all(entry.scope.size <= 2 and not entry.insider for entry in entries)

@@ -18,7 +18,7 @@ OF_GOAL: Mapping[str, tuple[str, ...]] = {
 """Names of the scores by goal; the first name is the default."""
 
 SCORES = tuple(dict.fromkeys(name for names in OF_GOAL.values() for name in names))
-"""All names. :data:`anonymize.joint.lkc.scores.rows.SCORES` has an object for each."""
+"""All names; each has an object in :data:`anonymize.joint.lkc.scores.rows.SCORES`."""
 
 WITH_CONTEXTS = ("added",)
 """Scores with contexts, whose kind a job can set."""

@@ -123,7 +123,9 @@ class CandidatePool(Protocol):
         ...
 
     def ahead(self, most: int) -> list[Candidate]:
-        """Return at most ``most`` of the best candidates, which stay, in the order of :meth:`pop` if all are discarded."""
+        """Return at most ``most`` of the best candidates, which stay, in the order of :meth:`pop` if all are
+        discarded.
+        """
         ...
 
     def drop(self, applied: Candidate) -> None:

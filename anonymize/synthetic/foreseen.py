@@ -1,4 +1,4 @@
-"""Questions of a run, foreseen: the loop is answered without records, before any data is read."""
+"""Forecast of a run's questions: the loop is answered without records, before any data is read."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Marginal:
-    """Columns crossed with each other and with the class. Of a *pair* there are two.
+    """Columns crossed with each other and with the class. A *pair* has two columns.
 
     axes:       by column, ascending.
     n_classes:  of the schema; 1: the class is left out.

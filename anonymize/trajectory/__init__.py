@@ -1,1 +1,1 @@
-"""LKC-privacy of paths and sets ([T] chapter 4): what is known of a person is a few of the items of a record."""
+"""LKC-privacy of paths and sets ([T] chapter 4): somebody knows a few items of a person's record."""

@@ -149,7 +149,7 @@ def _joined(level: Level, index: Index, first: Ints, pairs: Ints) -> Level:
 
 
 def _require_few_pairs(found: int, most: int) -> None:
-    """Raise PrivacyError if too many pairs of sequences are to be looked at, before any is."""
+    """Raise PrivacyError for too many pairs of sequences, before any is examined."""
     if found > PAIRS * most:
         raise PrivacyError(
             TOO_MANY,
@@ -160,7 +160,7 @@ def _require_few_pairs(found: int, most: int) -> None:
 
 
 def require_few(found: int, most: int) -> None:
-    """Raise PrivacyError if more sequences of a size than ``most`` are to be counted."""
+    """Raise PrivacyError for more than ``most`` sequences of a size."""
     if found > most:
         raise PrivacyError(
             TOO_MANY,

@@ -42,12 +42,12 @@ class Repaired:
 def repaired(
     raw: Paths, number: Ints, suppress: Callable[[Paths], Paths], vocabulary: Vocabulary, bounds: Bounds
 ) -> Repaired:
-    """Suppress, and empty records and suppress again until nothing is exposed.
+    """Suppress; then empty records and suppress again until no sequence is exposed.
 
-    number:    the path of every record, in the order of the table.
-    suppress:  what is left of each path once every sequence meets the requirement.
+    number:    path of every record, in the order of the table.
+    suppress:  returns the remainder of each path once every sequence meets the requirement.
 
-    Raises PrivacyError (exclusion-untested) where there are too many sequences to be tested.
+    Raises PrivacyError (exclusion-untested) for too many sequences to test.
     """
     now, of_record = raw, number
     turns = emptied = 0

@@ -72,7 +72,7 @@ def bounds_of(ask: Ask, schema: Schema) -> Bounds:
 
 
 def met_by_all(paths: Paths, bounds: Bounds) -> None:
-    """Check what everybody knows, the empty sequence.
+    """Check the empty sequence, which everybody knows.
 
     Raises PrivacyError if all records together violate the requirement, or are too many for exact integer arithmetic.
     """

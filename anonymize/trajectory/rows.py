@@ -17,11 +17,10 @@ from anonymize.trajectory.requirement import Bounds
 
 @dataclass(frozen=True, eq=False)
 class DifferentPaths:
-    """Different paths, whatever the sensitive values of their records are.
+    """Different paths, for any sensitive values of their records.
 
-    items, starts:  as of :class:`anonymize.trajectory.paths.Paths`.
-    weights:        as how many records each counts in every tally: whole numbers below 2**53, shape
-                    (n_tallies, n_rows).
+    items, starts:  as in :class:`anonymize.trajectory.paths.Paths`.
+    weights:        records of each path in every tally: whole numbers below 2**53, shape (n_tallies, n_rows).
     """
 
     items: Items = field(repr=False)

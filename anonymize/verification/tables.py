@@ -161,7 +161,7 @@ class Least:
 
 @dataclass(frozen=True)
 class Bound:
-    """At most ``confidence`` of any group may have the same value of ``values`` in a sensitive column."""
+    """Bound: at most ``confidence`` of any group have the same value of ``values`` in a sensitive column."""
 
     column: str
     values: frozenset[str]
@@ -194,7 +194,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Different:
-    """Every group has at least ``least`` different values of a sensitive column, and a group exists."""
+    """Bound: every group has at least ``least`` different values of a sensitive column, and a group exists."""
 
     column: str
     least: int
@@ -219,7 +219,7 @@ class Different:
 
 @dataclass(frozen=True)
 class NotAll:
-    """No group has the same value of ``values`` in a sensitive column in all its rows."""
+    """Bound: no group has the same value of ``values`` in a sensitive column in all its rows."""
 
     column: str
     values: frozenset[str]
@@ -350,10 +350,9 @@ class RuledOut:
         return self._tells(values, held - both[candidates], n - held[candidates], used)
 
     def _tells(self, values: Numbers, held: Numbers, n: Numbers, used: Numbers) -> bool:
-        """Return True if of some rows too many have a protected value.
+        """Return True if too many rows have a protected value.
 
-        held:  how many have each of the values: shape (n_cases, n_values). n: rows. used: by case and column how many
-               values of it are ruled out.
+        held:  rows with each value: shape (n_cases, n_values). n: rows. used: excluded values by case and column.
         """
         p, q = self._p[values], self._q[values]
         above = np.where(p == q, held == n[:, None], q * held > p * n[:, None])
@@ -460,7 +459,7 @@ NOT_IN_A_TABLE = frozenset({"colluders"})
 def definitions_of(claim: Claim) -> list[Definition]:
     """Return the meaning of a claim for a table.
 
-    Raises KeyError for a key without a definition: what is not known is not confirmed.
+    Raises KeyError for a key without a definition, which is never confirmed.
     """
     said = {key: asked for key, asked in claim.asked.items() if key not in NOT_IN_A_TABLE}
     return [found for key, asked in said.items() for found in DEFINITIONS[key](asked, claim.protected)]

@@ -123,7 +123,7 @@ def open_aligned(
 
 
 def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:
-    """Return the columns of a party after alignment: so many common records."""
+    """Return the columns of a party after alignment, with ``n_records`` common records."""
     held = {i: codes for i, codes in enumerate(records.qid) if codes is not None}
     own = Schema(tuple(schema.qid[i] for i in held), schema.class_name, schema.classes)
     units = np.ones(n_records, dtype=np.int64)

@@ -105,7 +105,7 @@ class HorizontalHolder:
         self._scores: Scores | None = None
 
     def share(self) -> Rounds[None]:
-        """Give the pair shares of everybody's class counts by leaf, of all columns."""
+        """Give the pair shares of all parties' class counts by leaf, for all columns."""
         self._observer.phase("share")
         counts = [self._table.class_histogram(i) for i in range(len(self._schema.qid))]
         flat = np.concatenate([c.reshape(-1) for c in counts]).astype(dtype(self._share_bits))

@@ -1,4 +1,4 @@
-"""Commons of the joint runs of DiffGen: the request, the outcome, the guarantee."""
+"""Common parts of the joint runs of DiffGen: the request, the outcome, the guarantee."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from crypto.rounds import Rounds
 NoiseKind: TypeAlias = Literal["joint", "each"]
 
 JOINT_NOISE_CELLS = 1 << 15
-"""Above so many cells the counts get each party's own noise also where the job says `noise: joint`."""
+"""Largest number of cells with joint noise. Beyond, the counts get each party's own noise, even with `noise: joint`.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class DpRequest:
         return "each" if n_cells > JOINT_NOISE_CELLS else self.noise
 
     def check(self, n_records: int) -> None:
-        """Refuse what cannot be done jointly, before anything is sent or spent. n_records: of ours.
+        """Refuse unsupported joint requests before anything is sent or spent. n_records: own records.
 
         Raises SchemaError for a set-valued column, PrivacyError for a table or a number of cells beyond the limits.
         """

@@ -123,7 +123,7 @@ class VerticalProtocol(Protocol):
         ...
 
     def counts(self, labels: Ints, shape: tuple[int, int], rate: Fraction) -> Rounds[Ints]:
-        """Open noisy counts of (leader's label, deputy's label), shape as given, from our labels by record."""
+        """Open noisy counts of (leader's label, deputy's label), shape as given, from own labels by record."""
         ...
 
 

@@ -111,7 +111,7 @@ class SideTests:
     def first(self, engine: Engine, front: Front, left: Words, groups: OpenGroups) -> Rounds[Words]:
         """Open the number of the first valid candidate of every group, from 1, or 0: shape (n_groups,).
 
-        left: our shares of the counts left of every candidate, shape (n_measures, n_groups, n_candidates).
+        left: own shares of the counts left of every candidate, shape (n_measures, n_groups, n_candidates).
         """
         present = front.at > 0
         met, owner = [], []
@@ -215,7 +215,7 @@ class SideTests:
 
 
 def _ends_of(engine: Engine, share: Words, whole: Words, width: int) -> dict[str, Words]:
-    """Return the own input of ends: the values of the own share if the number left, or right, of a cut is 0."""
+    """Return the own input of ends: the own share if the number left, or right, of a cut is 0."""
     if engine.role is Held.EVALUATOR:
         return {Held.EVALUATOR.value: low_bits((np.uint64(0) - share).reshape(-1, 1), width)}
     return {Held.GARBLER.value: low_bits(np.stack([share, share - whole], axis=1), width)}

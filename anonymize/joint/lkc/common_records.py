@@ -58,7 +58,7 @@ class CommonRecords:
         return child_of_leaf(candidate)[codes - candidate.node.first]
 
     def learn(self, candidate: Candidate, child: Ints) -> None:
-        """Take note of the child of every member, told by the owner of the column."""
+        """Store the child of every member, sent by the owner of the column."""
         codes = self.table.qid[candidate.column]
         firsts = np.array([node.first for node in candidate.children], dtype=codes.dtype)
         codes[self.members(candidate.column, candidate.node)] = firsts[child]

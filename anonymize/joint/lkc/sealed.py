@@ -184,7 +184,7 @@ class SealedReferee:
         return (yield from self._open(self._kept, counts, totals))
 
     def _open(self, share: Shares | None, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        """Open the pair's shares of everybody's counts to all; see :meth:`Referee.open_judged`."""
+        """Open the pair's shares of all parties' counts to all; see :meth:`Referee.open_judged`."""
         yield from self._pair.confirmed()
         return (yield from self._pair.open_counts(share, counts, totals, _CELL_BITS))
 

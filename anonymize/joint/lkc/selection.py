@@ -26,7 +26,7 @@ from crypto.two_party import CarriedWords, Value
 class Options:
     """Possible counts of a node with options: a vector for each option.
 
-    shares:  ours, in row j − 1 of option j: uint64, shape (n_options, length of a vector).
+    shares:  own shares, in row j − 1 of option j: uint64, shape (n_options, length of a vector).
     """
 
     node: Profiled

@@ -43,7 +43,7 @@ class Told:
 
     @property
     def own_root(self) -> Ints:
-        """Our records of the whole table by cell: int64, shape (n_cells of all blocks,)."""
+        """Own records of the whole table by cell: int64, shape (n_cells of all blocks,)."""
         return np.concatenate([block.root(self._table) for block in self._blocks])
 
     def start(self, counts: Ints) -> None:

@@ -1,4 +1,4 @@
-"""Commons of joint runs of a synthetic table: the request, the outcome, the guarantee."""
+"""Common parts of joint runs of a synthetic table: the request, the outcome, the guarantee."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def run_synthesis(
 
 
 def cost_at_most(request: SyntheticRequest, spread: Spread) -> Cost:
-    """Return the cost of a run at most: no data is read.
+    """Return the largest cost of a run, without data.
 
-    Where noise makes totals larger than the bound on records, words may be wider by a bit.
+    If noise makes totals larger than the bound on records, words may be wider by a bit.
     """
     holder = Counted(spread, request.plans())
     run_single(Synthesis(request.schema, request.requirement, holder, Observer()).run())

@@ -73,10 +73,10 @@ def comparison_circuit(count: int, width: int, held: Held) -> Circuit:
 
 
 def choose_by_weight(engine: Engine, weights: CarriedWords | Words, sums: Words) -> Rounds[int]:
-    """Choose a candidate with probability weight / sum of weights; both learn which.
+    """Choose a candidate with probability weight / sum of weights; both learn the choice.
 
-    weights:  carried words, or our additive shares: uint64, shape (count,).
-    sums:     our additive share of the sum of the weights modulo 2**64, shape (1,).
+    weights:  carried words, or own additive shares: uint64, shape (count,).
+    sums:     own additive share of the sum of the weights modulo 2**64, shape (1,).
     """
     r = yield from random_value(engine, sums, SUM_BITS)
     given: CarriedWords | Words

@@ -155,7 +155,7 @@ class PublishedHolder:
         yield
 
     def release(self, cut: Cut, rate: Fraction) -> Rounds[NoisyTable]:
-        """Exchange our own counts with our own noise ([T] Algorithm 7.4, lines 9 to 13)."""
+        """Exchange own counts with own noise ([T] Algorithm 7.4, lines 9 to 13)."""
         domain, peer = cut_domain(self._schema, cut), self._weighing.peer
         own = cell_counts(self._table, cut, domain, {}) + np.array(self._noise.laplace(rate, domain.size))
         self._reveals.reveal("own_noisy_counts", own, "all")

@@ -38,9 +38,9 @@ def weights_for(request: DpRequest, key_bits: int = DEFAULT_KEY_BITS) -> Weights
 class Ranges:
     """Public sizes of a run, from the job alone.
 
-    series:      the weights of all scores there can be, as a polynomial.
-    count_bits:  of a class count of both parties.
-    share_bits:  of the deputy's random share of a score.
+    series:      weights of all possible scores, as a polynomial.
+    count_bits:  bits of a class count of both parties.
+    share_bits:  bits of the deputy's random share of a score.
     """
 
     series: Series

@@ -19,7 +19,7 @@ from anonymize.errors import SchemaError
 from crypto.errors import LocalProtocolError
 
 PRECISION = 20
-"""Weights of score 0 have so many bits: the relative error of a weight is at most about 2^−20."""
+"""Bits of the weight of score 0: the relative error of a weight is at most about 2^−20."""
 SUM_BITS = 64
 """Most bits of random values, and so of sums of weights (:mod:`crypto.random_value`)."""
 

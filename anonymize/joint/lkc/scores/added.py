@@ -57,9 +57,9 @@ class JointAdded(Added):
 
 @dataclass(frozen=True)
 class _Part:
-    """Our shares of some contexts of one candidate.
+    """Own shares of some contexts of a candidate.
 
-    totals:  public class counts of each: int64, shape (n_contexts, n_classes).
+    totals:  public class counts of each context: int64, shape (n_contexts, n_classes).
     counts:  by child: shape (n_contexts, n_children, n_classes).
     """
 

@@ -1,4 +1,4 @@
-"""The scores: an object for each name of :mod:`anonymize.scores.names`."""
+"""Scores: an object for each name of :mod:`anonymize.scores.names`."""
 
 from __future__ import annotations
 

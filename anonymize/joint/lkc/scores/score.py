@@ -159,9 +159,9 @@ class StrictScore(JointScore, Protocol):
 
 
 class Nodes(ABC):
-    """Commons of pools: nodes with carried words for each at the pair, and options to split them.
+    """Base of pools: nodes with carried words for each at the pair, and options to split them.
 
-    An entry of a node has ``valid`` and ``index`` (of the best grid point) at least.
+    An entry of a node has at least ``valid`` and ``index`` (of the best grid point).
     """
 
     def __init__(self, bench: Bench) -> None:
