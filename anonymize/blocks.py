@@ -101,7 +101,7 @@ def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequen
     axes = [np.zeros(len(breaks), dtype=np.int64) for _ in schema.cell_shape]
     for block, (_, cell, _), place in zip(blocks, counted, places, strict=True):
         own = block.schema.axes(cell[place])
-        # A block without the class has one class value, which is no axis of the whole.
+        # A block without the class has a single class value, which is no axis of the whole.
         for axis, codes in zip(block.axes, own if 0 in block.axes else own[1:], strict=True):
             axes[axis] = codes
     group = counted[0][0][places[0]]

@@ -154,7 +154,7 @@ class Contexts:
         cells, cell = np.unique(partition * n_rest + rest, return_inverse=True)
         is_large = tally(cell, count, len(cells)) >= self._least
         owner = cells // n_rest
-        # A cell by its number, what is left of a partition by a number above all of these.
+        # A cell has its number as key, the remainder of a partition a number above all cells.
         key = np.where(is_large[cell], cell, len(cells) + partition)
         left = tally(owner[cell[~is_large[cell]]], count[~is_large[cell]], table.n_partitions)
         kept = is_large[cell] | (left[partition] >= self._least)

@@ -29,8 +29,7 @@ class Named:
         return self.candidate.children[self.place]
 
     def counts(self, totals: Ints) -> Ints:
-        """Return the records per (refined entry, child), from entries' totals: int64, shape (n_entries, n_children).
-        """
+        """Return records per (refined entry, child), from entries' totals: int64, shape (n_entries, n_children)."""
         counts = np.zeros((len(totals), len(self.candidate.children)), dtype=np.int64)
         counts[:, self.place] = totals
         return counts

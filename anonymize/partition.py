@@ -193,7 +193,7 @@ class LocalRecords:
         return counts.astype(np.int64).reshape(len(entries), n_children)
 
     def follow(self, candidate: Candidate, refinement: Refinement) -> None:
-        """Move our records to the entries of the refined table."""
+        """Move the own records to the entries of the refined table."""
         rows, child = self.members(candidate)
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))

@@ -220,8 +220,7 @@ class Schema:
         return found
 
     def beside_class(self) -> tuple[Ints, int]:
-        """Number the sensitive values of the cells: int64, shape (n_cells,), equal for equal values; and their count.
-        """
+        """Number the cells' sensitive values: int64, shape (n_cells,), equal for equal values; and the count."""
         if self.occurring is None:
             n = self.n_cells // self.n_classes
             return np.tile(np.arange(n), self.n_classes), n
@@ -323,7 +322,7 @@ class CodedTable:
         keys = pack([whose, *self.qid, self.cells], [int(whose.max(initial=0)) + 1, *radices])
         if keys.size == 0:
             return self, whose
-        order = np.argsort(keys)  # rows of one key are equal in all that stays, so any of them stands for all
+        order = np.argsort(keys)  # rows of a key are equal in all kept columns, so any row stands for all
         ordered = keys[order]
         starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         if starts.size == keys.size:

@@ -14,8 +14,7 @@ from anonymize.table import Ints
 
 @dataclass(frozen=True)
 class InTheClear:
-    """Arithmetic on arrays. Words: int64, shape (n_groups,). Bits likewise. ``whole``: the group is the whole table.
-    """
+    """Arithmetic on arrays. Words: int64, shape (n_groups,). Bits likewise. ``whole``: the group is the table."""
 
     whole: bool = False
 

@@ -49,7 +49,7 @@ class Distances:
     of_values: tuple[int, ...] = field(repr=False)
     bound: Fraction
     ordered: bool
-    factor: ClassVar[int] = 1  # it computes in as many bits as it takes
+    factor: ClassVar[int] = 1  # integers grow as necessary
 
     @property
     def columns(self) -> tuple[int, ...]:

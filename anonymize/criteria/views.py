@@ -136,7 +136,7 @@ def in_rows(views: Sequence[CellView], by_label: Sequence[Ints]) -> Ints:
     """
     records = by_label[0].sum(axis=0)
     if len(views) == 1 and views[0].tells_all_apart:
-        by_label[0][-1] = records  # in place of what no tally counts: all the other rows stand as they are
+        by_label[0][-1] = records  # in place of the uncounted label; all other rows are in place
         return by_label[0]
     read = (sums for view, own in zip(views, by_label, strict=True) for sums in view.read(own).values())
     return np.stack([*read, records])

@@ -133,7 +133,7 @@ class PublicSplit:
             at[:, number] = cuts.at(boxes.first[number], boxes.last[number])
         for slot in range(1, N_SLOTS):
             at[:, :, slot][(at[:, :, :slot] == at[:, :, slot : slot + 1]).any(axis=2)] = 0
-        # Quotients of numbers below 2**20 that differ do so by 2**-40, and equal ones are rounded alike.
+        # Different quotients of numbers below 2**20 differ by 2**-40, and equal quotients are rounded alike.
         share = ((boxes.widths - 1) / self._whole[:, None]).T
         return Candidates(at, np.argsort(-share, axis=1, kind="stable"))
 

@@ -71,7 +71,7 @@ def withheld_rows(
     for number, trial in enumerate(_tried(first, most, part), start=1):
         told.trial(number, n_runs)
         losses.append((trial.lost_of(table), trial.kept))
-    _, kept = min(losses, key=lambda each: each[0])  # of equal ones the one with more rows
+    _, kept = min(losses, key=lambda each: each[0])  # on ties the trial with more rows
     return np.setdiff1d(everything, kept)
 
 
@@ -92,7 +92,7 @@ def _tried(first: _Trial, most: int, part: Part) -> Iterator[_Trial]:
             key = np.packbits(np.isin(first.kept, kept, assume_unique=True)).tobytes()
             try:
                 trial = trial.of(kept, trial.requirement, trial.goal, part, known.get(key))
-            except PrivacyError:  # what is left has too much of a protected value
+            except PrivacyError:  # the remaining rows violate the requirement
                 break
             if key not in known:
                 known[key] = trial.outcome

@@ -78,7 +78,7 @@ def excludes(table: Paths, vocabulary: Vocabulary) -> bool:
         return False
     whose = np.repeat(np.arange(table.n_paths), table.lengths)
     cells = vocabulary.cells_of(table.items)
-    # Items ascend within a path, so those of one time are neighbours.
+    # Items ascend within a path, so items of the same time are neighbours.
     return not ((whose[1:] == whose[:-1]) & (cells[1:] == cells[:-1])).any()
 
 
@@ -110,7 +110,7 @@ def exclusion(
     touched = _touched(raw, left)
     _require_few(raw.lengths[touched.rows], bounds.max_known, most)
     search = _Search(CandidateRecords(table, vocabulary, bounds), bounds, np.unique(raw.items), counted)
-    found_out = np.zeros(len(touched.rows) + 1, dtype=bool)  # the last is for paths that lost nothing
+    found_out = np.zeros(len(touched.rows) + 1, dtype=bool)  # the last element is for paths without a loss
     for known in _known(raw, left, touched, bounds.max_known):
         exposed = search.through(known.sequences)
         found_out[known.whose[exposed[known.number]]] = True

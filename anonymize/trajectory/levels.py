@@ -112,7 +112,7 @@ def joined(level: Level, index: Index, most: int) -> Level:
     """
     prefix = level.subsets[:, -1]
     end = np.searchsorted(prefix, prefix, side="right")
-    pairs = end - np.arange(len(level)) - 1  # with those behind it that have the same prefix
+    pairs = end - np.arange(len(level)) - 1  # with later sequences of the same prefix
     before = np.concatenate([[0], np.cumsum(pairs)])
     if level.size == 1:
         require_few(int(before[-1]), most)

@@ -87,7 +87,7 @@ def _losses(table: Paths, found: Exclusion, vocabulary: Vocabulary, bounds: Boun
     for sequence in found.sequences():
         elsewhere = shown.elsewhere(sequence)
         closed = elsewhere.sum(axis=0)
-        # First who shows another place at one of the times only, then who has fewest protected values, then by path.
+        # Paths with another place at a single time come first, then fewest protected values, then by path.
         order = np.lexsort((counted[1:].sum(axis=0), closed))
         order = order[closed[order] > 0]
         have = weights[:, closed == 0].sum(axis=1)
@@ -129,7 +129,7 @@ def _without(
     table: Paths, of_record: Ints, losses: Mapping[int, int], vocabulary: Vocabulary
 ) -> tuple[Paths, Ints]:
     """Empty a time in the first records of each path. Return the table, and the path of every record."""
-    # The place of each record among those of its path.
+    # The place of each record among the records of its path.
     order = np.argsort(of_record, kind="stable")
     firsts = np.concatenate([[0], np.cumsum(table.weights)[:-1]])
     place = np.empty(len(of_record), dtype=np.int64)

@@ -83,8 +83,7 @@ class Covers:
         return bool(self._all & ~sum_of([self._rows[other] for other in taken if other != value]))
 
     def _is_beyond(self, left: int, most: int) -> bool:
-        """Return True if no ``most`` values cover these rows: too many share no value, or values have too few rows.
-        """
+        """Return True if no ``most`` values cover these rows: too many share no value, or values have too few."""
         if most == 0:
             return True
         rest = left

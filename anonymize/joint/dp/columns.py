@@ -100,7 +100,7 @@ def align_pair(
     own = own_columns(request.schema, holding.common(positions), len(positions))
     sessions = yield from _open(roster, rng, observer)
     classes = own.table.axis(0)
-    observer.opening()  # no ε covers this exact bit: whoever asks for it pays for the whole job
+    observer.opening()  # no ε covers this exact bit: a request for it costs the whole job
     if request.schema.class_name is not None:
         yield from check_class(roster, classes, request.job_hash, sessions, reveals)
     return AlignedPair(roster, request, reveals, observer, own, session_of(roster, sessions), rng)

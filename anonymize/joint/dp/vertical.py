@@ -144,7 +144,7 @@ class VerticalHolder:
         self._cut = top(request.schema)
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Rounds[None]:
-        """Score our own candidates; nothing is sent."""
+        """Score own candidates; nothing is sent."""
         for place in places:
             own = self._columns.own(place.column)
             if own is not None:

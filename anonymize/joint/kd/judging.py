@@ -144,8 +144,7 @@ class SideTests:
     def _rows(
         self, front: Front, present: Bools, left: Words, groups: OpenGroups
     ) -> Iterator[tuple[_Alike, int, Ints, Words, Words]]:
-        """Yield the rules on values with the candidate of each test, own shares on the left, and the group's values.
-        """
+        """Yield the rules on values with each test's candidate, own shares on the left, and the group's values."""
         for own in self._valued:
             widths = np.array([own.width(n) for n in front.sizes.tolist()])
             for width in np.unique(widths).tolist():

@@ -141,8 +141,7 @@ def sides_circuit(count_width: int, index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit of | left − right | (goal general), least where |c1|² + |c2|² is; outputs as sides_circuit.
-    """
+    """Return the circuit of | left − right | (goal general), least with |c1|² + |c2|²; outputs as sides_circuit."""
     b = Builder(f"imbalance/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
     (index,) = b.input("index", Held.PUBLIC, index_width)

@@ -142,8 +142,7 @@ class Protected:
         return Protected(criteria, linked_views_of(schema, tallies_of(criteria)) if criteria else ())
 
     def bits(self, n_common: int) -> int:
-        """Return the bits of the tested values of ``n_common`` records, in two's complement if these may be negative.
-        """
+        """Return the bits of the tested values of ``n_common`` records, in two's complement for negative values."""
         forms = (form for criterion in self.criteria for case in criterion.cases for form in case)
         return max(form.bits(n_common) for form in forms)
 

@@ -355,7 +355,7 @@ def _flat(profiles: Sequence[Profile]) -> Ints:
 
 
 def _by_prospect(own: Sequence[Profile], total: Ints | None) -> dict[Prospect, Ints | None]:
-    """Return the sums of everybody's profiles, flat; nothing outside the leader."""
+    """Return the sums of all parties' profiles, flat; nothing outside the leader."""
     if total is None:
         return {prospect: None for prospect, _ in own}
     ends = np.cumsum([counts.size for _, counts in own])

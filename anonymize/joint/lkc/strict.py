@@ -198,7 +198,7 @@ class StrictReferee(SealedReferee):
         candidate = yield from super().best(holder)
         if candidate is not None:
             self._taken = next(live for live in self._live if live.is_of(candidate))
-            # A specialization refines no leaf partition that is in another node of its column.
+            # A specialization refines no leaf partition in another node of its column.
             self._untouched = [live for live in self._live if live.profiled.column == candidate.column]
         return candidate
 

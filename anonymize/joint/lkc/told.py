@@ -55,7 +55,7 @@ class Told:
             self._layers.append(_Layer(block, table, LocalRecords(self._table, cells, table)))
 
     def agree_in_all(self, counts: Ints) -> bool:
-        """Return True if all blocks have equally many records; counts: everybody's."""
+        """Return True if all blocks have equally many records; counts: of all parties."""
         return len({int(root.sum()) for root in self._by_block(counts)}) == 1
 
     def root(self, counts: Ints) -> tuple[Schema, Ints]:
@@ -125,7 +125,7 @@ class Told:
     @property
     def linked(self) -> GeneralizedTable:
         """T_g; several blocks are linked in the fixed order of values (:mod:`anonymize.blocks`)."""
-        if len(self._layers) == 1:  # in the order in which its entries were made
+        if len(self._layers) == 1:  # in the order of creation of its entries
             return self.table
         counted = [_in_order(layer.table) for layer in self._layers]
         return GeneralizedTable(self.table.nodes, *linked_cells(self._whole, self._blocks, counted))

@@ -117,7 +117,7 @@ class Counted(Foreseen):
 
     def __init__(self, spread: Spread, plans: Plans) -> None:
         super().__init__(spread.most_records)
-        self.cost = spread.setup + Cost(rounds=1)  # to hear the end of it
+        self.cost = spread.setup + Cost(rounds=1)  # the round of the last opening
         self._spread = spread
         self._plans = plans
         self._known: set[Marginal] = set()

@@ -115,7 +115,7 @@ class JointHolder:
         counts = signed(decode_words(payload, n_cells, leader, _MARGINALS))
         most = 1 << plan.width - 1
         if counts.min() < -most or counts.max() > self._tables.most_records + most:
-            suspects = self._tables.roster.suspects  # everybody's shares are in it
+            suspects = self._tables.roster.suspects  # contains the shares of all parties
             raise RemoteProtocolError(suspects, _MARGINALS, "a count that no noise of this run makes")
         return counts
 

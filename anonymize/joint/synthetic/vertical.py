@@ -175,8 +175,7 @@ class JoinedColumns:
         return found
 
     def _in_order(self, pair: Marginal, block: Words) -> Words:
-        """Arrange counts by (class, leader's bin, deputy's bin) in the order of the marginal, possibly without class.
-        """
+        """Arrange counts by (class, leader's bin, deputy's bin) in the marginal's order, possibly without class."""
         by_class = block if pair.n_classes > 1 else block.sum(axis=0, keepdims=True)
         first, second = (1, 2) if self._leads(pair.axes[0]) else (2, 1)
         return by_class.transpose(first, second, 0).reshape(-1)

@@ -90,7 +90,7 @@ def ranges_for(request: DpRequest) -> Ranges:
     series = series_weights(requirement.step_epsilon(request.schema), most_records)
     candidates = most_candidates(request.schema, requirement)
     series.weights.check_sum(candidates)
-    # A split takes one score for each grid point, so all scores ever shared are below this.
+    # A split takes a score for each grid point, so this number exceeds the shared scores of a run.
     scores = candidates * (2 * requirement.specializations + len(request.schema.qid))
     count_bits = most_records.bit_length()
     share_bits = count_bits + _HIDING + scores.bit_length()

@@ -38,7 +38,7 @@ class Weights:
         return self.values[-1].bit_length()
 
     def check_sum(self, candidates: int) -> None:
-        """Refuse if weights of so many candidates can exceed SUM_BITS bits. Raises SchemaError."""
+        """Refuse if the weights of ``candidates`` candidates can exceed SUM_BITS bits. Raises SchemaError."""
         needed = (candidates * self.values[-1]).bit_length()
         if needed > SUM_BITS:
             raise _too_small(

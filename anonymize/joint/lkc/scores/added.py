@@ -175,7 +175,7 @@ class AddedPool(OpenedPool[_Shared]):
         halved = large & (n_children == PAIR)
         owner = np.repeat(np.arange(len(totals)), n_children)
         is_first = np.append(True, owner[1:] != owner[:-1])
-        kept = is_first | ~halved[owner]  # of two children that are looked up one stands for both
+        kept = is_first | ~halved[owner]  # a looked-up child stands for both of two children
         terms = yield from self._by_rows(engine, rows[kept], totals, owner[kept], large, halved)
         add = circuits.add_circuit(self._width)
         return (yield from engine.reduce(add, {"loss": terms}, np.bincount(owner[kept]).tolist()))["loss"]
