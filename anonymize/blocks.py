@@ -2,8 +2,8 @@
 
 A release that does not link all sensitive columns (semantics §10.15) opens the counts of each block in every group.
 The class is a separate block and stays with the quasi-identifiers. Nobody learns which values of different blocks
-belong to the same record. The written table links the counts in a fixed order: block by block, a group's records are
-sorted by value, and records with the same rank form a row.
+belong to the same record. The written table links the counts in a fixed order. In each block, a group's records are
+sorted by value; records with the same rank form a row.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class QidColumn:
 
     @property
     def root(self) -> Node:
-        """Node of the first cut: a grid's root; in a taxonomy, the node below the root's only children."""
+        """Node of the first cut: a grid's root; in a taxonomy, the end of the root's chain of only children."""
         return self.values.root if isinstance(self.values, Grid) else self.values.narrowed(self.values.root)
 
     def label(self, node: Node) -> str:

@@ -4,8 +4,8 @@ The loop is [T] Algorithm 3.1 in the form of semantics §3.6. Candidates are kep
 once, then applied or discarded for good (validity is anti-monotone). When no candidate is left, a node with all
 records in a single child is replaced by the child (§10.10), which may bring new candidates. Single-holder, horizontal
 and vertical runs, LKC and differential privacy answer "which candidate next?", "is it valid?" and "apply it"
-differently: by a :class:`Specializer`, whose methods are generators, so that a joint one can exchange messages in the
-middle.
+differently, each by a :class:`Specializer`. Its methods are generators, so that a joint one can exchange messages in
+the middle.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Observer:
         """Note for kd that ``n_cut`` of ``n_open`` groups were cut side by side; fronts count from 1."""
 
     def sweep(self, number: int) -> None:
-        """Note for sequences the begin of a pass over all possible sequences; passes count from 1."""
+        """Note for sequences the start of a pass over all possible sequences; passes count from 1."""
 
     def announced(self, own: int, others: Mapping[str, int]) -> None:
         """Note for vertical runs that the party enters ``own`` ids and each peer the given number. If the method

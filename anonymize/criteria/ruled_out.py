@@ -1,11 +1,11 @@
 """Inference with negative background knowledge: LKC's C and l-diversity on several sensitive columns together.
 
-Somebody who excludes the values X of a group member's sensitive columns is left with the records without X.
-The tests cover every set X of at most E values and every protected value s outside X: among the remaining
-records, if any, at most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2).
-With a single sensitive column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C)
-(Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values
-protected is [MSA] Definition 6; with `at_most` it serves the purpose of Definition 7 (semantics §10.13).
+Somebody who excludes the values X of a group member's sensitive columns is left with the records without X. The tests
+cover every set X of at most E values and every protected value s outside X. Among the remaining records, if any, at
+most C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2). With a single sensitive
+column, RuledOut is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C) (Machanavajjhala, Kifer, Gehrke,
+Venkitasubramaniam, TKDD 2007, Definition 4.3). Diversity with all values protected is [MSA] Definition 6; with
+`at_most` it serves the purpose of Definition 7 (semantics §10.13).
 
 Every condition is linear in counts without a constant, so both are closed under union. The cases are the definition
 and the tests of joint runs; for a single holder, :class:`anonymize.criteria.search.RuledOutSearch` gives the same

@@ -2,7 +2,7 @@
 
 Every cell gets discrete Laplace noise, and cells with noisy counts at or above a public threshold are listed.
 Occupied cells are drawn separately. Empty cells all pass with the same probability, so the gaps between passing cells
-are geometric; the count of a passing cell is the threshold plus a geometric variable. The result has exactly the law
+are geometric. The count of a passing cell is the threshold plus a geometric variable. The result has exactly the law
 of drawing every cell, with the same threshold for empty and occupied cells (Cormode, Procopiuc, Srivastava, Tran,
 ICDT 2012; [T] 6.3.3). Nothing is truncated or approximated: probabilities are real numbers, and a coin is compared
 with as many of their digits as necessary.

@@ -49,7 +49,7 @@ _EARLIER = (
         finer=True,
     ),
 )
-"""Reveals of LKC runs before their begin, if runs are charged."""
+"""Reveals of LKC runs before their start, if runs are charged."""
 
 _ROOT_COUNTS = Allowed(
     "root_counts",
@@ -107,7 +107,7 @@ _ALIGNMENT = (
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
     Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
 )
-"""Reveals of vertical runs of any kind before their begin."""
+"""Reveals of vertical runs of any kind before their start."""
 
 _VERTICAL = (
     *_EARLIER,

@@ -1,4 +1,4 @@
-"""Party of a sealed run, with the common begin of these runs."""
+"""Party of a sealed run, with the common start of these runs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ZeroForms:
         self._terms = np.array(terms, dtype=np.int64).reshape(len(number), n_terms, 2)
 
     def bits(self, n_records: int) -> int:
-        """Return the bits in which a number for ``n_records`` records is 0 only if it is 0; it may be negative."""
+        """Return the bits modulo which a number of ``n_records`` records is 0 only if it is 0; it may be negative."""
         return (self._factor * n_records).bit_length()
 
     def wanted(self, stakes: Sequence[Bools], present: Bools) -> Bools:

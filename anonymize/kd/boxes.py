@@ -97,7 +97,7 @@ class Candidates:
     """Possible cuts of boxes, column by column, and the order of the columns.
 
     at:     first leaf of the right-hand side, 0 for no candidate: int64, shape (n_boxes, n_columns, N_SLOTS).
-    order:  columns, widest share of the box first: int64, shape (n_boxes, n_columns).
+    order:  columns by the share that the box covers, largest first: int64, shape (n_boxes, n_columns).
     """
 
     at: Ints = field(repr=False)

@@ -1,11 +1,10 @@
 """Loop of kd: fronts of groups that are cut side by side (semantics §11.3).
 
 Each turn cuts every open group by its first valid candidate. The module holds the common knowledge of a joint
-run: boxes, sizes, and the next candidates. A :class:`Cutter` decides the valid candidates and the counts on
-both sides of a cut: a single holder, the parties of a joint run, or the replay of a release.
+run: boxes, sizes, and the next candidates. A :class:`Cutter` decides the valid candidates and the counts on both sides of a cut. It is a single holder, the parties of a joint run, or the replay of a release.
 
-Unlike :func:`anonymize.tds.specialize_top_down`, whose turn applies or discards a single candidate of the whole
-table, a turn has a verdict for every open group, and observers receive numbers of groups.
+A turn of :func:`anonymize.tds.specialize_top_down` applies or discards a single candidate of the whole table. Here a
+turn has a verdict for every open group, and observers receive numbers of groups.
 """
 
 from __future__ import annotations

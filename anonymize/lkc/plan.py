@@ -1,10 +1,10 @@
 """Sums of a validity check with counts from several holders.
 
-The leaf partitions and their counts before a specialization are public; the counts per child are not. A plan
-lists, in an order that every holder derives alike, the sums that decide validity: every tally of the criteria
-in every non-empty qid group of every concerned entry, for every child but the last. The last child follows
-from the group's public total. Side counts have no public total and are added up for every child. Groups of
-the same leaf partitions are tested once for all columns and entries.
+The leaf partitions and their counts before a specialization are public; the counts per child are not. A plan lists,
+in an order that every holder derives alike, the sums that decide validity. These are every tally of the criteria in
+every non-empty qid group of every concerned entry, for every child but the last. The last child follows from the
+group's public total. Side counts have no public total and are added up for every child. Groups of the same leaf
+partitions are tested once for all columns and entries.
 """
 
 from __future__ import annotations

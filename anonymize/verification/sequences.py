@@ -1,6 +1,6 @@
 """Independent check that released paths are LKC-private.
 
-The check is the definition alone ([T] Definition 4.1, and the empty sequence): every set of at most L items
+The check is the definition alone ([T] Definition 4.1, and the empty sequence). Every set of at most L items
 of a record is in the paths of at least K records, and among these no protected value is more frequent than C.
 Sequences are grown: all later items in the records of a sequence are counted, and each occurring item extends
 the sequence. There are no candidates, and no conclusion from a sequence to another. The check shares no code

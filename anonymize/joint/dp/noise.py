@@ -26,7 +26,7 @@ from crypto.two_party import CarriedWords
 DELTA = Fraction(1, 2**40)
 """No joint run has a greater δ."""
 COIN_DISTANCE = Fraction(1, 2**64)
-"""Largest distance of a DiffGen run: a table has 64 coins more than the number of its index bits."""
+"""Largest distance of a DiffGen run: a table has 64 coins more than necessary to number the tables."""
 
 
 @dataclass

@@ -198,7 +198,7 @@ def lift_circuit(index_width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
-    """Return the circuit that opens the index of a node's split with gain and allowed children; 0 without."""
+    """Return the circuit that opens a bit (a node's split has gain and allowed children) and the index, else 0."""
     b = Builder(f"admitted/{loss_width}/{index_width}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
     flags = [bit for name in ("valid", "large") for (bit,) in b.input(name, Held.CARRIED, 1)]

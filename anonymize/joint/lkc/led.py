@@ -218,8 +218,8 @@ class LeaderReferee:
     def _judge(self, holder: Holder) -> Rounds[None]:
         """Ask about the next candidates together, and open the candidates discarded before the first applied one.
 
-        The leader learns nothing new about candidates judged too early: at their turn, every group is a present group
-        or a part of one. A candidate that is not valid now is not valid later.
+        The leader learns early only what it learns again at a candidate's turn: every group of that time is a present
+        group or a part of one. A candidate that is not valid now is not valid later.
         """
         step, most = "horizontal/asked", MOST_ASKED
         due = self._candidates.ahead(most) if self._roster.leads else []

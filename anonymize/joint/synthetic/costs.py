@@ -146,7 +146,7 @@ class Counted(Foreseen):
 
 
 def _at_one_place(pair: Marginal, count: int) -> Ints:
-    """Return the counts with the widest expected words."""
+    """Return the counts whose expectation takes the widest words."""
     found = np.zeros(pair.shape, dtype=np.int64)
     found.flat[0] = count
     return found

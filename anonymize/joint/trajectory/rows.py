@@ -1,8 +1,9 @@
 """Record of a released table as bytes, of a public width for all records, for the shuffle (:mod:`crypto.mixing`).
 
-If records have at most one place at a time, a row lists the place of every time cell; otherwise the items, ascending,
-in as many slots as a record may have items. Zero means no item. The sensitive cell follows. Whole numbers are
-big-endian, in the bytes of the greatest value. Every record has a single encoding.
+If records have at most one place at a time, and if it takes fewer bytes, a row lists the place of every time cell.
+Otherwise it lists the items, ascending, in as many slots as a record may have items. Zero means no item. The
+sensitive cell follows. Whole numbers are big-endian, in the bytes of the greatest value. Every record has a single
+encoding.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`engine: thesis`: the protocols of [T] chapter 7 as published, for small ranges of scores.
 
-Both partitions share a random value below the sum of the weights (RVP), and a comparison circuit chooses the
+Both partitions use shares of a random value below the sum of the weights (RVP). A comparison circuit chooses the
 candidate whose segment contains the value. Corrections (semantics §8.2): one ring, reduced shares; R < L, so that a
 weight of 0 never wins; a check that the weights are ε′-DP (:mod:`anonymize.joint.dp.thesis.weights`). Values that do
 not fit are refused before anything is sent.

@@ -1,10 +1,10 @@
 """Integer weights of the exponential mechanism, for the protocols as published ([T] 7.4.2, 7.5.2).
 
-A score u gets a weight near 2^PRECISION · e^(r·u); a candidate is chosen with probability weight / sum of
-weights. The thesis rounds or truncates e^x and leaves the cost open. Here the weights of the whole public
-range of scores are computed and checked in exact integers: one step of the score changes a weight by a factor
-ρ with ρ² ≤ e^ε′. So a choice *by these weights* is ε′-DP for any error. Weights that do not fit are refused,
-with the numbers, before anything is sent.
+A score u gets a weight near 2^PRECISION · e^(r·u); a candidate is chosen with probability weight / sum of weights.
+The thesis rounds or truncates e^x and leaves the cost open. Here the weights of the whole public range of scores are
+computed and checked in exact integers. One step of the score changes a weight by a factor ρ with ρ² ≤ e^ε′. So a
+choice *by these weights* is ε′-DP for any error. Weights that do not fit are refused, with the numbers, before
+anything is sent.
 """
 
 from __future__ import annotations
