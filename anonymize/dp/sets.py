@@ -1,9 +1,9 @@
 """Set-valued columns: a set is generalized to the combination of cut nodes with its items ([T] 6.3.1).
 
-Specializing v → child(v) replaces v, in every combination with v, by the non-empty combinations of its
-children; at most ``max_items`` nodes in all if the job bounds the items of a cell. These are up to 2^|child(v)| − 1 for each combination, nearly all empty, so they are tested. A combination with a noisy count
-at or above a public threshold is listed, occupied or not (:mod:`anonymize.dp.sparse`). Departures from [T]
-6.3.2:
+Specializing v → child(v) replaces v, in every combination with v, by the non-empty combinations of its children; at
+most ``max_items`` nodes in all if the job bounds the items of a cell. These are up to 2^|child(v)| − 1 for each
+combination, nearly all empty, so they are tested. A combination with a noisy count at or above a public threshold is
+listed, occupied or not (:mod:`anonymize.dp.sparse`). Departures from [T] 6.3.2:
 
 - The test is on the column alone, not for every leaf partition. So the released cells stay the product of the
   columns' values, and counts are compared with the threshold before they are split up.

@@ -1,7 +1,8 @@
 """Loop of kd: fronts of groups that are cut side by side (semantics §11.3).
 
-Each turn cuts every open group by its first valid candidate. The module holds the common knowledge of a joint
-run: boxes, sizes, and the next candidates. A :class:`Cutter` decides the valid candidates and the counts on both sides of a cut. It is a single holder, the parties of a joint run, or the replay of a release.
+Each turn cuts every open group by its first valid candidate. The module holds the common knowledge of a joint run:
+boxes, sizes, and the next candidates. A :class:`Cutter` decides the valid candidates and the counts on both sides of
+a cut. It is a single holder, the parties of a joint run, or the replay of a release.
 
 A turn of :func:`anonymize.tds.specialize_top_down` applies or discards a single candidate of the whole table. Here a
 turn has a verdict for every open group, and observers receive numbers of groups.
