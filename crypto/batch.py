@@ -1,8 +1,8 @@
 """One run of a circuit on a batch, as both sides see it: chunks of instances, rows of inputs and outputs.
 
-Nothing here knows who garbles. :class:`Run` says what goes over the wire and in which pieces, from the
-circuit and the batch alone; :class:`Results` gathers one side's outputs chunk by chunk; words that stay in
-the session between runs are :class:`CarriedWords`.
+The module does not know which side garbles. :class:`Run` derives the messages and their pieces from the circuit and
+the batch alone. :class:`Results` gathers one side's outputs chunk by chunk. :class:`CarriedWords` are words kept in
+the session between runs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from crypto.ot.extension import transfer_bytes
 from crypto.pieces import BLOCK_GATES, slices
 
 ROWS_BYTES = 1 << 26
-"""Memory for the labels of one chunk of instances, about."""
+"""Approximate memory for the labels of one chunk of instances."""
 
 LOOKAHEAD = 8
-"""Chunks whose choices the evaluator sends before it waits for the tables of the first, at most."""
+"""Maximum number of chunks whose choices the evaluator sends before waiting for the tables of the first chunk."""
 
 WINDOW_BYTES = 1 << 24
-"""Choices sent ahead of the chunk that is due, at most. A driver must take in as much while this party
-computes or sends; then neither side can block the other."""
+"""Maximum bytes of choices sent ahead of the chunk that is due. A driver must take in as much while the party
+computes or sends; then neither side can block the peer.
+"""
 
 DIGEST_BYTES = 16
 _ONE = np.uint64(1)
@@ -68,21 +69,21 @@ class CarriedWords:
         return len(self.labels)
 
     def take(self, indices: Sequence[int] | NDArray[np.intp]) -> CarriedWords:
-        """Return the words at public ``indices``, in that order; repetitions are allowed."""
+        """Return the words at public ``indices``, in the order of the indices; repetitions are allowed."""
         chosen = np.asarray(indices, dtype=np.intp)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(self):
             raise LocalProtocolError(f"indices outside of the {len(self)} carried words")
         return CarriedWords(self.session, self.labels[:, chosen], self.ids[chosen])
 
     def resized(self, width: int) -> CarriedWords:
-        """Return words of ``width`` bits: longer ones end in zeros, shorter ones lose their high bits."""
+        """Return the words with ``width`` bits: pad with high zeros, or cut the high bits."""
         kept = self.labels[:width]
         zeros = np.zeros((width - len(kept), *kept.shape[1:]), dtype=np.uint64)
         return CarriedWords(self.session, np.concatenate([kept, zeros]), self.ids)
 
     @staticmethod
     def concatenate(vectors: Sequence[CarriedWords]) -> CarriedWords:
-        """Return the words of all ``vectors`` in a row; they must be of one session and width."""
+        """Return the words of all ``vectors`` in a row; all vectors must have the same session and width."""
         if len({(id(v.session), v.width) for v in vectors}) != 1:
             raise LocalProtocolError("only words of one session and one width can be put in a row")
         labels = np.concatenate([v.labels for v in vectors], axis=1)
@@ -98,7 +99,7 @@ Outputs: TypeAlias = "dict[str, Value]"
 
 
 class Run:
-    """One run as either side sees it: what was agreed, the chunks, and which outputs travel how."""
+    """One run as either side sees it: the agreed facts, the chunks, and the form of delivery of every output."""
 
     def __init__(self, circuit: Circuit, batch: int, inputs: Inputs, digest: bytes) -> None:
         self.circuit = circuit
@@ -114,7 +115,7 @@ class Run:
 
     @property
     def total_bytes(self) -> int:
-        """Return the bytes that both sides send, as :meth:`crypto.two_party.GarblerSession.run` says."""
+        """Number of bytes that both sides send, as in :meth:`crypto.two_party.GarblerSession.run`."""
         total = DIGEST_BYTES
         for chunk in self.chunks:
             n = chunk.stop - chunk.start
@@ -129,7 +130,7 @@ class Run:
         return more_rounds([self])
 
     def bits(self, name: str, chunk: slice) -> Bits:
-        """Rows of bits of one of our inputs."""
+        """Return the bits of one input of this side, as rows."""
         values = self.inputs[name]
         assert not isinstance(values, CarriedWords)
         return bits_of_values(values[chunk], self.circuit.inputs[name].width)
@@ -138,7 +139,7 @@ class Run:
         return [g for g in self.circuit.inputs.values() if region in g.first_rows]
 
     def fill_shared(self, chunk: slice, half: Garbling | Evaluation) -> None:
-        """Fill in what both sides know how to fill: public masks and carried labels."""
+        """Fill in the values known to both sides: public masks and carried labels."""
         for group in self.groups(Region.PUBLIC):
             masks = np.uint64(0) - self.bits(group.name, chunk).astype(np.uint64)
             half.public[group.rows(Region.PUBLIC)] = np.repeat(masks, 2, axis=1)
@@ -150,7 +151,9 @@ class Run:
             half.labels[group.rows(Region.CARRIED)] = parted.reshape(group.bits, -1)
 
     def table_messages(self, half: Garbling | Evaluation, first: bool) -> list[tuple[int, int, int]]:
-        """Bytes of (digest, table, decoding) in the message of every piece; no message is sent if all are 0."""
+        """Return the bytes of (digest, table, decoding) in the message of every piece; no message is sent if all
+        are 0.
+        """
         sizes = [(0, piece.table_bytes, 0) for piece in half.pieces]
         if first and not self.evaluator_opens:
             sizes[0] = (DIGEST_BYTES, sizes[0][1], 0)
@@ -161,11 +164,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Turn:
-    """One chunk of one of several runs that go side by side, whose turns come one after the other.
+    """One chunk of a run. The turns of several runs that go side by side follow each other.
 
-    run:    its number among them.
+    run:    number of the run.
     chunk:  None for an empty batch.
-    after:  how many turns are over when the evaluator sends its choices.
+    after:  number of finished turns when the evaluator sends the choices of the turn.
     """
 
     run: int
@@ -174,7 +177,9 @@ class Turn:
 
 
 def turns_of(runs: Sequence[Run]) -> list[Turn]:
-    """The turns of runs: at most LOOKAHEAD under way and, beyond the one that is due, WINDOW_BYTES of choices."""
+    """Return the turns of runs: at most LOOKAHEAD under way, with at most WINDOW_BYTES of choices beyond the due
+    turn.
+    """
     chunks: list[tuple[int, slice | None, int]] = []
     for number, run in enumerate(runs):
         sized = zip(run.chunks, run.choice_bytes, strict=True)
@@ -191,7 +196,7 @@ def turns_of(runs: Sequence[Run]) -> list[Turn]:
 
 
 def more_rounds(runs: Sequence[Run]) -> int:
-    """Rounds beyond those of runs whose choices are all under way at once."""
+    """Return the rounds beyond those of runs whose choices are all under way at once."""
     waits: list[int] = []
     for turn in turns_of(runs):
         before = waits[-1] if waits else 0
@@ -201,7 +206,7 @@ def more_rounds(runs: Sequence[Run]) -> int:
 
 
 class Ports:
-    """The outputs of some destinations, their rows joined."""
+    """The outputs of some destinations, with joined rows."""
 
     def __init__(self, circuit: Circuit, destinations: tuple[To, ...]) -> None:
         self.groups = [g for g in circuit.outputs.values() if g.to in destinations]
@@ -210,7 +215,7 @@ class Ports:
         self.inverted: Bits = joined[:, np.newaxis]
 
     def split(self, bits: Bits) -> Iterator[tuple[OutputGroup, Values]]:
-        """Give every group its values back."""
+        """Yield every group with its values."""
         start = 0
         for group in self.groups:
             yield group, values_of_bits(bits[start : start + group.bits], group.width)
@@ -237,7 +242,7 @@ class Results:
             self.values[group.name][chunk] = values
 
     def put_shares(self, labels: Rows, chunk: slice, *, garbler: bool) -> None:
-        """XOR shares are the lowest bits of the two labels: they differ if the wire is 1."""
+        """Store XOR shares: the lowest bits of the two sides' labels, which differ if the wire is 1."""
         for group in self._run.circuit.outputs.values():
             if group.to is To.XOR_SHARED:
                 bits = lowest_bits(labels[group.rows])
@@ -245,7 +250,7 @@ class Results:
                 self.values[group.name][chunk] = values_of_bits(bits, group.width)
 
     def put_carried(self, labels: Rows, chunk: slice, delta: Words | None) -> None:
-        """Keep labels. The garbler's zero label of an inverted wire is the other one of the pair."""
+        """Keep labels. For an inverted wire the garbler keeps the label of 1 as the zero label."""
         for name, kept in self.labels.items():
             group = self._run.circuit.outputs[name]
             rows = labels[group.rows].reshape(group.bits, -1, 2)
@@ -256,7 +261,7 @@ class Results:
             kept[:, span] = words.reshape(group.width, -1, 2)
 
     def ordered(self, carried: Mapping[str, Value]) -> Outputs:
-        """All outputs of this side, in the order of the circuit."""
+        """Return all outputs of this side, in the order of the circuit."""
         everything = {**self.values, **carried}
         return {name: everything[name] for name in self._run.circuit.outputs if name in everything}
 
@@ -273,5 +278,5 @@ def _chunks(circuit: Circuit, batch: int) -> list[slice]:
 
 
 def lowest_bits(labels: Rows) -> Bits:
-    """The lowest bit of every label; uint8, shape (rows, n)."""
+    """Return the lowest bit of every label; uint8, shape (rows, n)."""
     return (labels[:, 0::2] & _ONE).astype(np.uint8)

@@ -1,11 +1,12 @@
 """128-bit blocks: wire labels, transfer messages and keys, side by side in arrays.
 
-A block is two uint64 words, low word first; bit i of a block is bit i mod 64 of word i // 64. ``Blocks``
-are uint64 arrays of shape (count, 2). Where speed counts, the same memory is used flat, shape (2 * count,).
+A block is two uint64 words, low word first; bit i of a block is bit i mod 64 of word i // 64. ``Blocks`` are uint64
+arrays of shape (count, 2). Where speed counts, the same memory is used flat, shape (2 * count,).
 
-A vector times a matrix over GF(2) is the exclusive or of the rows that the vector's ones select. For every eight rows
-a table holds all 256 sums of some of them: so eight rows cost one look-up ("four Russians": Arlazarov, Dinic, Kronrod
-and Faradzhev, 1970). The entries looked up depend on the vectors, so the time may, too: Python is not constant-time.
+A vector times a matrix over GF(2) is the exclusive or of the rows selected by the 1-bits of the vector. For every
+eight rows a table holds the sums of all 256 subsets, so eight rows cost one look-up ("four Russians": Arlazarov,
+Dinic, Kronrod and Faradzhev, 1970). The entries looked up depend on the vectors, so the time may, too: Python is
+not constant-time.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ def block_of(bits: NDArray[np.uint8]) -> Words:
 
 
 def bits_of(words: Words) -> NDArray[np.uint8]:
-    """Return the bits of words, such as the 128 of one block; uint8, shape (64 * len(words),)."""
+    """Return the bits of words (128 for a block); uint8, shape (64 * len(words),)."""
     return np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
 
 
 def pack_bits(bits: NDArray[np.uint8]) -> Words:
-    """Pack bits into words, the last one padded with zeros; uint64, shape (ceil(len(bits) / 64),)."""
+    """Pack bits into words and pad the last word with zeros; uint64, shape (ceil(len(bits) / 64),)."""
     packed = np.zeros(WORD_BITS // 8 * words_for(len(bits)), dtype=np.uint8)
     head = np.packbits(bits, bitorder="little")
     packed[: len(head)] = head
@@ -69,7 +70,7 @@ def pack_bits(bits: NDArray[np.uint8]) -> Words:
 
 
 def words_for(bits: int) -> int:
-    """Number of words that hold ``bits`` bits."""
+    """Return the number of words needed for ``bits`` bits."""
     return -(-bits // WORD_BITS)
 
 
@@ -96,7 +97,7 @@ def transpose_rows(rows: Words, scratch: Words, out: Blocks) -> None:
 
 
 def tables_of(rows: Words) -> Words:
-    """All sums of every eight rows: uint64, shape (ceil(n / 8), 256, w), of rows of shape (n, w)."""
+    """Return all sums of every eight rows: uint64, shape (ceil(n / 8), 256, w), of rows of shape (n, w)."""
     groups = -(-len(rows) // BYTE)
     padded = np.zeros((groups, BYTE, rows.shape[1]), dtype=np.uint64)
     padded.reshape(-1, rows.shape[1])[: len(rows)] = rows

@@ -1,12 +1,12 @@
-"""Circuits are written here: gates over literals, compiled once.
+"""A builder of circuits: gates over literals, compiled once.
 
-A literal is a plain integer, twice the number of its wire plus 1 if it is inverted; 0 and 1 are the
-constants. So NOT costs nothing, and constants, repeated operands and repeated gates fold as they are met.
-A *word* is a sequence of literals, lowest bit first. The functions of :mod:`crypto.circuits` combine words;
-none of them knows who holds an input.
+A literal is a plain integer: twice the number of a wire, plus 1 for an inverted wire; 0 and 1 are the constants. So
+NOT costs nothing. Constants, repeated operands and repeated gates are folded at once. A *word* is a sequence of
+literals, lowest bit first. The functions of :mod:`crypto.circuits` combine words and do not know the holders of the
+inputs.
 
-Compilation drops what no output depends on and numbers the rest by (AND depth, place in a chain of free
-gates, kind), so that every group of equal gates is one slice of rows.
+Compilation drops every gate without effect on an output. The remaining gates are numbered by (AND depth, place in a
+chain of free gates, kind), so every group of equal gates is a single slice of rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DEPTH = 1 << 24  # a level is the AND depth times this, plus the place in a cha
 
 
 class Builder:
-    """Collects the gates of one circuit."""
+    """Builder of one circuit; collects the gates."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -71,14 +71,14 @@ class Builder:
     def input(self, name: str, held: Held, width: int, count: int = 1) -> list[list[Literal]]:
         """Declare ``count`` words of ``width`` (1 to 64) bits and return them.
 
-        Shared words come back as the value they share: the adder of additive shares is part of the circuit.
+        For shared words the reconstructed values are returned: the adder of additive shares is part of the circuit.
         """
         if held is Held.MASK:
             raise LocalProtocolError(f"{self._name}: input {name}: masks belong to outputs")
         return self._declare(name, held, width, count)
 
     def output(self, name: str, to: To, words: Sequence[Word]) -> None:
-        """Deliver words, all of one width (1 to 64). An additive output costs width − 1 AND gates a word."""
+        """Deliver words of equal width (1 to 64). An additive output costs width − 1 AND gates a word."""
         widths = {len(word) for word in words}
         if name in self._outputs or len(widths) != 1 or not 1 <= max(widths) <= MAX_WIDTH:
             raise LocalProtocolError(
@@ -111,7 +111,7 @@ class Builder:
         return [literals[i : i + width] for i in range(0, width * count, width)]
 
     def xor(self, a: Literal, b: Literal) -> Literal:
-        """Free."""
+        """Return a XOR b: free."""
         inverted = (a ^ b) & 1
         a, b = (a, b) if a < b else (b, a)
         a, b = a & ~1, b & ~1
@@ -126,7 +126,7 @@ class Builder:
         return found ^ inverted
 
     def and_(self, a: Literal, b: Literal) -> Literal:
-        """One garbled gate; free if an operand is constant or public."""
+        """Return a AND b: 1 garbled gate; free if an operand is constant or public."""
         if a > b:
             a, b = b, a
         if a <= TRUE:
@@ -140,11 +140,11 @@ class Builder:
         return found
 
     def or_(self, a: Literal, b: Literal) -> Literal:
-        """One garbled gate."""
+        """Return a OR b: 1 garbled gate."""
         return self.and_(a ^ 1, b ^ 1) ^ 1
 
     def mux(self, choice: Literal, one: Literal, zero: Literal) -> Literal:
-        """``one`` if ``choice`` else ``zero``: one garbled gate."""
+        """Return ``one`` if ``choice``, else ``zero``: 1 garbled gate."""
         return self.xor(zero, self.and_(choice, self.xor(one, zero)))
 
     def _new_xor(self, a: Literal, b: Literal) -> Literal:
@@ -164,7 +164,7 @@ class Builder:
         return self._gate(Kind.SELECT if public_b else Kind.AND, a, b, False)
 
     def _secret(self, a: Literal) -> Literal:
-        """The same bit on a secret wire."""
+        """Return the same bit on a secret wire."""
         wire = a >> 1
         if not self._public[wire]:
             return a
@@ -199,7 +199,7 @@ class Builder:
         return replace(unsealed, digest=_digest(unsealed))
 
     def _live(self) -> bytearray:
-        """Mark every wire that an output depends on."""
+        """Mark every wire with an effect on an output."""
         live = bytearray(len(self._kind))
         for _, words, _ in self._outputs.values():
             for word in words:
@@ -213,7 +213,9 @@ class Builder:
 
 
 def add(b: Builder, x: Word, y: Word, carry: Literal = FALSE) -> list[Literal]:
-    """x + y + carry modulo 2**len(x), len(y) equal: a ripple of one AND gate a bit, none for the highest."""
+    """Return x + y + carry modulo 2**len(x), len(y) equal: a ripple of 1 AND gate a bit, without a gate for the
+    highest.
+    """
     total = []
     last = len(x) - 1
     for i, (p, q) in enumerate(zip(x, y, strict=True)):
@@ -225,12 +227,12 @@ def add(b: Builder, x: Word, y: Word, carry: Literal = FALSE) -> list[Literal]:
 
 
 def subtract(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """x − y modulo 2**len(x)."""
+    """Return x − y modulo 2**len(x)."""
     return add(b, x, [q ^ 1 for q in y], TRUE)
 
 
 class _Numbering:
-    """The rows of all live wires, and their groups."""
+    """The rows of all live wires, and the groups of rows."""
 
     def __init__(
         self,
@@ -301,10 +303,10 @@ _PUBLIC_GATES = (Kind.PUBLIC_XOR, Kind.PUBLIC_AND)
 
 
 def _levels(kind: list[Kind], left: list[Literal], right: list[Literal], live: bytearray) -> list[int]:
-    """Return the level of every live gate; public gates count on their own.
+    """Return the level of every live gate; public gates are levelled apart.
 
-    An AND gate comes as early as it can, so there are as many groups of them as the circuit is deep. A free
-    gate comes as late as it can: what hangs on long chains of XOR then shares few groups.
+    An AND gate comes as early as possible, so the number of AND groups is the depth of the circuit. A free gate
+    comes as late as possible, so gates on long chains of XOR share few groups.
     """
     depth = _and_depths(kind, left, right, live)
     late = _latest(kind, left, right, live, depth)
@@ -325,7 +327,7 @@ def _levels(kind: list[Kind], left: list[Literal], right: list[Literal], live: b
 
 
 def _and_depths(kind: list[Kind], left: list[Literal], right: list[Literal], live: bytearray) -> list[int]:
-    """The number of AND gates on the longest way to every wire."""
+    """Return the number of AND gates on the longest way to every wire."""
     depth = [0] * len(kind)
     for wire, k in enumerate(kind):
         if live[wire] and k > _LAST_PUBLIC and k != _LIFT:
@@ -337,7 +339,7 @@ def _and_depths(kind: list[Kind], left: list[Literal], right: list[Literal], liv
 def _latest(
     kind: list[Kind], left: list[Literal], right: list[Literal], live: bytearray, depth: list[int]
 ) -> list[int]:
-    """The AND depth at which every free gate is needed at the latest."""
+    """Return the latest AND depth at which every free gate is needed."""
     late = [max(depth)] * len(kind)
     for wire in range(len(kind) - 1, 0, -1):
         k = kind[wire]
@@ -356,7 +358,7 @@ _LIFT, _SELECT, _AND = int(Kind.LIFT), int(Kind.SELECT), int(Kind.AND)
 
 
 def _digest(circuit: Circuit) -> bytes:
-    """SHA-256 over names, forms, shapes and gates."""
+    """Return SHA-256 over names, forms, shapes and gates."""
     h = hashlib.sha256(b"jointcut/circuit")
 
     def text(*parts: object) -> None:

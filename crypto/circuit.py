@@ -1,12 +1,12 @@
 """Compiled Boolean circuits, and their evaluation in the clear.
 
-A circuit is written over a :class:`crypto.builder.Builder` and compiled once. What a back end needs is in
-:class:`Circuit` and nowhere else: groups of equal gates, each of which reads rows that are already there
-and writes one contiguous slice of rows; and which rows the inputs and outputs are. :func:`evaluate` is the
-back end in the clear, :mod:`crypto.garbling` another. Circuits are written without knowing either.
+A circuit is written over a :class:`crypto.builder.Builder` and compiled once. :class:`Circuit` alone holds
+everything that a back end needs: the rows of the inputs and outputs, and groups of equal gates. A group reads rows
+computed before and writes one contiguous slice of rows. :func:`evaluate` is the back end in the clear;
+:mod:`crypto.garbling` is the garbling back end. Circuits do not depend on the back end.
 
-Wires that depend on public inputs only are kept apart (``public_rows``): every back end evaluates them in
-the clear, and AND with a public bit is a selection. Neither costs communication.
+Wires that depend on public inputs only are kept apart (``public_rows``). Every back end evaluates these wires in
+the clear, and AND with a public bit is a selection. Both are free of communication.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_WIDTH = 64
 
 
 class Held(Enum):
-    """The holder of an input group, and its form."""
+    """The holder of an input group, and the form of the input."""
 
     GARBLER = "garbler"
     EVALUATOR = "evaluator"
@@ -43,7 +43,7 @@ class Held(Enum):
 
 
 class To(Enum):
-    """The receivers of an output group, and its form."""
+    """The receivers of an output group, and the form of the output."""
 
     GARBLER = "garbler"
     EVALUATOR = "evaluator"
@@ -68,7 +68,7 @@ class Kind(IntEnum):
 
 
 class Region(IntEnum):
-    """Rows of inputs. The first three are secret rows, in this order behind the constant row 0."""
+    """Regions of input rows. The first three are secret rows, in this order behind the constant row 0."""
 
     GARBLER = 0
     EVALUATOR = 1
@@ -94,7 +94,7 @@ class InputGroup:
         return self.width * self.count
 
     def rows(self, region: Region) -> slice:
-        """The group's rows in one of its regions."""
+        """Return the rows of the group in a region."""
         return slice(self.first_rows[region], self.first_rows[region] + self.bits)
 
 
@@ -102,7 +102,7 @@ class InputGroup:
 class OutputGroup:
     """``count`` words of ``width`` bits.
 
-    rows, inverted:  the secret row of every bit, word by word, and whether it is inverted.
+    rows, inverted:  the secret row of every bit, word by word, and 1 for an inverted row.
     mask:            name of the input group that masks an additive output.
     """
 
@@ -123,7 +123,7 @@ class OutputGroup:
 class Group:
     """Equal gates of one level: rows ``start`` to ``stop`` are driven by rows ``a`` and ``b``.
 
-    invert_a, invert_b:  positions within the group whose operand is inverted (AND, SELECT, PUBLIC_AND).
+    invert_a, invert_b:  positions within the group with an inverted operand (AND, SELECT, PUBLIC_AND).
     """
 
     kind: Kind
@@ -135,7 +135,7 @@ class Group:
     invert_b: Index
 
     def part(self, start: int, stop: int) -> Group:
-        """The gates at positions ``start`` to ``stop`` of this group."""
+        """Return the gates at positions ``start`` to ``stop`` of the group."""
         inside_a = self.invert_a[(self.invert_a >= start) & (self.invert_a < stop)] - start
         inside_b = self.invert_b[(self.invert_b >= start) & (self.invert_b < stop)] - start
         return Group(
@@ -151,10 +151,10 @@ class Group:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Circuit:
-    """A compiled circuit; immutable. Two are the same if their digests are.
+    """A compiled circuit; immutable. Circuits are equal if their digests are equal.
 
-    rows:         number of secret rows: constant zero (row 0), inputs by region, one for each gate.
-    public_rows:  number of public rows: public inputs, one for each public gate.
+    rows:         number of secret rows: constant zero (row 0), the inputs by region, a row for each gate.
+    public_rows:  number of public rows: the public inputs, a row for each public gate.
     groups:       secret gates in an order in which operands come first; public_groups likewise.
     region_rows:  number of input rows by region.
     digest:       SHA-256 over all of it.
@@ -171,21 +171,21 @@ class Circuit:
     digest: bytes = field(repr=False)
 
     def gates(self, kind: Kind) -> int:
-        """Number of gates of one kind in one instance."""
+        """Return the number of gates of a kind in one instance."""
         return sum(g.stop - g.start for g in (*self.groups, *self.public_groups) if g.kind == kind)
 
     @property
     def and_gates(self) -> int:
-        """AND gates of one instance: what garbling and sending cost."""
+        """Number of AND gates of one instance: the cost of garbling and sending."""
         return self.gates(Kind.AND)
 
     @property
     def and_depth(self) -> int:
-        """Number of groups of AND gates: what a small batch costs."""
+        """Number of groups of AND gates: the cost of a small batch."""
         return sum(g.kind == Kind.AND for g in self.groups)
 
     def region(self, region: Region) -> slice:
-        """The rows of a region."""
+        """Return the rows of a region."""
         before = sum(self.region_rows[r] for r in Region if r < region)
         first = 0 if region is Region.PUBLIC else 1 + before
         return slice(first, first + self.region_rows[region])
@@ -194,9 +194,9 @@ class Circuit:
 def evaluate(circuit: Circuit, batch: int, inputs: Mapping[str, Values]) -> dict[str, Values]:
     """Evaluate ``batch`` instances in the clear.
 
-    inputs:  for every input group the values it stands for (not shares; coins are given, too): integers,
+    inputs:  the values of every input group, including coins (values, not shares): integers,
              shape (batch, count).
-    Returns the value of every output group, whoever it is for; uint64, shape (batch, count).
+    Returns the value of every output group, for any receiver; uint64, shape (batch, count).
 
     Raises LocalProtocolError for missing or unknown names, wrong shapes, values that do not fit.
     """
@@ -260,7 +260,10 @@ def _output_values(group: OutputGroup, secret: Rows, batch: int) -> Values:
 
 
 def checked_values(circuit: Circuit, group: InputGroup, values: Values, batch: int) -> Values:
-    """Return an input as uint64, shape (batch, count), or refuse it, naming sizes only."""
+    """Return an input as uint64, shape (batch, count).
+
+    Raises LocalProtocolError, naming sizes only, if the input does not fit.
+    """
     where = f"{circuit.name}: input {group.name}"
     array = np.asarray(values)
     if array.shape != (batch, group.count):

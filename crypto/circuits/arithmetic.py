@@ -1,8 +1,8 @@
 """Sums, differences, comparisons and products of words.
 
-Words are unsigned unless a function says otherwise; signed ones are two's complement. Costs are AND gates
-for words of w bits. Ripple comparisons are the cheapest and right for large batches; ``log_depth=True`` takes
-about three times the gates for logarithmic depth, which is what counts in a batch of one.
+Words are unsigned unless a function says otherwise; signed words are two's complement. Costs are AND gates for
+words of w bits. Ripple comparisons are the cheapest and right for large batches. ``log_depth=True`` takes about
+three times the gates for logarithmic depth, the main cost of a batch of size 1.
 """
 
 from __future__ import annotations
@@ -16,41 +16,42 @@ from crypto.errors import LocalProtocolError
 
 
 def constant(value: int, width: int) -> list[Literal]:
-    """Return a public constant as a word; negative ones in two's complement."""
+    """Return a public constant as a word; a negative constant in two's complement."""
     if not -(1 << width) // 2 <= value < 1 << width:
         raise LocalProtocolError(f"the constant {value} does not fit {width} bits")
     return [value >> i & 1 for i in range(width)]
 
 
 def extend(x: Word, width: int, *, signed: bool = False) -> list[Literal]:
-    """Widen a word with zeros, or with its sign; a word that is wide enough is cut to ``width`` bits."""
+    """Extend a word with zeros, or with its sign, to ``width`` bits; cut a longer word."""
     fill = x[-1] if signed and x else FALSE
     return [*x[:width], *[fill] * (width - len(x))]
 
 
 def add_wide(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """x + y, one bit wider than the wider of them: w gates."""
+    """Return x + y, 1 bit wider than the wider operand: w gates."""
     width = max(len(x), len(y)) + 1
     return add(b, extend(x, width), extend(y, width))
 
 
 def negate_if(b: Builder, choice: Literal, x: Word) -> list[Literal]:
-    """−x modulo 2**w if ``choice``, else x: w − 1 gates."""
+    """Return −x modulo 2**w if ``choice``, else x: w − 1 gates."""
     flipped = [b.xor(p, choice) for p in x]
     return add(b, flipped, [FALSE] * len(x), choice)
 
 
 def total(b: Builder, words: Sequence[Word]) -> list[Literal]:
-    """The sum of the words, wide enough never to overflow: about one gate for every bit of every word."""
+    """Return the sum of the words, wide enough never to overflow: about 1 gate for every bit of every word."""
     bound = sum((1 << len(word)) - 1 for word in words)
     width = max(1, bound.bit_length())
     return add_columns(b, [[word[i] for word in words if i < len(word)] for i in range(width)])
 
 
 def total_of_absolutes(b: Builder, words: Sequence[Word], width: int) -> list[Literal]:
-    """Σ |x| of two's complement words of one width w, modulo 2**width: about one gate for every bit of every word.
+    """Return Σ |x| of two's complement words of equal width w, modulo 2**width: about 1 gate for every bit of every
+    word.
 
-    |x| is x with its bits flipped if it is negative, and 1 more if so: that 1 is one more bit of the lowest column.
+    For a negative x, |x| is x with flipped bits, plus 1. The added 1 is a further bit of the lowest column.
     """
     columns: list[list[Literal]] = [[] for _ in range(width)]
     for word in words:
@@ -62,10 +63,10 @@ def total_of_absolutes(b: Builder, words: Sequence[Word], width: int) -> list[Li
 
 
 def add_columns(b: Builder, columns: Sequence[Sequence[Literal]]) -> list[Literal]:
-    """Σ_i 2**i · (sum of the bits in column i), modulo 2**len(columns).
+    """Return Σ_i 2**i · (sum of the bits in column i), modulo 2**len(columns).
 
-    Three bits of a column become one and a carry, oldest first (Wallace 1964): one gate each time, in
-    depth log2 of the height plus the number of columns.
+    Three bits of a column become a sum bit and a carry, oldest first (Wallace 1964): 1 gate each time, in depth
+    log2 of the height plus the number of columns.
     """
     heaps = [deque(bit for bit in column if bit != FALSE) for column in columns]
     heaps.append(deque())  # carries that fall off
@@ -81,7 +82,7 @@ def add_columns(b: Builder, columns: Sequence[Sequence[Literal]]) -> list[Litera
 
 
 def prefix_sums(b: Builder, words: Sequence[Word], width: int) -> list[list[Literal]]:
-    """The running sums x_0, x_0 + x_1, … modulo 2**width: width − 1 gates a word."""
+    """Return the running sums x_0, x_0 + x_1, … modulo 2**width: width − 1 gates a word."""
     sums: list[list[Literal]] = []
     for word in words:
         wide = extend(word, width)
@@ -90,7 +91,7 @@ def prefix_sums(b: Builder, words: Sequence[Word], width: int) -> list[list[Lite
 
 
 def less(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
-    """x < y, widths may differ: w gates, or about 3·w in depth 1 + log2 w."""
+    """Return x < y, widths may differ: w gates, or about 3·w in depth 1 + log2 w."""
     width = max(len(x), len(y))
     x, y = extend(x, width), extend(y, width)
     if log_depth:
@@ -103,7 +104,7 @@ def less(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
 
 
 def _less_tree(b: Builder, x: Word, y: Word) -> Literal:
-    """Join (less, equal) of adjacent ranges of bits until one is left."""
+    """Join (less, equal) of adjacent ranges of bits until a single range is left."""
     level = [(b.and_(p ^ 1, q), b.xor(p, q) ^ 1) for p, q in zip(x, y, strict=True)]
     while len(level) > 1:
         joined = [
@@ -115,12 +116,12 @@ def _less_tree(b: Builder, x: Word, y: Word) -> Literal:
 
 
 def less_signed(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
-    """x < y for two's complement words of equal width."""
+    """Return x < y for two's complement words of equal width."""
     return less(b, [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1], log_depth=log_depth)
 
 
 def less_constant(b: Builder, x: Word, bound: int) -> Literal:
-    """x < bound for a public bound: at most w − 1 gates, none for the zeros at its low end."""
+    """Return x < bound for a public bound: at most w − 1 gates; the zeros at the low end of the bound are free."""
     if bound <= 0:
         return FALSE
     if bound >> len(x):
@@ -132,12 +133,12 @@ def less_constant(b: Builder, x: Word, bound: int) -> Literal:
 
 
 def all_of(b: Builder, bits: Sequence[Literal]) -> Literal:
-    """The conjunction of any number of bits (true for no bits): len − 1 gates in logarithmic depth."""
+    """Return the conjunction of any number of bits (true for no bits): len − 1 gates in logarithmic depth."""
     return _tree(b.and_, bits, TRUE)
 
 
 def any_of(b: Builder, bits: Sequence[Literal]) -> Literal:
-    """The disjunction of any number of bits (false for no bits): len − 1 gates in logarithmic depth."""
+    """Return the disjunction of any number of bits (false for no bits): len − 1 gates in logarithmic depth."""
     return _tree(b.or_, bits, FALSE)
 
 
@@ -150,19 +151,21 @@ def _tree(gate: Callable[[Literal, Literal], Literal], bits: Sequence[Literal], 
 
 
 def is_zero(b: Builder, x: Word) -> Literal:
-    """x = 0: w − 1 gates in logarithmic depth."""
+    """Return x = 0: w − 1 gates in logarithmic depth."""
     return any_of(b, x) ^ 1
 
 
 def equal(b: Builder, x: Word, y: Word) -> Literal:
-    """x = y, widths may differ: w − 1 gates in logarithmic depth."""
+    """Return x = y, widths may differ: w − 1 gates in logarithmic depth."""
     width = max(len(x), len(y))
     pairs = zip(extend(x, width), extend(y, width), strict=True)
     return is_zero(b, [b.xor(p, q) for p, q in pairs])
 
 
 def multiply(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """x · y in full, len(x) + len(y) bits: about 2·len(x)·len(y) gates; half of that if one is public."""
+    """Return x · y in full, len(x) + len(y) bits: about 2·len(x)·len(y) gates; half as many if an operand is
+    public.
+    """
     columns: list[list[Literal]] = [[] for _ in range(len(x) + len(y))]
     for i, p in enumerate(x):
         for j, q in enumerate(y):

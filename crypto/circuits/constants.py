@@ -1,15 +1,15 @@
-"""The public constants behind noise in circuits: tables of digits, coin widths and what they cost in probability.
+"""The public constants behind noise in circuits: tables of digits, coin widths and their cost in probability.
 
 A geometric variable G with P(G = k) = (1 − a)·a^k has independent binary digits: digit j is 1 with probability
-a^(2^j) / (1 + a^(2^j)) (Dwork et al. 2006). A discrete Laplace variable is G, or −1 − G, all its bits flipped, where
-a sign of its own is set, with probability a / (1 + a). In a circuit a few of these bits come at once from c random
-bits and a table (Walker 1977, the alias method): the first random bits are a column, the others, compared with the
-column's threshold, say whether its own value is drawn or its alias. So probabilities are multiples of 2^−c, and there
-are finitely many digits. Both departures are bounded here: the distance reported is an upper bound on the total
-variation distance between all draws together and ideal ones. A mechanism that is ε-DP with ideal draws is
-(ε, (1 + e^ε) · distance)-DP with these.
+a^(2^j) / (1 + a^(2^j)) (Dwork et al. 2006). A discrete Laplace variable is G or, with probability a / (1 + a), −1 −
+G: a separate sign bit flips all bits of G. A circuit draws a few of these bits at once from c random bits and a
+table (Walker 1977, the alias method). The first random bits choose a column. The remaining random bits are compared
+with the threshold of the column and decide between the value of the column and the alias. So probabilities are
+multiples of 2^−c, and the number of digits is finite. The module bounds both departures: the reported distance is
+an upper bound on the total variation distance between all draws together and ideal draws. A mechanism that is ε-DP
+with ideal draws is (ε, (1 + e^ε) · distance)-DP with these draws.
 
-Everything is integers and fractions with directed rounding; no float decides a constant.
+All computation uses integers and fractions with directed rounding; no float decides a constant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crypto.errors import LocalProtocolError
 
 _GUARD_BITS = 32
 _TABLE_BITS = 5
-"""A table has so many bits at most: 2^b gates to decode a column, c to compare with its threshold."""
+"""Maximum index width b of a table: 2^b gates decode a column, c gates compare with the threshold."""
 
 Bounds = tuple[Fraction, Fraction]
 """Of a number, below and above."""
@@ -31,10 +31,10 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True, slots=True)
 class AliasTable:
-    """Values of b bits by the alias method: column i is drawn uniformly, 2**b of them.
+    """Values of b bits by the alias method: column i is drawn uniformly among 2**b columns.
 
-    stays:    column i gives i if its other random bits are below this, and else its alias.
-    aliases:  the other value of each column.
+    stays:    thresholds: column i gives i if the remaining random bits are below stays[i], else aliases[i].
+    aliases:  the alias of each column.
     """
 
     stays: tuple[int, ...]
@@ -65,7 +65,7 @@ class NoisePlan:
 
     @property
     def bits(self) -> int:
-        """Random bits of one draw."""
+        """Number of random bits of a draw."""
         return len(self.tables) * self.coin_bits
 
     @property
@@ -88,17 +88,17 @@ def laplace_plan(rate: Fraction, draws: int, distance: Fraction) -> NoisePlan:
 
 
 def distance_for(delta: Fraction, epsilon: Fraction) -> Fraction:
-    """A distance that keeps (1 + e^ε) · distance ≤ δ, where ε is all that the draws are charged with."""
+    """Return a distance with (1 + e^ε) · distance ≤ δ, where ε is the total charge of the draws."""
     return delta / (1 + _exp_bound(epsilon))
 
 
 def delta_of(distance: Fraction, epsilon: Fraction) -> Fraction:
-    """An upper bound on (1 + e^ε) · distance."""
+    """Return an upper bound on (1 + e^ε) · distance."""
     return distance * (1 + _exp_bound(epsilon))
 
 
 def _exp_bound(x: Fraction) -> Fraction:
-    """An upper bound on e^x."""
+    """Return an upper bound on e^x."""
     return 1 / exp_minus(x, 64 + 2 * int(x))[0]
 
 
@@ -133,9 +133,10 @@ def _sizes(bits: int) -> list[int]:
 
 
 def alias_table(weights: Sequence[int]) -> AliasTable:
-    """The table whose value i has probability weights[i] / Σ weights; their number and their sum are powers of two.
+    """Return the table whose value i has probability weights[i] / Σ weights.
 
-    A column that its own value does not fill is filled by one that has too much (Walker 1977).
+    The number of weights and their sum are powers of two. A column with too little weight is filled from a column
+    with too much (Walker 1977).
     """
     size = sum(weights) // len(weights)
     left, stays, aliases = list(weights), [0] * len(weights), list(range(len(weights)))
@@ -152,7 +153,7 @@ def alias_table(weights: Sequence[int]) -> AliasTable:
 
 
 def _joint(ones: Sequence[Bounds]) -> list[Bounds]:
-    """The law of a word of independent bits, lowest first, each 1 with a probability within bounds."""
+    """Return the law of a word of independent bits, lowest first, each 1 with a probability within bounds."""
     law = [(Fraction(1), Fraction(1))]
     for low, high in ones:
         zeros = [(p * (1 - high), q * (1 - low)) for p, q in law]
@@ -161,7 +162,9 @@ def _joint(ones: Sequence[Bounds]) -> list[Bounds]:
 
 
 def _weights(law: Sequence[Bounds], coin_bits: int) -> list[int]:
-    """Probabilities as multiples of 2**−coin_bits: rounded down, and what is missing to those that lost most."""
+    """Return probabilities as multiples of 2**−coin_bits: round down, then give the rest to the values with the
+    largest loss.
+    """
     scaled = [low * (1 << coin_bits) for low, _ in law]
     weights = [math.floor(x) for x in scaled]
     lost = sorted(range(len(law)), key=lambda i: (weights[i] - scaled[i], i))
@@ -171,7 +174,7 @@ def _weights(law: Sequence[Bounds], coin_bits: int) -> list[int]:
 
 
 def _apart(weights: Sequence[int], law: Sequence[Bounds]) -> Fraction:
-    """An upper bound on the total variation distance of weights and a law."""
+    """Return an upper bound on the total variation distance of weights and a law."""
     total = sum(weights)
     errors = (
         max(abs(Fraction(w, total) - p) for p in bounds) for w, bounds in zip(weights, law, strict=True)
@@ -180,7 +183,7 @@ def _apart(weights: Sequence[int], law: Sequence[Bounds]) -> Fraction:
 
 
 def exp_minus(x: Fraction, bits: int) -> Bounds:
-    """Bounds of e^−x for x ≥ 0, about 2^−bits apart."""
+    """Return bounds of e^−x for x ≥ 0, about 2^−bits apart."""
     halvings = max(0, (x.numerator // x.denominator).bit_length() + 1)
     precision = bits + halvings + _GUARD_BITS
     low, high = _exp_minus_small(x / 2**halvings, precision)
@@ -190,7 +193,7 @@ def exp_minus(x: Fraction, bits: int) -> Bounds:
 
 
 def _exp_minus_small(y: Fraction, precision: int) -> tuple[int, int]:
-    """Bounds of 2^precision · e^−y for 0 ≤ y ≤ 1/2: the alternating series, rounded outward."""
+    """Return bounds of 2^precision · e^−y for 0 ≤ y ≤ 1/2: the alternating series, rounded outward."""
     scaled = y * (1 << precision)
     y_low, y_high = scaled.numerator // scaled.denominator, -(-scaled.numerator // scaled.denominator)
     term_low = term_high = low = high = 1 << precision
@@ -211,11 +214,11 @@ def _shift_up(value: int, bits: int) -> int:
 
 
 def _tail(rate: Fraction, n_digits: int, bits: int) -> Fraction:
-    """An upper bound on P(G ≥ 2^n_digits), what is lost without the digits above."""
+    """Return an upper bound on P(G ≥ 2^n_digits), the loss without the higher digits."""
     return exp_minus(rate * 2**n_digits, bits)[1]
 
 
 def _one_bounds(x: Fraction, bits: int) -> Bounds:
-    """Bounds of e^−x / (1 + e^−x)."""
+    """Return bounds of e^−x / (1 + e^−x)."""
     low, high = exp_minus(x, bits)
     return low / (1 + low), high / (1 + high)

@@ -17,7 +17,7 @@ from crypto.errors import LocalProtocolError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One candidate: whether it counts, its fraction, and the key that decides between equal fractions."""
+    """One candidate: a validity flag, a fraction, and a key that decides between equal fractions."""
 
     valid: Literal
     numerator: Word
@@ -28,13 +28,13 @@ class Entry:
 def best_fraction(
     b: Builder, entries: Sequence[Entry], *, log_depth: bool = False
 ) -> tuple[Literal, list[Literal]]:
-    """Return (whether any entry is valid, the index of the greatest fraction among the valid ones).
+    """Return (True if an entry is valid, the index of the greatest fraction among the valid entries).
 
-    Of equal fractions the one with the smallest tie key wins, of equal tie keys the first. The index is 0
-    if no entry is valid. Words in the same place have the same width in every entry.
+    Ties of fractions go to the smallest tie key, ties of keys to the first entry. The index is 0 if no entry is
+    valid. Corresponding words have the same width in every entry.
 
-    A tournament of neighbours: 4·p·q gates to compare numerators of p and denominators of q bits, for each
-    entry but one; the denominators of the first round may be public.
+    A tournament of neighbours: 4·p·q gates to compare numerators of p and denominators of q bits, for each entry
+    but one. The denominators of the first round may be public.
     """
     if not entries:
         raise LocalProtocolError("no entries")

@@ -1,6 +1,6 @@
 """Geometric and discrete Laplace noise made of coins, and report noisy max.
 
-The coins are input bits that neither side knows (``Held.COINS``); what is public about them is a
+The coins are input bits unknown to both sides (``Held.COINS``). Their public description is a
 :class:`crypto.circuits.constants.NoisePlan`. [T] chapters 6 and 7 with the corrections of semantics §8.2.
 """
 
@@ -17,23 +17,24 @@ from crypto.errors import LocalProtocolError
 
 
 def coins(b: Builder, name: str, plan: NoisePlan, draws: int) -> list[list[Literal]]:
-    """Declare the random bits of ``draws`` noise variables of one instance, one list of bits for each."""
+    """Declare the random bits of ``draws`` noise variables of one instance, a list of bits for each variable."""
     bits = b.input(name, Held.COINS, 1, plan.bits * draws)
     flat = [bit for (bit,) in bits]
     return [flat[i : i + plan.bits] for i in range(0, len(flat), plan.bits)]
 
 
 def geometric(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
-    """A geometric variable, P(k) ∝ e^(−rate·k), unsigned: as :func:`drawn` for each of the plan's tables."""
+    """Return a geometric variable, P(k) ∝ e^(−rate·k), unsigned: :func:`drawn` for each of the plan's tables."""
     if plan.signed:
         raise LocalProtocolError("a plan for discrete Laplace noise, not for geometric")
     return _bits(b, plan, random)
 
 
 def discrete_laplace(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
-    """A discrete Laplace variable, P(k) ∝ e^(−rate·|k|), two's complement: a geometric one and a sign that flips it.
+    """Return a discrete Laplace variable, P(k) ∝ e^(−rate·|k|), two's complement: a geometric variable G and a
+    sign.
 
-    Below 0 it is −1 − G, all bits of G flipped: the sign is one more independent bit, and flipping is free.
+    A negative variable is −1 − G, all bits of G flipped: the sign is an independent bit, and flipping is free.
     """
     if not plan.signed:
         raise LocalProtocolError("a plan for geometric noise, not for discrete Laplace")
@@ -51,7 +52,10 @@ def _bits(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
 
 
 def drawn(b: Builder, table: AliasTable, random: Word) -> list[Literal]:
-    """A value of b bits by a table, from c random bits: 2^b − b − 1 gates for the column, c for what it gives."""
+    """Return a value of b bits drawn by a table from c random bits.
+
+    Costs 2^b − b − 1 gates for the column, c gates for the value.
+    """
     column, rest = random[: table.bits], random[table.bits :]
     lines = one_hot(b, column)
     moves = less(b, rest, lookup(b, lines, table.stays, len(rest))) ^ 1

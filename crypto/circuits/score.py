@@ -25,9 +25,9 @@ _LOOKED_UP_BITS = 10
 
 @cache
 def log2_table() -> tuple[int, ...]:
-    """T[j] = round(2^20 · log2(1 + j/512)), j = 0 … 512, from correctly rounded decimal logarithms.
+    """Return T[j] = round(2^20 · log2(1 + j/512)), j = 0 … 512, from correctly rounded decimal logarithms.
 
-    No entry comes near a tie (the nearest is 1.5e-3 away), so 50 digits decide every one.
+    No entry comes near a tie (the nearest is 1.5e-3 away), so 50 digits decide every entry.
     """
     with localcontext() as context:
         context.prec = _DIGITS
@@ -40,12 +40,12 @@ def log2_table() -> tuple[int, ...]:
 
 @cache
 def _slopes() -> tuple[int, ...]:
-    """T[j + 1] − T[j], j = 0 … 511."""
+    """Return T[j + 1] − T[j], j = 0 … 511."""
     return tuple(high - low for low, high in itertools.pairwise(log2_table()))
 
 
 def f(x: int) -> int:
-    """F(x) of semantics §3.4 for 0 ≤ x < 2^31."""
+    """Return F(x) of semantics §3.4 for 0 ≤ x < 2^31."""
     if not 0 <= x < 1 << MAX_BITS:
         raise LocalProtocolError(f"F is defined below 2**{MAX_BITS}")
     if x < 2:
@@ -58,9 +58,9 @@ def f(x: int) -> int:
 
 
 def f_word(b: Builder, x: Word) -> list[Literal]:
-    """F of a word of at most 31 bits, as wide as its greatest value: 1,547 gates for 20 bits, 2,180 for 31.
+    """Return F of a word of at most 31 bits, as wide as the greatest value: 1,547 gates for 20 bits, 2,180 for 31.
 
-    Up to 10 bits it is looked up: 11 gates for 4 bits, 55 for 6, 146 for 8, 350 for 10.
+    Words of up to 10 bits use a table: 11 gates for 4 bits, 55 for 6, 146 for 8, 350 for 10.
     """
     if len(x) > MAX_BITS:
         raise LocalProtocolError(f"F takes words of at most {MAX_BITS} bits, not {len(x)}")
@@ -80,7 +80,7 @@ def f_word(b: Builder, x: Word) -> list[Literal]:
 
 
 def _leading_one(b: Builder, x: Word) -> list[Literal]:
-    """Line i is 1 iff bit i is the highest set bit: w − 1 gates."""
+    """Return w lines; line i is 1 iff bit i is the highest set bit: w − 1 gates."""
     seen: Literal = FALSE
     lines = []
     for bit in reversed(x):
@@ -91,7 +91,7 @@ def _leading_one(b: Builder, x: Word) -> list[Literal]:
 
 
 def _below_leading(b: Builder, x: Word, leading: Sequence[Literal]) -> list[Literal]:
-    """The 21 bits below the highest set bit, highest first, filled up with zeros."""
+    """Return the 21 bits below the highest set bit, highest first, filled up with zeros."""
     distance = encode(b, leading[::-1])
     shifted = list(x)
     for place in reversed(range(len(distance))):
@@ -103,12 +103,12 @@ def _below_leading(b: Builder, x: Word, leading: Sequence[Literal]) -> list[Lite
 
 
 def sum_of_f(b: Builder, counts: Sequence[Word]) -> list[Literal]:
-    """Σ F over the counts, wide enough."""
+    """Return Σ F over the counts, wide enough."""
     return total(b, [f_word(b, count) for count in counts])
 
 
 def impurity(b: Builder, class_counts: Sequence[Word]) -> list[Literal]:
-    """F(Σ_cls n_cls) − Σ_cls F(n_cls), two's complement: ≈ 2^20 · n · entropy."""
+    """Return F(Σ_cls n_cls) − Σ_cls F(n_cls), two's complement: ≈ 2^20 · n · entropy."""
     whole = f_word(b, total(b, class_counts))
     parts = sum_of_f(b, class_counts)
     width = max(len(whole), len(parts)) + 1
@@ -116,10 +116,10 @@ def impurity(b: Builder, class_counts: Sequence[Word]) -> list[Literal]:
 
 
 def gain(b: Builder, parent: Word, children: Sequence[Sequence[Word]]) -> list[Literal]:
-    """gain(v) of semantics §3.4, two's complement.
+    """Return gain(v) of semantics §3.4, two's complement.
 
-    parent:    impurity of v, two's complement: a public input where the counts of v are public,
-               :func:`impurity` of them where not.
+    parent:    impurity of v, two's complement: a public input if the counts of v are public, else
+               :func:`impurity` of the counts.
     children:  class counts of every child.
     """
     terms = [impurity(b, class_counts) for class_counts in children]

@@ -11,14 +11,14 @@ from crypto.errors import LocalProtocolError
 
 
 def choose(b: Builder, choice: Literal, one: Word, zero: Word) -> list[Literal]:
-    """``one`` if ``choice`` else ``zero``, as wide as the wider: one gate a bit that differs."""
+    """Return ``one`` if ``choice``, else ``zero``, as wide as the wider word: 1 gate for every differing bit."""
     width = max(len(one), len(zero))
     pairs = zip(extend(one, width), extend(zero, width), strict=True)
     return [b.mux(choice, p, q) for p, q in pairs]
 
 
 def keep_if(b: Builder, choice: Literal, x: Word) -> list[Literal]:
-    """x if ``choice`` else 0: one gate a bit."""
+    """Return x if ``choice``, else 0: 1 gate a bit."""
     return [b.and_(choice, p) for p in x]
 
 
@@ -37,7 +37,7 @@ def one_hot(b: Builder, index: Word) -> list[Literal]:
 
 
 def lookup(b: Builder, lines: Sequence[Literal], table: Sequence[int], width: int) -> list[Literal]:
-    """The entry of a public table at the one line that is 1 (all lines 0 gives 0): free."""
+    """Return the entry of a public table at the single line with value 1 (0 if all lines are 0): free."""
     if len(table) > len(lines):
         raise LocalProtocolError(f"a table of {len(table)} entries for {len(lines)} lines")
     if table and (min(table) < 0 or max(table) >> width):
@@ -51,9 +51,10 @@ def lookup(b: Builder, lines: Sequence[Literal], table: Sequence[int], width: in
 
 
 def entry(b: Builder, index: Word, table: Sequence[int], width: int) -> list[Literal]:
-    """The entry of a public table at an index of w bits; the table has 2**w entries.
+    """Return the entry of a public table at an index of w bits; the table has 2**w entries.
 
-    The high bits are decoded, the l low ones choose among 2**l neighbours: about 2**(w − l) + (2**l − 1)·width gates.
+    The high bits are decoded, the l low bits choose among 2**l neighbours: about 2**(w − l) + (2**l − 1)·width
+    gates.
     """
     if len(table) != 1 << len(index):
         raise LocalProtocolError(f"a table of {len(table)} entries for an index of {len(index)} bits")
@@ -66,7 +67,7 @@ def entry(b: Builder, index: Word, table: Sequence[int], width: int) -> list[Lit
 
 
 def _entry_cost(index_width: int, low: int, width: int) -> int:
-    """Twice the gates, and half a gate's time for the free ones that go with every line."""
+    """Return twice the cost in gates; the free gates of every line count as half a gate."""
     return (3 << (index_width - low)) + 2 * ((1 << low) - 1) * width
 
 
@@ -82,7 +83,7 @@ def _lookup_bit(b: Builder, lines: Sequence[Literal], wanted: Sequence[int]) -> 
 
 
 def parity(b: Builder, bits: Sequence[Literal]) -> Literal:
-    """The sum of the bits modulo 2: free."""
+    """Return the sum of the bits modulo 2: free."""
     level = [x for x in bits if x != FALSE] or [FALSE]
     while len(level) > 1:
         joined = [b.xor(p, q) for p, q in zip(level[0::2], level[1::2], strict=False)]
@@ -91,7 +92,7 @@ def parity(b: Builder, bits: Sequence[Literal]) -> Literal:
 
 
 def encode(b: Builder, lines: Sequence[Literal]) -> list[Literal]:
-    """The number of the one line that is 1 (0 if no line is): free."""
+    """Return the number of the single line with value 1 (0 if all lines are 0): free."""
     width = max(1, (len(lines) - 1).bit_length())
     return lookup(b, lines, range(len(lines)), width)
 
@@ -100,10 +101,10 @@ def encode(b: Builder, lines: Sequence[Literal]) -> list[Literal]:
 class Best:
     """The winner among some entries.
 
-    valid:    whether any entry was valid; all else is 0 if not.
+    valid:    1 if an entry was valid; if 0, all else is 0.
     index:    place of the winner among the entries.
-    key:      its key.
-    payload:  its payload.
+    key:      key of the winner.
+    payload:  payload of the winner.
     """
 
     valid: Literal
@@ -121,10 +122,10 @@ def argmax(
     signed: bool = False,
     log_depth: bool = False,
 ) -> Best:
-    """The greatest key among the valid entries; of equal ones the first.
+    """Return the entry with the greatest key among the valid entries; of equal keys, the first.
 
-    keys:      equal widths, w. signed: they are two's complement.
-    valid:     one bit for each entry; all entries count if it is left out.
+    keys:      words of equal width w; two's complement if signed.
+    valid:     a bit for each entry; by default all entries are valid.
     payloads:  words of equal width that go with the keys.
 
     A tournament of neighbours: w gates to compare and w + payload + index to choose, for each entry but one.
@@ -150,7 +151,7 @@ def argmax(
 
 
 def _best(b: Builder, winner: Word, key_width: int, index_width: int, signed: bool) -> Best:
-    """Cut a winner into its parts; nothing of an invalid one shows."""
+    """Cut a winner into parts; an invalid winner shows only zeros."""
     flag = winner[key_width]
     key = list(winner[:key_width])
     if signed:
@@ -165,7 +166,7 @@ def _best(b: Builder, winner: Word, key_width: int, index_width: int, signed: bo
 
 
 def maximum(b: Builder, words: Sequence[Word]) -> list[Literal]:
-    """The greatest of the words, equal widths: 2·w gates for each but one."""
+    """Return the greatest of words of equal width: 2·w gates for each word but one."""
     if len({len(word) for word in words}) != 1:
         raise LocalProtocolError(f"{len(words)} words of widths {sorted({len(word) for word in words})}")
     level = [list(word) for word in words]
@@ -176,17 +177,20 @@ def maximum(b: Builder, words: Sequence[Word]) -> list[Literal]:
 
 
 def sum_of_maxima(b: Builder, groups: Sequence[Sequence[Word]]) -> list[Literal]:
-    """Σ over groups of the greatest word of the group: the utility Max of [T] 6.1, groups being child
-    partitions and words their class counts."""
+    """Return Σ over groups of the greatest word of the group.
+
+    This is the utility Max of [T] 6.1: groups are child partitions and words are class counts.
+    """
     return total(b, [maximum(b, words) for words in groups])
 
 
 def select_below(b: Builder, weights: Sequence[Word], r: Word) -> list[Literal]:
-    """The least i with r < w_0 + … + w_i: index i with probability w_i / Σ w if r is uniform below Σ w.
+    """Return the least i with r < w_0 + … + w_i: index i with probability w_i / Σ w if r is uniform below Σ w.
 
-    The prefix sums L_i and r have the width of r, which must hold Σ w. r < L_i, not r ≤ L_i: an entry of
-    weight 0 is never chosen (semantics §8.2; [T] 7 compares R ≤ L). With r ≥ Σ w, against the precondition, the
-    index is 0. Raises LocalProtocolError if there are no weights or one is wider than r, which would be cut.
+    The prefix sums L_i and r have the width of r, which must hold Σ w. The test is r < L_i, not r ≤ L_i, so an
+    entry of weight 0 is never chosen (semantics §8.2; [T] 7 compares R ≤ L). If r ≥ Σ w, against the precondition,
+    the index is 0. Raises LocalProtocolError if there are no weights or if a weight is wider than r (the weight
+    would be cut).
     """
     if not weights or max(len(weight) for weight in weights) > len(r):
         widths = sorted({len(weight) for weight in weights})
