@@ -1,10 +1,10 @@
-"""Secure comparison and secure maximum: who has more, and who has most, without the values.
+"""Secure comparison and secure maximum: find the greater or greatest value without opening values.
 
 Two parties compare private integers (:func:`secure_compare`) or find the best of their private candidates
-(:func:`secure_maximum`); for n parties the candidates go to the compute pair as additive shares
-(:func:`joint_maximum`). A candidate is (valid flag, numerator, denominator, tie key): invalid ones never
-win, fractions are compared exactly by cross-multiplication, of equal fractions the smallest tie key wins,
-of equal tie keys the first candidate. Only the index of the winner comes out.
+(:func:`secure_maximum`). With n parties the candidates go to the compute pair as additive shares
+(:func:`joint_maximum`). A candidate is (valid flag, numerator, denominator, tie key). Invalid candidates never win.
+Fractions are compared exactly by cross-multiplication. Ties of fractions go to the smallest tie key, ties of keys
+to the first candidate. Only the index of the winner is opened.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class EntrantWidths:
             raise LocalProtocolError(f"widths from 1 to {MAX_WIDTH}, not {self}")
 
     def __str__(self) -> str:
-        """As names of circuits have it, which both peers hash: who changes it changes the protocol."""
+        """Return the text used in names of circuits. Both peers hash the text, so a change of the text changes the
+        protocol.
+        """
         return f"Widths(numerator={self.numerator}, denominator={self.denominator}, tie={self.tie})"
 
     @property
@@ -77,8 +79,8 @@ def secure_compare(
     Rounds:         3, as :meth:`crypto.two_party.GarblerSession.run`.
     Bytes:          about 32 * width * m sent by the garbler, 16 * width * m by the evaluator.
     Assumes:        as there.
-    Source:         Yao's millionaires; the comparator of Kolesnikov, Sadeghi, Schneider (CANS 2009), one
-                    AND gate a bit.
+    Source:         Yao's millionaires; the comparator of Kolesnikov, Sadeghi, Schneider (CANS 2009), 1 AND
+                    gate a bit.
 
     Raises LocalProtocolError for values that do not fit, RemoteProtocolError as there.
     """
@@ -91,22 +93,22 @@ def secure_compare(
 def secure_maximum(
     computation: Computation, candidates: Sequence[Entrant], counts: tuple[int, int], widths: EntrantWidths
 ) -> Rounds[int | None]:
-    """Tell both parties whose candidate is the best: its place among the garbler's, then the evaluator's.
+    """Tell both parties the place of the best candidate: the garbler's candidates come first, then the evaluator's.
 
-    Functionality:  the index of the valid candidate with the greatest numerator / denominator (ties: smallest
-                    tie key, then first), None if none is valid; to both.
-    Input:          each its own ``candidates``; ``counts``, how many the garbler and the evaluator have, and
-                    the widths are public and equal.
+    Functionality:  the index of the valid candidate with the greatest numerator / denominator (ties:
+                    smallest tie key, then first), None without a valid candidate; to both.
+    Input, each:    ``candidates`` (private); ``counts``, the numbers of candidates of garbler and
+                    evaluator, and the widths are public and equal.
     Output, each:   the index, from 0 to sum(counts) − 1, or None.
     Leakage:        counts, widths.
     Rounds:         3, as :meth:`crypto.two_party.GarblerSession.run`.
-    Bytes:          32 for every AND gate sent by the garbler, about 4 · p · q of them for each candidate but
+    Bytes:          32 for every AND gate sent by the garbler, about 4 · p · q gates for each candidate but
                     one (numerators of p, denominators of q bits); 16 for every bit of the evaluator's
-                    candidates sent by it.
+                    candidates sent by the evaluator.
     Assumes:        as there.
     Source:         tournament of comparisons by cross-multiplication; [T] 5.6, with garbled circuits.
 
-    Raises LocalProtocolError for candidates of another number or that do not fit, RemoteProtocolError as
+    Raises LocalProtocolError for a wrong number of candidates or candidates that do not fit, RemoteProtocolError as
     there.
     """
     own = counts[computation.role is Held.EVALUATOR]
@@ -127,22 +129,22 @@ def joint_maximum(
     share: Sharing,
     computation: Computation | None,
 ) -> Rounds[int | None]:
-    """Tell n ≥ 2 parties whose candidate is the best, by its place in the roster.
+    """Tell n ≥ 2 parties the place in the roster of the party with the best candidate.
 
-    Functionality:  as :func:`secure_maximum`, over one candidate of each party, to all.
-    Input, each:    its ``candidate``. ``parties``, ``pair`` (the names of garbler and evaluator) and widths
-                    are public and equal. ``share`` gives the pair additive shares of the sum of all parties'
-                    vectors; the pair's members pass their session, the others None.
+    Functionality:  as :func:`secure_maximum`, over a candidate of each party, to all.
+    Input, each:    ``candidate`` (private). ``parties``, ``pair`` (the names of garbler and evaluator) and
+                    widths are public and equal. ``share`` gives the pair additive shares of the sum of all
+                    parties' vectors. The pair's members pass their session, all other parties None.
     Output, each:   the index of the winner in ``parties``, or None.
-    Leakage:        n, widths; the pair learns no more than the others unless both collude.
-    Rounds:         at most those of ``share`` + 3 ("two_party/...") + 1 ("comparison/winner", n > 2).
-    Bytes:          those of ``share`` for 4 * n words; between the pair as :func:`secure_maximum` plus 32
-                    for every bit shared; 4 * (n - 2) sent by the garbler in the end.
+    Leakage:        n, widths; the pair learns no more than the remaining parties unless both collude.
+    Rounds:         at most the rounds of ``share`` + 3 ("two_party/...") + 1 ("comparison/winner", n > 2).
+    Bytes:          as ``share`` for 4 * n words; between the pair as :func:`secure_maximum` plus 32 for
+                    every shared bit; 4 * (n - 2) sent by the garbler in the end.
     Assumes:        as there; garbler and evaluator do not collude.
     Source:         as there; shares to a compute pair.
 
-    Raises LocalProtocolError for a candidate that does not fit or a roster without the pair,
-    RemoteProtocolError for an index out of range.
+    Raises LocalProtocolError for a candidate that does not fit or a roster without the pair, RemoteProtocolError
+    for an index out of range.
     """
     _check_roster(me, parties, pair, computation)
     words = yield from share(_slot(parties.index(me), len(parties), candidate, widths))
@@ -208,7 +210,7 @@ def _winner(outputs: Outputs, count: int, peer: str) -> int | None:
 
 
 def _table(candidates: Sequence[Entrant], widths: EntrantWidths) -> dict[str, Words]:
-    """The candidates field by field; uint64, shape (1, count) each."""
+    """Return the candidates field by field; uint64, shape (1, count) each."""
     for candidate in candidates:
         for name, width in widths.by_field.items():
             value = getattr(candidate, name)
@@ -222,7 +224,7 @@ def _table(candidates: Sequence[Entrant], widths: EntrantWidths) -> dict[str, Wo
 
 
 def _slot(place: int, n: int, candidate: Entrant, widths: EntrantWidths) -> Words:
-    """A vector of 4 * n words that is the candidate in its party's place and 0 elsewhere."""
+    """Return a vector of 4 * n words: the candidate in the party's place, 0 elsewhere."""
     words = np.zeros((len(_FIELDS), n), dtype=np.uint64)
     for row, column in zip(words, _table([candidate], widths).values(), strict=True):
         row[place] = column[0, 0]

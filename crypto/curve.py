@@ -1,13 +1,13 @@
-"""Curve25519 as a group in which encryption commutes: hashing onto it, and one exponentiation.
+"""Curve25519 as a group with commuting encryption: hashing onto the curve, and exponentiation.
 
 A point is the canonical 32-byte u-coordinate (RFC 7748) of a point on the curve v² = u³ + 486662·u² + u over
-GF(2**255 - 19), never of its twist: identifiers are hashed by try-and-increment, so that every value that
-travels lies on the curve and no bit tells twist from curve. X25519 clamps its scalar to a multiple of the
-cofactor, so :func:`exponentiate` maps into the subgroup of prime order; u-coordinates are those of P and −P
-alike, and exponentiate(a, exponentiate(b, u)) = exponentiate(b, exponentiate(a, u)).
+GF(2**255 - 19), never of the twist. Identifiers are hashed by try-and-increment, so every sent value lies on the
+curve and no bit tells twist from curve. X25519 clamps the scalar to a multiple of the cofactor, so
+:func:`exponentiate` maps into the subgroup of prime order. P and −P share their u-coordinate, and exponentiate(a,
+exponentiate(b, u)) = exponentiate(b, exponentiate(a, u)).
 
-``cryptography`` exponentiates in constant time. Hashing is not constant-time: it takes as many attempts as
-the (local) identifier needs, two on average.
+``cryptography`` exponentiates in constant time. Hashing is not constant-time: the number of attempts depends on the
+(local) identifier, two on average.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def hash_to_curve(prefix: bytes, message: bytes) -> bytes:
 
 
 def is_on_curve(point: bytes) -> bool:
-    """Tell whether 32 bytes are a canonical u-coordinate of the curve (not of its twist, nor of order 2)."""
+    """Return True if 32 bytes are a canonical u-coordinate of the curve (not of the twist, nor of order 2)."""
     return len(point) == POINT_BYTES and _is_u_coordinate(int.from_bytes(point, "little"))
 
 
 def exponentiate(scalar: Scalar, point: bytes) -> bytes:
-    """Return scalar·point as a u-coordinate. Raises ValueError if it is the neutral element (all zero)."""
+    """Return scalar·point as a u-coordinate. Raises ValueError for the neutral element (all zero)."""
     return scalar.exchange(X25519PublicKey.from_public_bytes(point))
 
 

@@ -1,8 +1,8 @@
 """Fixed-width canonical encodings of protocol messages.
 
-Little endian throughout. Every decoder is given what the protocol prescribes (peer, step, count) and
-turns anything else into :class:`RemoteProtocolError`, so that transcripts are comparable byte for byte
-and no malformed message gets further than this file.
+All encodings are little endian. A decoder is given the peer, step and count prescribed by the protocol and raises
+:class:`RemoteProtocolError` for anything else. So transcripts are comparable byte for byte, and no malformed
+message gets beyond this file.
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ def decode_integers(payload: bytes, width: int, count: int, bound: int, peer: st
 
 
 def bytes_for(most: int) -> int:
-    """Return the bytes that a number up to ``most`` takes, at least 1."""
+    """Return the number of bytes for numbers up to ``most``, at least 1."""
     return max(most.bit_length() + 7, 8) // 8
 
 
 def digits_of(numbers: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-    """Numbers from 0 below 2**(8 width) in big-endian bytes, whose order is theirs: shape (n, width), width <= 8."""
+    """Return numbers from 0 below 2**(8 width) as big-endian bytes, sorted alike: shape (n, width), width <= 8."""
     octets = np.ascontiguousarray(numbers, dtype=">u8").view(np.uint8).reshape(-1, WORD)
     return octets[:, WORD - width :]
 
 
 def of_digits(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The numbers that :func:`digits_of` wrote so, of shape (n, width)."""
+    """Return the numbers encoded by :func:`digits_of` in digits of shape (n, width)."""
     numbers: NDArray[np.int64]
     if digits.shape[1] in (1, 2, 4):
         numbers = np.ascontiguousarray(digits).view(f">u{digits.shape[1]}").reshape(-1).astype(np.int64)
@@ -99,7 +99,7 @@ def of_digits(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def expect_length(payload: bytes, length: int, peer: str, step: str) -> None:
-    """Refuse a message of any other length."""
+    """Raise RemoteProtocolError for a message of a different length."""
     if len(payload) != length:
         raise RemoteProtocolError(
             peer, step, f"message of {len(payload)} bytes where {length} are prescribed"
@@ -107,7 +107,7 @@ def expect_length(payload: bytes, length: int, peer: str, step: str) -> None:
 
 
 def octets_of(words: Words) -> memoryview:
-    """The bytes of :func:`encode_words`, without a copy where the machine has that order; ``words`` contiguous."""
+    """Return the bytes of :func:`encode_words`, without a copy on little-endian machines; ``words`` contiguous."""
     return words.astype("<u8", copy=False).reshape(-1).data.cast("B")
 
 
@@ -124,16 +124,16 @@ def as_words(values: Sequence[int] | NDArray[np.int64] | NDArray[np.uint64]) -> 
 
 
 def tell_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
-    """Send our public parameters, 8 bytes each; LocalProtocolError if one does not fit.
+    """Send our public parameters, 8 bytes each; LocalProtocolError if a parameter does not fit.
 
-    What is public is agreed on before a protocol starts. This and :func:`check_parameters` catch a disagreement
-    (another number of records, another width) before it can pass for a result.
+    Public parameters are agreed on before a protocol starts. With :func:`check_parameters`, the message catches a
+    disagreement (about a number of records or a width) before it can pass for a result.
     """
     yield from send(step, {peer: encode_integers(parameters, WORD)})
 
 
 def check_parameters(peer: str, step: str, parameters: tuple[int, ...]) -> Rounds[None]:
-    """Receive the peer's parameters; RemoteProtocolError unless they are ours."""
+    """Receive the peer's parameters; RemoteProtocolError if they differ from ours."""
     payload = yield from receive(step, peer)
     theirs = decode_integers(payload, WORD, len(parameters), 1 << 8 * WORD, peer, step)
     if tuple(theirs) != parameters:

@@ -1,9 +1,8 @@
-"""The engine does the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious
-transfer.
+"""Engines for the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious transfer.
 
-NumPy is the reference. Another engine computes the same bits faster; what is sent, when, and with which coins does
-not depend on it, so two parties need not have the same. A process has one in force, for whatever begins from then on.
-Whoever starts the process decides which: nothing here looks for one.
+NumPy is the reference. A compiled engine computes the same bits faster. Messages, timing of messages and coins do
+not depend on the engine, so two parties may use different engines. A process has a single engine in force, for all
+work begun from then on. The starter of the process decides on the engine; the module does not search for engines.
 """
 
 from __future__ import annotations
@@ -20,10 +19,12 @@ from crypto.pieces import Piece
 
 
 class Gates(Protocol):
-    """One side's gates of ``n`` instances of a circuit, on the rows of labels and public bits it was made for."""
+    """One side's gates of ``n`` instances of a circuit, bound to the rows of labels and public bits given at
+    creation.
+    """
 
     def rekey(self, key: bytes) -> None:
-        """Go on with the next chunk of instances, under another key."""
+        """Go on with the next chunk of instances, under a new key."""
 
     def run(self, piece: Piece, table: Words) -> None:
         """Work through the next piece; ``table`` is written by the garbler's side and read by the evaluator's."""
@@ -35,15 +36,15 @@ class Engine(Protocol):
     def garbler(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
     ) -> Gates:
-        """The garbler's gates."""
+        """Return the garbler's gates."""
         ...
 
     def evaluator(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> Gates:
-        """The evaluator's gates."""
+        """Return the evaluator's gates."""
         ...
 
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
-        """As :func:`crypto.blocks.transpose_rows`."""
+        """Transpose like :func:`crypto.blocks.transpose_rows`."""
 
 
 class Reference:
@@ -56,7 +57,7 @@ class Reference:
 
 @dataclass(slots=True)
 class _Choice:
-    """The engine in force; who waits for how many more AND gates."""
+    """The engine in force, and a callback with the number of AND gates to wait for."""
 
     engine: Engine
     missing: int = 0
@@ -67,7 +68,7 @@ _choice = _Choice(Reference())
 
 
 def in_force() -> Engine:
-    """The engine for what begins now."""
+    """Return the engine for work that begins now."""
     return _choice.engine
 
 
@@ -77,12 +78,12 @@ def use(engine: Engine) -> None:
 
 
 def after(and_gates: int, act: Callable[[], None]) -> None:
-    """Have ``act`` called once this process begins another such number of AND gates; it may call :func:`use`."""
+    """Call ``act`` once the process begins ``and_gates`` further AND gates; ``act`` may call :func:`use`."""
     _choice.missing, _choice.waiting = and_gates, act
 
 
 def begin(and_gates: int) -> None:
-    """Count what is begun, all instances together."""
+    """Count the AND gates of work that begins, all instances together."""
     _choice.missing -= and_gates
     if _choice.missing <= 0 and _choice.waiting is not None:
         act, _choice.waiting = _choice.waiting, None

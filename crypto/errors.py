@@ -11,7 +11,7 @@ class ProtocolError(Exception):
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own caller broke a protocol's preconditions; nothing was sent because of it."""
+    """The local caller broke a protocol's preconditions; therefore nothing was sent."""
 
 
 class RemoteProtocolError(ProtocolError):

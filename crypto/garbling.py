@@ -1,19 +1,19 @@
 """Garbled circuits: half-gates with free XOR, many instances side by side, tables in pieces.
 
-Zahur, Rosulek, Evans, *Two halves make a whole* (EUROCRYPT 2015), figure 2; free XOR of Kolesnikov and
-Schneider (ICALP 2008); point and permute; the hash is TMMO (:mod:`crypto.hashing`). An AND gate costs two
-blocks of table, every other gate nothing.
+Zahur, Rosulek, Evans, *Two halves make a whole* (EUROCRYPT 2015), figure 2; free XOR of Kolesnikov and Schneider
+(ICALP 2008); point and permute; the hash is TMMO (:mod:`crypto.hashing`). An AND gate costs two blocks of table;
+all other gates are free.
 
-Wires are rows: uint64, shape (rows, 2 * n), the blocks of n instances side by side. For the garbler a row
-holds *zero labels*, the labels of value 0; the label of 1 is that ⊕ Δ, and the lowest bit of Δ is set, so
-the lowest bits of a pair differ. For the evaluator a row holds the one label of each pair that is *active*.
-Row 0, constant zero, is zero on both sides. A public bit p that becomes a secret wire has active label 0,
-so zero label p·Δ: the hash is circular correlation robust for labels of anyone's choice, while Δ is secret.
+Wires are rows: uint64, shape (rows, 2 * n), the blocks of n instances side by side. For the garbler a row holds
+*zero labels*, the labels of value 0. The label of 1 is the zero label ⊕ Δ. The lowest bit of Δ is set, so the
+lowest bits of a pair differ. For the evaluator a row holds the *active* label of each pair. Row 0, constant zero,
+is zero on both sides. A public bit p that becomes a secret wire has active label 0, so zero label p·Δ. This is
+safe: while Δ is secret, the hash is circular correlation robust for chosen labels.
 
-What each gate computes: :mod:`crypto.half_gates`. Which program computes it: :mod:`crypto.engine`.
+:mod:`crypto.half_gates` defines the computation of each gate. :mod:`crypto.engine` chooses the program for it.
 
-A :class:`Garbling` and an :class:`Evaluation` of the same circuit, number of instances and key go through
-the same pieces in the same order, and so through the same tweaks.
+A :class:`Garbling` and an :class:`Evaluation` of the same circuit, number of instances and key go through the same
+pieces in the same order, and so through the same tweaks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crypto.pieces import Piece, pieces
 
 
 class _Half:
-    """Rows and pieces, as both sides have them."""
+    """Rows and pieces, common to both sides."""
 
     def __init__(self, circuit: Circuit, n: int) -> None:
         self.circuit = circuit
@@ -44,20 +44,21 @@ class _Half:
         return f"{type(self).__name__}(circuit={self.circuit.name!r}, n={self.n}, <secret>)"
 
     def _begin(self) -> None:
-        """Evaluate what depends on public inputs only."""
+        """Evaluate the gates that depend on public inputs only."""
         engine.begin(self.n * sum(piece.and_gates for piece in self.pieces))
         evaluate_public(self.circuit, self.public)
 
     def rekey(self, key: bytes) -> None:
-        """Go on with the next chunk of instances, under another key."""
+        """Go on with the next chunk of instances, under a new key."""
         self._gates.rekey(key)
 
 
 class Garbling(_Half):
     """The garbler's side of ``n`` instances of a circuit.
 
-    The caller fills the input rows of ``labels`` with zero labels and those of ``public`` with masks (all
-    ones for 1), takes the tables of every piece in order, and finds all zero labels in ``labels``.
+    The caller fills the input rows of ``labels`` with zero labels and the input rows of ``public`` with masks (all
+    ones for 1). Then the caller takes the tables of every piece in order. In the end ``labels`` holds all zero
+    labels.
     """
 
     def __init__(self, circuit: Circuit, n: int, delta: Words, key: bytes) -> None:
@@ -66,7 +67,7 @@ class Garbling(_Half):
         self._table = np.empty(max(piece.table_bytes for piece in self.pieces) // WORD, dtype=np.uint64)
 
     def tables(self) -> Iterator[Words]:
-        """Garble piece by piece; yields every piece's table, in memory that the next one overwrites."""
+        """Garble piece by piece; yield the table of every piece, in memory overwritten by the next piece."""
         self._begin()
         for piece in self.pieces:
             table = self._table[: piece.table_bytes // WORD]
@@ -82,7 +83,7 @@ class Evaluation(_Half):
         self._gates = engine.in_force().evaluator(circuit, n, key, self.labels, self.public)
 
     def begin(self) -> None:
-        """Evaluate what depends on public inputs only."""
+        """Evaluate the gates that depend on public inputs only."""
         self._begin()
 
     def feed(self, piece: Piece, table: Words) -> None:

@@ -24,11 +24,11 @@ _LONG_ROW = 1024  # words; longer rows are combined one by one, shorter ones gat
 
 
 class _Block:
-    """Working memory cut for blocks of one number of gates times instances.
+    """Working memory cut for blocks of a fixed number of gates times instances.
 
     labels:  labels of operand a, then of operand b; flat.
-    low:     their low words.
-    p:       their permute bits as masks, over both words.
+    low:     low words of the labels.
+    p:       permute bits of the labels as masks, over both words.
     """
 
     def __init__(self, memory: Words, gates: int, n: int) -> None:
@@ -46,7 +46,7 @@ class _Block:
 
 
 class _Gates:
-    """The part that both sides share: the rows, working memory and the gates that cost nothing."""
+    """The part common to both sides: the rows, working memory and the free gates."""
 
     def __init__(
         self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows, hash_rows: int
@@ -66,7 +66,7 @@ class _Gates:
         return f"{type(self).__name__}(n={self.n}, <secret>)"
 
     def rekey(self, key: bytes) -> None:
-        """Go on under another key, with tweaks from zero again."""
+        """Go on under a new key, with tweaks from zero again."""
         self._hash.rekey(key)
 
     def run(self, piece: Piece, table: Words) -> None:
@@ -86,7 +86,7 @@ class _Gates:
         raise NotImplementedError
 
     def _public(self, group: Group) -> None:
-        """A gate with a public operand."""
+        """Compute a gate with a public operand."""
         raise NotImplementedError
 
     def _block(self, gates: int) -> _Block:
@@ -108,7 +108,7 @@ class _Gates:
         np.bitwise_xor(out, other, out=out)
 
     def _select(self, group: Group) -> None:
-        """AND with public bits: the label if the bit is set, else that of constant zero."""
+        """Compute AND with public bits: keep the label if the bit is set, else take the label of constant zero."""
         chosen = self.public[group.b]
         chosen[group.invert_b] ^= _ONES
         out = self.labels[group.start : group.stop]
@@ -116,7 +116,7 @@ class _Gates:
 
 
 class GarblerGates(_Gates):
-    """The garbler's side: rows of zero labels in, tables and the other rows out."""
+    """The garbler's side: from rows of zero labels, compute tables and the remaining rows."""
 
     def __init__(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
@@ -156,7 +156,7 @@ class GarblerGates(_Gates):
         np.bitwise_xor(out, h[0, half:], out=out)
 
     def _gather(self, rows: np.ndarray, inverted: np.ndarray, out: Rows) -> None:
-        """Collect zero labels; an inverted wire has the other label of the pair."""
+        """Collect zero labels; for an inverted wire, take the opposite label of the pair."""
         if len(rows) == 1:
             if len(inverted):
                 np.bitwise_xor(self.labels[rows[0]], self._delta_row, out=out[0])
@@ -173,7 +173,7 @@ class GarblerGates(_Gates):
 
 
 class EvaluatorGates(_Gates):
-    """The evaluator's side: rows of active labels and tables in, the other rows out."""
+    """The evaluator's side: from rows of active labels and tables, compute the remaining rows."""
 
     def __init__(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> None:
         super().__init__(circuit, n, key, labels, public, hash_rows=1)

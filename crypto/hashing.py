@@ -1,9 +1,9 @@
 """Tweakable hashing of blocks with AES under a public key that is fresh for every session and chunk.
 
-H(x, i) = π(π(x) ⊕ i) ⊕ π(x) with π = AES-128 under the key: TMMO of Guo, Katz, Wang, Yu, *Efficient and
-secure multiparty computation from fixed-key block ciphers* (IEEE S&P 2020), section 7.4: tweakable
-circular correlation robust in the ideal cipher model, which half-gates and oblivious transfer with one
-offset for all need. A hash object hands out its tweaks itself: no tweak is used twice under a key.
+H(x, i) = π(π(x) ⊕ i) ⊕ π(x) with π = AES-128 under the key: TMMO of Guo, Katz, Wang, Yu, *Efficient and secure
+multiparty computation from fixed-key block ciphers* (IEEE S&P 2020), section 7.4. TMMO is tweakable circular
+correlation robust in the ideal cipher model. Half-gates and oblivious transfer with a common offset need this
+property. A hash object assigns the tweaks: no tweak is used twice under a key.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def derive_key(seed: bytes, *context: bytes | int) -> bytes:
 
 
 def fixed_key_aes(key: bytes) -> CipherContext:
-    """Return the permutation π of one key; every key of this module goes through here."""
+    """Return the permutation π of a key; every key of this module goes through here."""
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305  (one block is one input)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Working memory cut for one shape of input, so that small inputs do not pay for slicing."""
+    """Working memory cut for a shape of input, so that small inputs do not pay for slicing."""
 
     permuted: Words
     digest: Words
@@ -48,14 +48,17 @@ class _Shape:
 
 
 class BlockHash:
-    """TMMO over arrays of blocks, with its own running tweak and working memory.
+    """TMMO over arrays of blocks, with a running tweak and working memory.
 
-    Both sides of a protocol create it from the same key and hash the same numbers of blocks in the same
+    Both sides of a protocol create the hash from the same key and hash the same numbers of blocks in the same
     order; then their tweaks agree.
     """
 
     def __init__(self, key: bytes, capacity: int) -> None:
-        """capacity: the largest number of blocks of one call, all rows together."""
+        """Set the key.
+
+        capacity: the largest number of blocks of a call, all rows together.
+        """
         self._permuted = np.empty(2 * capacity + _SLACK, dtype=np.uint64)
         self._digest = np.empty(2 * capacity + _SLACK, dtype=np.uint64)
         self._permuted_bytes = self._permuted.data.cast("B")
@@ -66,7 +69,7 @@ class BlockHash:
         self.rekey(key)
 
     def rekey(self, key: bytes) -> None:
-        """Go on under another key, with tweaks from zero again."""
+        """Go on under a new key, with tweaks from zero again."""
         self._aes = fixed_key_aes(key)
         self._used = 0
 
@@ -74,10 +77,10 @@ class BlockHash:
         return "BlockHash(<keyed>)"
 
     def hash(self, x: Words) -> Words:
-        """Return H of every block of ``x``; the blocks of one column share a tweak, the next unused one.
+        """Return H of every block of ``x``; the blocks of a column share the next unused tweak.
 
         x:  uint64, shape (rows, 2 * count), contiguous; count ≥ 1.
-        Returns the same shape, in working memory that the next call overwrites.
+        Returns the same shape, in working memory overwritten by the next call.
         """
         shape = self._shapes.get(x.shape) or self._cut(x.shape)
         self._aes.update_into(x.data.cast("B"), self._permuted_bytes)
@@ -88,7 +91,7 @@ class BlockHash:
         return shape.digest
 
     def _next_tweaks(self, shape: _Shape) -> None:
-        """Fill in the tweaks of one call: the running number of the block under this key."""
+        """Fill in the tweaks of a call: the running number of the block under the key."""
         np.add(shape.pattern, np.uint64(self._used), out=shape.tweaks_low)
         self._used += len(shape.pattern)
 

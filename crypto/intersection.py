@@ -1,11 +1,11 @@
-"""Private set intersection of n ≥ 2 parties: which identifiers all have, in one order.
+"""Private set intersection of n ≥ 2 parties: the common identifiers, in the same order for all.
 
 Two parties compare tags of an oblivious pseudo-random function (:mod:`crypto.oprf`): Pinkas, Rosulek, Trieu, Yanai
-(EUROCRYPT 2020). Three and more encrypt one after another around a ring (:mod:`crypto.ring`).
+(EUROCRYPT 2020). Three and more parties encrypt in turn around a ring (:mod:`crypto.ring`).
 
-How many messages there are depends on sizes that every party hears for itself. So all compare a digest of the
-set sizes before they act on them, and who tells what is common says how much it is: no party ends well while another,
-which heard something else, waits for ever.
+The number of messages depends on sizes that every party hears separately. So all parties compare a digest of the
+set sizes before they act on the sizes, and the common identifiers are sent with their number. No party ends well
+while a peer that heard something else waits for ever.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from crypto.rounds import Round, Rounds, receive, send
 MIN_PARTIES = 2
 MAX_SET = 2**32 - 1
 PIECE = 1 << 16
-"""Tags of two parties in one message."""
+"""Number of tags in a message between two parties."""
 
 _SIZE_BYTES, _DIGEST_BYTES = 8, 16
 _SIZE, _AGREE = "intersection/size", "intersection/agree"
 _TAGS, _COMMON = "intersection/tags", "intersection/common"
 
 Announced = Callable[[int, Mapping[str, int]], object]
-"""An objection to set sizes: called with our own and those of the others by party; it raises to end the run."""
+"""An objection to set sizes: called with our own size and the peers' sizes by party; raises to end the run."""
 
 
 def any_sizes(own: int, others: Mapping[str, int]) -> None:
@@ -61,40 +61,44 @@ def intersect(
     """Return the positions in ``ids`` of the identifiers that all parties have, in a common order.
 
     Functionality:  (S_1, ..., S_n) -> to party i the positions in its list of the identifiers that are in
-                    all S_j, in one pseudo-random order that is the same for all: the k-th positions of all
-                    parties belong to one identifier.
-    Input, each:    ``ids``, different byte strings, at most 2**32 - 1; normalising them is the caller's. The
-                    roster (its order is the ring), ``collector`` and ``job_hash`` are public, equal for all.
-                    ``announced`` is told the set sizes. If it raises, nothing but our size was sent.
+                    all S_j, in a pseudo-random order common to all: the k-th positions of all parties
+                    belong to the same identifier.
+    Input, each:    ``ids``, different byte strings, at most 2**32 - 1, normalised by the caller. The roster
+                    (its order is the ring), ``collector`` and ``job_hash`` are public, equal for all.
+                    ``announced`` is called with the set sizes. If it raises, nothing but our size was sent.
     Output, each:   int64, shape (size of the intersection,).
-    Leakage:        to all: every party's set size, the size of the intersection, and which of their own
-                    identifiers are in it. For n >= 3, also to the collector: the size of every partial
-                    intersection (for every set of parties, how many identifiers exactly these have), but not
-                    which identifiers those are, its own included, because every list has been shuffled by
-                    every party. A coalition that leaves one party outside learns no more than the collector;
-                    but without the collector, too, it sees sizes of partial intersections that none of its
-                    members sees alone. If a set is empty, the protocol ends after the sizes. The collector
-                    learns what is common first, and may tell others less.
-    Rounds:         8 for n = 2: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive` with the
-                    collector as receiver, "intersection/tags", ".../common". For n >= 3, 2 n + 2: the first two,
-                    n - 1 of "intersection/points", ".../tags", ".../common", n - 1 of ".../positions". A long list
-                    is sent in pieces.
-    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes, 16 * (n - 1) for
-                    their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`, and 16 m_i by the other than the
-                    collector, which sends it 8 + ceil(m_i / 8). For n >= 3, 32 * (N - m_{i+1}) for points; any but
-                    the collector 16 * m_{i+1} for tags; each (8 + 4 * c) * (n - 1) for positions; the collector as
-                    much again.
-    Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers (a
-                    false match has probability below N**2 * 2**-129). For n = 2 as :func:`crypto.oprf.oprf_receive`;
-                    for n >= 3 DDH in the subgroup of prime order and SHA-256 a random oracle.
-    Source:         as above; for n >= 3 [T] 5.6, curve operations of :mod:`crypto.curve`, a fresh key per run.
+    Leakage:        to all: every party's set size, the size of the intersection, and the party's own common
+                    identifiers. For n >= 3, also to the collector: the size of every partial intersection
+                    (for every set of parties, the number of identifiers that exactly these parties have).
+                    The identifiers of a partial intersection, the collector's own included, stay hidden,
+                    because every party has shuffled every list. A coalition that leaves at least one party
+                    outside learns no more than the collector; but even without the collector the coalition
+                    sees sizes of partial intersections that no member sees alone. If a set is empty, the
+                    protocol ends after the sizes. The collector learns the intersection first, and may tell
+                    peers less.
+    Rounds:         8 for n = 2: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive`
+                    with the collector as receiver, "intersection/tags", ".../common". For n >= 3, 2 n + 2:
+                    the first two, n - 1 of "intersection/points", ".../tags", ".../common", n - 1 of
+                    ".../positions". A long list is sent in pieces.
+    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes, 16 * (n
+                    - 1) for their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`; the collector's
+                    peer sends 16 m_i, and the collector sends back 8 + ceil(m_i / 8). For n >= 3, 32 * (N -
+                    m_{i+1}) for points; any but the collector 16 * m_{i+1} for tags; each (8 + 4 * c) * (n
+                    - 1) for positions; the collector as much again.
+    Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers
+                    (a false match has probability below N**2 * 2**-129). For n = 2 as
+                    :func:`crypto.oprf.oprf_receive`; for n >= 3 DDH in the subgroup of prime order and
+                    SHA-256 a random oracle.
+    Source:         as above; for n >= 3 [T] 5.6, curve operations of :mod:`crypto.curve`, a fresh key per
+                    run.
 
-    Raises LocalProtocolError for a roster that cannot be and for duplicated identifiers, before anything is
-    sent; what ``announced`` raises, before anything but sizes is sent;
-    RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike;
-    for n = 2 transfers that fail their check, tags that do not ascend and common ones that are not as many as said;
-    for n >= 3 points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
-    encryption makes equal), and positions that are out of range or repeated.
+    Raises LocalProtocolError for an impossible roster and for duplicated identifiers, before anything is sent.
+    Exceptions of ``announced`` come before anything but sizes is sent.
+
+    Raises RemoteProtocolError for messages of a wrong length, and for sizes or a roster on which parties disagree.
+    For n = 2: also for transfers that fail their check, tags that do not ascend, and a wrong number of common tags.
+    For n >= 3: also for points that are not canonical, not on the curve, of small order or repeated (also as u and
+    1/u, which encryption makes equal), and for positions out of range or repeated.
     """
     _check_roster(me, parties, collector)
     _check_ids(ids)
@@ -112,7 +116,7 @@ def intersect(
 
 
 def _collect(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
-    """Compare our tags with the peer's, and tell it which of its own are common; the order is that of its list."""
+    """Compare our tags with the peer's; tell the peer the common tags. The order is the order of the peer's list."""
     (peer,) = ring.peers
     ours = yield from oprf_receive(ring.me, peer, ids, job_hash, rng)
     parts = []
@@ -130,7 +134,7 @@ def _collect(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng
 
 
 def _offer(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
-    """Send our tags in ascending order, which says nothing of ours, and hear which are common."""
+    """Send our tags in ascending order, independent of the order of ``ids``, and receive the common tags."""
     (peer,) = ring.peers
     tags = yield from oprf_send(ring.me, peer, ids, theirs, job_hash, rng)
     order = np.lexsort(tags.T[::-1])
@@ -166,7 +170,7 @@ def _matches(ours: Tags, theirs: Tags) -> tuple[Positions, NDArray[np.uint8]]:
 
 
 def _ascending(tags: Tags) -> bool:
-    """Return True if every tag is greater than the one before, first words first."""
+    """Return True if every tag is greater than the tag before, first words first."""
     before, after = tags[:-1], tags[1:]
     higher = (after[:, 0] == before[:, 0]) & (after[:, 1] > before[:, 1])
     return bool(((after[:, 0] > before[:, 0]) | higher).all())
@@ -181,7 +185,7 @@ def _exchange_sizes(ring: Ring, size: int) -> Rounds[dict[str, int]]:
 
 
 def _agree(ring: Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
-    """Make sure that all parties go on from the same sizes, roster, collector, job and protocol."""
+    """Check that all parties go on from the same sizes, roster, collector, job and protocol."""
     # Parties of versions before 2 encrypted around a ring also where they were two.
     digest = hashlib.sha256(b"jointcut intersection/agree" + (b" 2" if ring.n == MIN_PARTIES else b""))
     names = [party.encode() for party in (ring.collector, *ring.parties)]

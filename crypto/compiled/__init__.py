@@ -1,1 +1,1 @@
-"""An engine of machine code for this CPU, made by LLVM through llvmlite, which is an optional package."""
+"""An engine of machine code for this CPU, made by LLVM through the optional package llvmlite."""

@@ -15,11 +15,11 @@ ROUNDS = 10
 KEY_WORDS = 2 * (ROUNDS + 1)
 _CONSTANTS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1B, 0x36)
 _WIDTHS = {2: "", 4: ".256", 8: ".512"}
-"""By lanes: what LLVM adds to the name of an instruction on so many words."""
+"""Suffixes, by number of lanes, that LLVM adds to the name of an instruction."""
 
 
 def lanes_of(features: Mapping[str, bool]) -> tuple[int, ...]:
-    """On how many words at once a CPU with such features does AES, most first; on none if it does not at all."""
+    """Return the numbers of words on which a CPU with ``features`` does AES at once, most first; empty without AES."""
     if not features.get("aes"):
         return ()
     if features.get("vaes") and features.get("avx512f"):
@@ -51,7 +51,10 @@ class Hash:
         self._keys = [code.load(round_keys, 2 * i, 2) for i in range(ROUNDS + 1)]
 
     def __call__(self, x: Value, tweak: Value) -> Value:
-        """x: blocks side by side; tweak: the same lanes."""
+        """Emit the hash of blocks.
+
+        x: blocks side by side; tweak: the same lanes.
+        """
         permuted = self._permute(x)
         return self._permute(permuted ^ tweak) ^ permuted
 

@@ -1,7 +1,7 @@
-"""Arithmetic that is written down, not done: operators on :class:`Value` emit LLVM's instructions.
+"""Operators on :class:`Value` that emit LLVM's instructions instead of computing.
 
-A kernel written with it reads like the formula it stands for, at any number of lanes. Nothing branches or addresses
-memory by a value unless the kernel says so: loops and conditions are over counts, rows and kinds, which are public.
+A kernel reads like its formula, at any number of lanes. Code branches or addresses memory by a value only at the
+explicit request of the kernel: loops and conditions are over counts, rows and kinds, all public.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _vector(lanes: int) -> ir.Type:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A word, or a vector of words, that the kernel has when it runs. An int among operands is a constant."""
+    """A word, or a vector of words, of the running kernel. An int among operands is a constant."""
 
     code: Code
     raw: ir.Value
@@ -52,17 +52,17 @@ class Value:
         return self._new(self.code.emit.lshr(self.raw, self._like(bits)))
 
     def mask(self) -> Value:
-        """All ones for 1, zero for 0."""
+        """Return all ones for 1, zero for 0."""
         return self._new(self.code.emit.neg(self.raw))
 
     def pick(self, *lanes: int, other: Value | None = None) -> Value:
-        """A vector of some of our lanes and, counted on from ours, of those of ``other``."""
+        """Return a vector of picked lanes; lane numbers beyond the last lane of the value count on into ``other``."""
         numbers = ir.Constant(ir.VectorType(_INDEX, len(lanes)), list(lanes))
         second = ir.Constant(self.raw.type, ir.Undefined) if other is None else other.raw
         return self._new(self.code.emit.shuffle_vector(self.raw, second, numbers))
 
     def spread(self, lanes: int) -> Value:
-        """A word, in every one of so many lanes."""
+        """Return a vector of ``lanes`` copies of the word."""
         empty = ir.Constant(_vector(lanes), ir.Undefined)
         first = self.code.emit.insert_element(empty, self.raw, ir.Constant(_INDEX, 0))
         return self._new(first).pick(*[0] * lanes)
@@ -78,7 +78,7 @@ class Value:
 
 
 class Code:
-    """One function under construction, which returns nothing."""
+    """One function under construction, without a return value."""
 
     def __init__(self, module: ir.Module, name: str, arguments: Sequence[ir.Type]) -> None:
         self._function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
@@ -87,16 +87,16 @@ class Code:
         self.arguments = [Value(self, argument) for argument in self._function.args]
 
     def constant(self, *words: int) -> Value:
-        """A vector of constants."""
+        """Return a vector of constants."""
         return Value(self, ir.Constant(_vector(len(words)), list(words)))
 
     def load(self, array: Value, at: Value | int, lanes: int | None = None) -> Value:
-        """Read the word ``at`` words into an array, or so many adjacent ones."""
+        """Read the word ``at`` words into an array, or ``lanes`` adjacent words."""
         kind = WORD if lanes is None else _vector(lanes)
         return Value(self, self.emit.load(self._address(array, at), align=8, typ=kind))
 
     def store(self, value: Value, array: Value, at: Value | int) -> None:
-        """Write a word or adjacent ones ``at`` words into an array."""
+        """Write a word or adjacent words ``at`` words into an array."""
         self.emit.store(value.raw, self._address(array, at), align=8)
 
     def call(self, name: str, *operands: Value | int) -> Value:
@@ -128,12 +128,12 @@ class Code:
 
     @contextmanager
     def where(self, word: Value, equals: int) -> Iterator[None]:
-        """Emit the block as what is done where a word has a value."""
+        """Emit the body of the ``with`` statement as code that runs if ``word`` equals ``equals``."""
         with self.emit.if_then(self.emit.icmp_signed("==", word.raw, self._word(equals))):
             yield
 
     def end(self) -> None:
-        """The function is complete."""
+        """Complete the function."""
         self.emit.ret_void()
 
     def _address(self, array: Value, at: Value | int) -> ir.Value:

@@ -1,7 +1,7 @@
 """The compiled engine: machine code made in this process, for this CPU, and called with addresses of arrays.
 
-Nothing is kept on disk, so there is nothing to plant. The code addresses memory by the rows of a circuit: what a gate
-reads is checked to be in place once for every circuit, the length of a table with every piece.
+Nothing is kept on disk, so nothing can be planted. The code addresses memory by the rows of a circuit. Every
+circuit is checked once: gates read only rows already in place. The length of a table is checked with every piece.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class Compiled:
     """An :class:`crypto.engine.Engine`."""
 
     def __init__(self, lanes: Sequence[int]) -> None:
-        """lanes: on how many words the CPU's AES works at once, most first."""
+        """Compile the functions.
+
+        lanes: the numbers of words on which the CPU's AES works at once, most first.
+        """
         self._code = _compile(_module(lanes))
         self._expand_key = self._function("expand_key", [_ARRAY] * 2)
         self._garble = self._function("garble", _GATES)
@@ -42,15 +45,15 @@ class Compiled:
     def garbler(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
     ) -> CompiledGates:
-        """The garbler's gates."""
+        """Return the garbler's gates."""
         return CompiledGates(self, self._garble, circuit, n, delta, key, labels, public)
 
     def evaluator(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> CompiledGates:
-        """The evaluator's gates."""
+        """Return the evaluator's gates."""
         return CompiledGates(self, self._evaluate, circuit, n, _NO_OFFSET, key, labels, public)
 
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
-        """As :func:`crypto.blocks.transpose_rows`; needs no scratch, and leaves the rows as they are."""
+        """Transpose like :func:`crypto.blocks.transpose_rows`, without scratch; the rows do not change."""
         width = rows.shape[1]
         assert rows.shape == (BLOCK_BITS, width)
         assert out.shape == (WORD_BITS * width, 2)
@@ -58,7 +61,7 @@ class Compiled:
         self._transpose(_address(rows), _address(tile), _address(out), width)
 
     def round_keys(self, key: bytes) -> Words:
-        """AES-128's key schedule."""
+        """Return AES-128's key schedule."""
         keys = np.empty(KEY_WORDS, dtype=np.uint64)
         self._expand_key(_address(np.frombuffer(key, dtype=np.uint64, count=2)), _address(keys))
         return keys
@@ -94,7 +97,7 @@ class CompiledGates:
         return f"CompiledGates(n={self._n}, <secret>)"
 
     def rekey(self, key: bytes) -> None:
-        """Go on under another key, with tweaks from zero again."""
+        """Go on under a new key, with tweaks from zero again."""
         self._round_keys = self._engine.round_keys(key)
         self._tweak = 0
 
@@ -121,7 +124,7 @@ class CompiledGates:
 def operands_of(circuit: Circuit) -> Words:
     """Return the operands of each row: rows a and b, each times 2, plus 1 if inverted; shape (rows, 2).
 
-    Raises LocalProtocolError for a gate that reads a row which is not there yet.
+    Raises LocalProtocolError for a gate that reads a row before the row is there.
     """
     operands = np.zeros((circuit.rows, 2), dtype=np.uint64)
     for group in circuit.groups:
@@ -152,7 +155,9 @@ def _module(lanes: Sequence[int]) -> str:
 
 
 def _compile(text: str) -> binding.ExecutionEngine:
-    """Machine code for this CPU. LLVM's passes are left out: what counts is in place, and they take longest."""
+    """Compile to machine code for this CPU. LLVM's passes are left out: passes take longest, and the kernels have
+    all that counts.
+    """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()

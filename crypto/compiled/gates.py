@@ -1,11 +1,12 @@
-"""The gates of :mod:`crypto.half_gates` as two functions, one for each side, that work through a whole piece.
+"""The gates of :mod:`crypto.half_gates` as two functions, garbler and evaluator, for a whole piece.
 
-Both take (labels, public, table, operands, steps, round keys, Δ; number of steps, n, first tweak): seven arrays of
-words and three numbers. Labels, public rows and table are those of the piece, and besides
+Both functions take (labels, public, table, operands, steps, round keys, Δ; number of steps, n, first tweak): seven
+arrays of words and three numbers. Labels, public rows and table belong to the piece. The further arrays are:
 
-operands:  by row, what drives it: the rows a and b, each times 2, plus 1 if inverted.
-steps:     by group of gates: kind, first row, last row + 1, AND gates before it in the piece.
-Δ:         on the evaluator's side zero: there an inverted wire has the same label, and a public bit label zero.
+operands:  the operands of every row: the rows a and b, each times 2, plus 1 if inverted.
+steps:     by group of gates: kind, first row, last row + 1, number of earlier AND gates of the piece.
+Δ:         zero for the evaluator: an inverted wire has the same label there, and a public bit label
+           zero.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ STEP_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """One gate of all instances: where the rows of its operands and its own begin, and which operand is inverted."""
+    """One gate of all instances: the starts of the operands' rows and of the output row, and flags of inverted
+    operands.
+    """
 
     a: Value
     b: Value
@@ -35,7 +38,7 @@ class _Gate:
 
 @dataclass(frozen=True, slots=True)
 class _Halves:
-    """An AND gate's two table rows, and the tweaks of its operands' first labels."""
+    """The two table rows of an AND gate, and the tweaks of the first label of each operand."""
 
     first: Value
     second: Value
@@ -44,7 +47,7 @@ class _Halves:
 
 
 class _Gates:
-    """One side's function under construction, for a CPU that works on so many words at once, most first."""
+    """One side's function under construction. ``lanes``: the numbers of words the CPU works on at once, most first."""
 
     def __init__(self, module: ir.Module, name: str, lanes: Sequence[int]) -> None:
         self.c = Code(module, name, [WORDS] * 7 + [WORD] * 3)
@@ -57,20 +60,20 @@ class _Gates:
         self._write()
 
     def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
-        """An AND gate, for the instances whose blocks are the words ``k`` on."""
+        """Emit an AND gate, for the instances whose blocks are the words from ``k`` on."""
         raise NotImplementedError
 
     def delta(self, lanes: int) -> Value:
-        """Δ for every instance."""
+        """Return Δ for every instance."""
         return self._delta.pick(*[0, 1] * (lanes // 2))
 
     def operand(self, row: Value, flip: Value, k: Value, lanes: int) -> Value:
-        """Labels of an operand: of an inverted wire, the other ones of the pairs."""
+        """Return labels of an operand; for an inverted wire, the opposite label of every pair."""
         return self.c.load(self.labels, row + k, lanes) ^ (self.delta(lanes) & flip.spread(lanes))
 
     @staticmethod
     def permute_bits(labels: Value) -> Value:
-        """The lowest bit of every label, as a mask over it."""
+        """Return the lowest bit of every label, as a mask over the label."""
         lows = [lane - lane % 2 for lane in range(labels.raw.type.count)]
         return (labels.pick(*lows) & 1).mask()
 
@@ -111,7 +114,7 @@ class _Gates:
         return _Gate(*rows, (a & 1).mask(), (b & 1).mask())
 
     def _along(self, body: Callable[[Value, int], None]) -> None:
-        """Go along a row with as many words at once as the CPU takes, then with fewer."""
+        """Emit a walk along a row, with as many words at once as the CPU takes, then with fewer."""
         k: Value | int = 0
         for lanes in self.lanes:
             with self.c.count(k, self.width - lanes, lanes) as k:

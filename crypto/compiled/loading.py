@@ -1,4 +1,4 @@
-"""Makes the compiled engine, if this machine can run it and it computes what the reference does."""
+"""Loader of the compiled engine; checks that the machine runs the engine and that results equal the reference."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from crypto.pieces import pieces
 _KEYS = tuple(bytes(range(k, k + KEY_BYTES)) for k in (0, 100))
 _INSTANCES = 13
 _COLUMNS = 11
-"""Neither is a multiple of what is worked on at once."""
+"""Width of the test rows. Like _INSTANCES, not a multiple of the number of words worked on at once."""
 
 
 class Unusable(Exception):
-    """Compiled code does not run on this machine; the text says why."""
+    """Compiled code does not run on this machine; the text gives the reason."""
 
 
 class Wrong(Unusable):
-    """Compiled code runs, but is not what it should be."""
+    """Compiled code runs, but computes wrong results."""
 
 
 def load() -> Compiled:
@@ -62,7 +62,7 @@ def _may_run_new_code() -> bool:
 
 
 def _gates(tested: engine.Engine) -> list[bytes]:
-    """All labels and tables of both sides, under one key after the other."""
+    """Return all labels and tables of both sides, under two keys in turn."""
     circuit, n = _circuit(), _INSTANCES
     delta = _some(1)[:2] | np.array([1, 0], dtype=np.uint64)
     public = np.where(_some(circuit.public_rows * n) & np.uint64(1), ~np.uint64(0), np.uint64(0))
@@ -100,7 +100,7 @@ def _transposed(tested: engine.Engine) -> bytes:
 
 
 def _circuit() -> Circuit:
-    """Every kind of gate, with operands as they are and inverted."""
+    """Return a circuit with every kind of gate, with plain and inverted operands."""
     b = Builder("check")
     (x,), (y,), (p,) = (
         b.input(name, held, 2)
@@ -114,6 +114,6 @@ def _circuit() -> Circuit:
 
 
 def _some(blocks: int) -> Words:
-    """Fixed words that look random."""
+    """Return fixed words that look random."""
     numbers = np.arange(2 * blocks, dtype=np.uint64)
     return np.frombuffer(fixed_key_aes(bytes(KEY_BYTES)).update(numbers.tobytes()), dtype=np.uint64).copy()

@@ -2,11 +2,11 @@
 
 rows:  uint64, shape (128, w).
 tile:  TILE_WORDS words of working memory.
-out:   uint64, shape (64 * w, 2): by column one block.
+out:   uint64, shape (64 * w, 2): a block for each column.
 
-Tiles of 64 rows and as many words as the CPU takes at once stay in its nearest memory: three swaps between rows that
-are 8, 16 or 32 apart, then three between neighbours, of the rows' low half and of their high half; then the two words
-of each block come together.
+Tiles of 64 rows, as wide as the CPU takes at once, stay in its nearest memory. First come three swaps between rows
+that are 8, 16 or 32 apart. Then come three swaps between neighbours, for the low half and the high half of the
+rows. At last the two words of each block come together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crypto.blocks import SWAPS, WORD_BITS
 from crypto.compiled.code import WORD, WORDS, Code, Value
 
 LANES = (8, 1)
-"""Words of a row that are worked on at once; LLVM splits them where the CPU takes fewer."""
+"""Words of a row worked on at once; LLVM splits the words for a CPU that takes fewer."""
 
 TILE_WORDS = 2 * WORD_BITS * max(LANES)
 _GROUP = 8
@@ -38,7 +38,7 @@ def write_transpose(module: ir.Module, name: str, lanes: Sequence[int]) -> None:
 
 
 def _swapped(rows: list[Value], swaps: Sequence[tuple[int, int]]) -> list[Value]:
-    """Swap bits between rows of a group that are so many places apart."""
+    """Swap bits between rows of a group, at the given distances."""
     for apart, (distance, mask) in zip((4, 2, 1), swaps, strict=True):
         for i in range(_GROUP):
             if not i & apart:
@@ -49,7 +49,7 @@ def _swapped(rows: list[Value], swaps: Sequence[tuple[int, int]]) -> list[Value]
 
 
 def _far(c: Code, rows: Value, column: Value, width: Value, tile: Value, lanes: int) -> None:
-    """Rows that are 8, 16 and 32 apart."""
+    """Emit the swaps of rows that are 8, 16 and 32 apart."""
     for half in (0, WORD_BITS):
         with c.count(half, half + _GROUP - 1) as first:
             numbers = [first + _GROUP * i for i in range(_GROUP)]
@@ -59,7 +59,7 @@ def _far(c: Code, rows: Value, column: Value, width: Value, tile: Value, lanes: 
 
 
 def _near(c: Code, tile: Value, out: Value, column: Value, lanes: int) -> None:
-    """Neighbours, of both halves; and out, block by block."""
+    """Emit the swaps of neighbours, for both halves, and write ``out`` block by block."""
     with c.count(0, WORD_BITS - 1, _GROUP) as first:
         halves = [
             _swapped([c.load(tile, (first + half + i) * lanes, lanes) for i in range(_GROUP)], SWAPS[3:])
