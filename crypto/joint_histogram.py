@@ -1,26 +1,26 @@
-"""Joint histograms: additive shares of how often label a at one party meets label b at the other.
+"""Joint histograms: additive shares of the counts of label a at the sender with label b at the receiver.
 
-A one-hot product by oblivious transfer. For each record the sender grows a GGM tree (Goldreich, Goldwasser,
-Micali 1986) with one leaf per label of the receiver, and the receiver learns all leaves but the one of its
-own label b (all-but-one transfer: one transfer per level, of the XOR of all left or of all right children).
-Every leaf is expanded to a vector of one word per label of the sender. The sender tells the receiver the sum
-of the record's vectors plus the one-hot vector of its own label a; what the receiver is missing of that sum
-is the vector of leaf b *plus* the one-hot vector, which it takes as its share of row b. The sender's shares
-are minus its vectors, so every row adds up to zero and row b to the one-hot vector of a. Shares of all
-records are added up as they arise; nothing is opened.
+The protocol is a one-hot product by oblivious transfer. For each record the sender grows a GGM tree (Goldreich,
+Goldwasser, Micali 1986) with a leaf per label of the receiver. The receiver learns all leaves except the leaf of
+its own label b (all-but-one transfer: one transfer per level, of the XOR of all left or of all right children).
+Every leaf is expanded to a vector with a word per label of the sender. The sender sends the sum of the record's
+vectors plus the one-hot vector of its own label a. The receiver lacks only the vector of leaf b in this sum, so it
+obtains this vector *plus* the one-hot vector and takes the result as its share of row b. The sender's shares are
+minus its vectors, so every row adds up to zero and row b to the one-hot vector of a. Shares of all records are
+added up at once; nothing is opened.
 
-The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon, Reichert, Raykova, CCS 2019;
-Boyle et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded
-by π(x) ⊕ x with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
+The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon, Reichert, Raykova, CCS 2019; Boyle
+et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded by π(x) ⊕ x
+with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
 
-A record may have several labels at the sender, as one of each of several columns: its one-hot vector then has as many
-ones, and one tree serves them all.
+A record may have several labels at the sender, for instance a label of each of several columns. The one-hot vector
+then has several 1 entries, and a single tree serves all labels.
 
-Records may come in public groups, each with a histogram of its own: the vectors of a group are added up
-apart, which costs no traffic (a secret label for the group would cost a leaf, or a word, for each).
+Records may come in public groups, each with a separate histogram. The vectors of each group are added up apart,
+without traffic (a secret group label would cost a leaf, or a word, per group).
 
-One tree serves any number of labels: leaf vectors are made 16 bytes at a time and chunks hold fewer records
-the more labels there are, so memory stays bounded.
+A tree serves any number of labels: leaf vectors are made 16 bytes at a time, and chunks hold fewer records with
+more labels, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ NO_LABEL = -1
 _SEVERAL = 2
 """Axes of labels where a record has several."""
 CHUNK_NODES = 1 << 15
-"""Tree nodes, and so 16-byte blocks, in working memory at a time (unless one record alone has more)."""
+"""Maximum number of tree nodes (16-byte blocks) in working memory, unless a single record has more."""
 MESSAGE_BYTES = 1 << 20
-"""Corrections in one message (unless one record alone has more)."""
+"""Maximum bytes of corrections in a message, unless a single record has more."""
 BATCH_BYTES = 1 << 22
-"""Corrections of one batch of records; the sender is at most two batches ahead of the receiver."""
+"""Bytes of corrections of a batch of records; the sender is at most two batches ahead of the receiver."""
 
 _SHAPE, _CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
 _PARAMETERS = 7
@@ -73,13 +73,13 @@ _PARAMETERS = 7
 class HistogramShape:
     """The shape of a joint histogram, known to both sides.
 
-    records:          number of records, in one common order.
+    records:          number of records, in a common order.
     sender_labels:    the sender's labels are in [0, sender_labels).
     receiver_labels:  the receiver's labels are in [0, receiver_labels).
     max_weight:       the sender's weights are in [0, max_weight]; 1 without weights.
-    omissions:        whether the receiver may leave records out (costs it one more leaf per tree). The
-                      sender always may.
-    share_bits:       bits that shares have at least, for callers that go on computing with them.
+    omissions:        True if the receiver may leave records out (costs a further leaf per tree). The sender
+                      always may.
+    share_bits:       minimum number of bits of a share, for callers that go on computing with shares.
     """
 
     records: int
@@ -91,7 +91,7 @@ class HistogramShape:
 
     @property
     def width(self) -> int:
-        """Bits of a share: the fewest of 16, 32 and 64 that hold every possible count, and ``share_bits``."""
+        """Bits of a share: the least of 16, 32 and 64 that holds every possible count, and ``share_bits``."""
         return width_for(max(self.records * self.max_weight, (1 << self.share_bits) - 1))
 
     @property
@@ -100,19 +100,17 @@ class HistogramShape:
 
     @property
     def depth(self) -> int:
-        """Levels of a tree below its root, and transfers per record."""
+        """Levels of a tree below the root, and transfers per record."""
         return (self.leaves - 1).bit_length()
 
     @property
     def correction_bytes(self) -> int:
-        """Return the bytes that the sender sends per record: two masked blocks per level, one word per label
-        of its own.
-        """
+        """Bytes sent by the sender per record: two masked blocks per level, a word per label of the sender."""
         return 2 * BLOCK_BYTES * self.depth + self.sender_labels * self.width // 8
 
     @property
     def total_bytes(self) -> int:
-        """Return the bytes that both sides send, as :func:`joint_histogram_send` says."""
+        """Bytes sent by both sides, as in :func:`joint_histogram_send`."""
         transfers = [(batch.stop - batch.start) * self.depth for batch in _batches(self)]
         asked = sum(BEGIN_BYTES + transfer_bytes(count) for count in transfers if count)
         return _PARAMETERS * WORD + self.records * self.correction_bytes + asked
@@ -128,24 +126,25 @@ def joint_histogram_send(
 ) -> Rounds[Shares]:
     """Get a share of the histogram as the sender of the transfers; the peer receives.
 
-    Weights are the sender's: it adds its one-hot vectors itself, so a weight instead of the 1 costs nothing,
-    while the receiver can only select. A party with weights takes this role.
+    Weights belong to the sender: the sender adds its one-hot vectors, so a weight instead of the 1 is free, while
+    the receiver can only select. A party with weights takes this role.
 
     Functionality:  (a, w; b) -> shares of H[i, j] = sum of w_r over records r with a_r = i and b_r = j,
                     modulo 2**width, uniform if there is any record.
     Input:          sender: ``labels`` a, integers, shape (records,), NO_LABEL to leave a record out, and
                     ``weights`` w of the same shape; receiver: ``labels`` b. ``shape`` is public, and so are
-                    ``groups``: how many records each of some consecutive groups has, shape (g,); one group
-                    of all if left out. Labels of shape (records, k) are k different ones of each record, and
-                    a_r = i means that i is among them; k stays with the sender.
+                    ``groups``: the numbers of records of consecutive groups, shape (g,); by default a
+                    single group. Labels of shape (records, k) are k different labels of each record, and
+                    a_r = i means that i is among the labels of r; k stays with the sender.
     Output, each:   uint16, uint32 or uint64 (shape.width), shape (sender_labels, receiver_labels); with
-                    ``groups`` one such histogram for each, shape (g, sender_labels, receiver_labels).
+                    ``groups`` a histogram for each group, shape (g, sender_labels, receiver_labels).
     Leakage:        the shape and the groups.
     Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
-                    receiver's transfers go one batch of records ahead of the sender's corrections.
-    Bytes:          sender: 56, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
-                    receiver: if d > 0, the bytes of n * d transfers (:func:`crypto.ot.extension.random_send`)
-                    for every batch of n records, n the lesser of 65,536 // d and 4 MiB // c (but 1 at least).
+                    receiver's transfers go a batch of records ahead of the sender's corrections.
+    Bytes:          sender: 56, and per record, with d = shape.depth, c = 32 * d + sender_labels * width /
+                    8; receiver: if d > 0, the bytes of n * d transfers
+                    (:func:`crypto.ot.extension.random_send`) for every batch of n records, n the lesser of
+                    65,536 // d and 4 MiB // c (but 1 at least).
     Assumes:        semi-honest parties; private authenticated channel; random transfers as in
                     :func:`crypto.ot.extension.random_send`; AES-128 an ideal cipher.
     Source:         module docstring.
@@ -179,10 +178,10 @@ def joint_histogram_send(
 def joint_histogram_receive(
     receiver: OtReceiver, labels: Labels, shape: HistogramShape, groups: Labels | None = None
 ) -> Rounds[Shares]:
-    """Get the other share, as the receiver of the transfers; see :func:`joint_histogram_send`.
+    """Get the peer share, as the receiver of the transfers; see :func:`joint_histogram_send`.
 
-    ``labels`` may hold NO_LABEL only if the shape allows omissions. Raises RemoteProtocolError if the
-    sender's shape or groups are not ours or a message of it has another length.
+    ``labels`` may hold NO_LABEL only if the shape allows omissions. Raises RemoteProtocolError if the sender's
+    shape or groups differ from ours or a message of the sender has a wrong length.
     """
     _check_shape(shape)
     leaves = _checked_labels(labels, shape, shape.receiver_labels)
@@ -204,7 +203,7 @@ def joint_histogram_receive(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One batch of records whose transfers are on their way: where it begins, key, own leaves, own blocks."""
+    """A batch of records with transfers under way: start, key, own leaves, own blocks."""
 
     start: int
     key: bytes = field(repr=False)
@@ -215,7 +214,7 @@ class _Asked:
 def _ask(
     receiver: OtReceiver, leaves: NDArray[np.int64], shape: HistogramShape, batch: slice | None
 ) -> Rounds[_Asked | None]:
-    """Send one batch's transfers: each level's choice is the side that the path to our leaf does not take."""
+    """Send the transfers of a batch: at each level, choose the side opposite to the path to our leaf."""
     if batch is None:
         return None
     key = derive_key(receiver.session_key, b"joint_histogram", receiver.next_number())
@@ -229,7 +228,7 @@ def _ask(
 def _receive_batch(
     peer: str, shape: HistogramShape, ends: NDArray[np.int64], asked: _Asked, share: Shares
 ) -> Rounds[None]:
-    """Receive the corrections of one batch and add its vectors to our share."""
+    """Receive the corrections of a batch and add the vectors of the batch to our share."""
     depth = shape.depth
     for index, part in enumerate(_chunks(shape, len(asked.leaves))):
         leaves = asked.leaves[part]
@@ -248,28 +247,32 @@ def _receive_batch(
 
 
 class _Runs:
-    """The groups that consecutive records belong to.
+    """The groups of consecutive records.
 
-    groups:  those groups, ascending. starts: place of the first record of each among the records.
+    groups:  numbers of the groups, ascending. starts: place of the first record of each group among the
+             records.
     """
 
     def __init__(self, ends: NDArray[np.int64], records: slice) -> None:
-        """``ends``: running number of records by group."""
+        """Find the groups.
+
+        ``ends``: running number of records by group.
+        """
         self.records = records.stop - records.start
         group = np.searchsorted(ends, np.arange(records.start, records.stop), side="right")
         self.groups, self.starts = np.unique(group, return_index=True)
 
     def add(self, vectors: Shares, share: Shares, columns: slice) -> None:
-        """Add vectors (leaves, records, words) to their groups' part of ``share``."""
+        """Add vectors (leaves, records, words) to the groups' part of ``share``."""
         sums = np.add.reduceat(vectors, self.starts, axis=1, dtype=vectors.dtype)
         share[self.groups, :, columns] += sums.swapaxes(0, 1)
 
 
 class _Chunk:
-    """The trees of some records under one set of keys, in working memory of bounded size.
+    """The trees of some records under a set of keys, in working memory of bounded size.
 
-    A level's nodes are an array of shape (nodes, records, 2); node i has the children i and nodes + i, so a
-    leaf's number holds its path, lowest bit first. On the last level only the leaves there are, are made.
+    A level's nodes are an array of shape (nodes, records, 2). Node i has the children i and nodes + i, so a leaf's
+    number holds its path, lowest bit first. On the last level only existing leaves are made.
     """
 
     def __init__(self, key: bytes, index: int, runs: _Runs, shape: HistogramShape) -> None:
@@ -304,10 +307,10 @@ class _Chunk:
     def puncture(
         self, leaves: NDArray[np.int64], transferred: Blocks, corrections: Shares, share: Shares
     ) -> None:
-        """Grow the trees without each record's own leaf, and add their vectors to ``share``.
+        """Grow the trees without each record's own leaf, and add the vectors to ``share``.
 
-        transferred:  of every level the XOR of the side that the path to the own leaf does not take, in the
-                      order of the transfers.
+        transferred:  for every level, the XOR of the side opposite to the path to the own leaf, in the order of
+                      the transfers.
         corrections:  shape (records, sender_labels).
         """
         places = np.arange(self.records)
@@ -324,7 +327,9 @@ class _Chunk:
             self._runs.add(vectors, share, columns)
 
     def _fill_in(self, nodes: Blocks, leaves: NDArray[np.int64], level: int, received: Blocks) -> None:
-        """Replace the children of each record's unknown node: the path's by zero, the other by its value."""
+        """Replace the children of each record's unknown node: the child on the path by zero, the sibling by its
+        value.
+        """
         parents = 1 << level
         unknown, turns_right = leaves & (parents - 1), (leaves >> level) & 1 == 1
         places = np.arange(self.records)
@@ -338,7 +343,7 @@ class _Chunk:
         nodes[known[two], places[two]] = value[two]
 
     def _children(self, nodes: Blocks) -> Blocks:
-        """Return the next level: all left children, then the right ones that lead to a leaf."""
+        """Return the next level: all left children, then the right children that lead to a leaf."""
         parents = len(nodes)
         total = min(2 * parents, self._shape.leaves)
         memory = np.empty(2 * self.records * total + 2, dtype=np.uint64)
@@ -363,7 +368,7 @@ class _Chunk:
 
 
 def _expand(permutation: CipherContext, x: Blocks, target: memoryview, out: NDArray[np.uint64]) -> None:
-    """Write π(x) ⊕ x to ``out``, which is the start of ``target``; the library wants 16 bytes behind it."""
+    """Write π(x) ⊕ x to ``out``, the start of ``target``; the library needs 16 bytes after ``out``."""
     permutation.update_into(x.data.cast("B"), target)
     np.bitwise_xor(out, x.reshape(out.shape), out=out)
 
@@ -375,13 +380,13 @@ def _send_transfers(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks
 
 
 def _choice_bits(leaves: NDArray[np.int64], shape: HistogramShape) -> NDArray[np.uint8]:
-    """Return 1 minus the path bits of one chunk's leaves, level by level; shape (depth * records,)."""
+    """Return 1 minus the path bits of the leaves of a chunk, level by level; shape (depth * records,)."""
     levels = np.arange(shape.depth)[:, np.newaxis]
     return (1 - (leaves >> levels & 1)).astype(np.uint8).ravel()
 
 
 def _one_hot(labels: NDArray[np.int64], weights: Labels | None, shape: HistogramShape) -> Shares:
-    """Return one row per record with its weight, or 1, at its label, or at each of several; zero without label."""
+    """Return a row per record with its weight, or 1, at its label or labels; zero without label."""
     rows = np.zeros((len(labels), shape.sender_labels), dtype=dtype(shape.width))
     labelled = np.nonzero(labels != NO_LABEL)
     values = 1 if weights is None else weights[labelled[0]].astype(rows.dtype)
@@ -390,24 +395,24 @@ def _one_hot(labels: NDArray[np.int64], weights: Labels | None, shape: Histogram
 
 
 def _row_words(shape: HistogramShape) -> int:
-    """Words of one leaf's vector: one per label of the sender, filled up to whole blocks."""
+    """Return the number of words of a leaf's vector: a word per label of the sender, filled up to whole blocks."""
     words = BLOCK_BYTES * 8 // shape.width
     return -(-shape.sender_labels // words) * words
 
 
 def _no_share(shape: HistogramShape, ends: NDArray[np.int64]) -> Shares:
-    """Zeros for the vectors of every group's leaves; shape (groups, leaves, words)."""
+    """Return zeros for the vectors of every group's leaves; shape (groups, leaves, words)."""
     return np.zeros((len(ends), shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
 
 
 def _histograms(share: Shares, shape: HistogramShape, groups: Labels | None) -> Shares:
-    """Cut the leaves' vectors to the labels there are; without groups, the one histogram."""
+    """Cut the leaves' vectors to the existing labels; without groups, return the single histogram."""
     cut = share[:, : shape.receiver_labels, : shape.sender_labels].swapaxes(1, 2).copy()
     return cut[0] if groups is None else cut
 
 
 def _parameters(shape: HistogramShape, ends: NDArray[np.int64]) -> tuple[int, ...]:
-    """Return the parameters that both sides must have alike; of the groups, a digest."""
+    """Return the parameters on which both sides must agree; groups enter as a digest."""
     digest = hashlib.sha256(ends.astype("<i8").tobytes()).digest()
     return (*astuple(shape), int.from_bytes(digest[:WORD], "little"))
 

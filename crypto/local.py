@@ -1,7 +1,7 @@
-"""All parties of a protocol in one process, in lock step.
+"""All parties of a protocol in a single process, in lock step.
 
-The parties take turns in the order given: each sends what its current round says, and goes on as soon as
-the messages it waits for have arrived. The order is fixed, so the same coins give the same transcript.
+The parties take turns in the given order. A party sends the messages of its current round, and goes on as soon as
+the messages of the round have arrived. The order is fixed, so the same coins give the same transcript.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One payload on its way. ``depth`` is its place on the longest chain of messages that led to it."""
+    """A payload on its way. ``depth`` is the length of the longest chain of messages up to and including the
+    message.
+    """
 
     sender: str
     recipient: str
@@ -37,7 +39,7 @@ class Transcript:
 
     @property
     def rounds(self) -> int:
-        """Length of the longest chain of messages in which each waits for the one before."""
+        """Length of the longest chain of messages in which each waits for its predecessor."""
         return max((message.depth for message in self.messages), default=0)
 
     @property
@@ -50,11 +52,11 @@ class Transcript:
         return [message for message in self.messages if message.recipient == party]
 
     def bytes_sent(self, party: str | None = None) -> int:
-        """Payload bytes sent by ``party``, or by all."""
+        """Return the payload bytes sent by ``party``, or by all."""
         return sum(len(m.payload) for m in self.messages if party is None or m.sender == party)
 
     def digest(self) -> str:
-        """SHA-256 over every message with its sender, recipient and step: what golden vectors hold."""
+        """Return SHA-256 over every message with sender, recipient and step: the content of golden vectors."""
         h = hashlib.sha256()
         for message in self.messages:
             for part in (message.sender.encode(), message.recipient.encode(), message.step.encode()):
@@ -64,12 +66,12 @@ class Transcript:
 
 
 Tamper = Callable[[Message], bytes | None]
-"""A hostile network: returns another payload for a message, or None to drop it."""
+"""A hostile network: returns a changed payload for a message, or None to drop the message."""
 
 
 @dataclass(slots=True)
 class _Party(Generic[R]):
-    """One generator with what it has received and not yet consumed."""
+    """One generator with the messages received and not yet consumed."""
 
     name: str
     generator: Rounds[R]
@@ -103,13 +105,13 @@ class _Party(Generic[R]):
 def run_local(
     parties: Mapping[str, Rounds[R]], *, record: bool = True, tamper: Tamper | None = None
 ) -> tuple[dict[str, R], Transcript]:
-    """Run one generator per party to the end; return the outputs by party and the transcript.
+    """Run a generator per party to the end; return the outputs by party and the transcript.
 
     record:  False keeps no messages (for runs whose traffic does not fit in memory).
     tamper:  changes messages on their way, for tests against hostile input.
 
-    Raises LocalProtocolError if the parties wait for each other for ever, address an unknown party, or
-    leave a message unread; RemoteProtocolError if a message of another step than awaited arrives.
+    Raises LocalProtocolError if the parties wait for each other for ever, address an unknown party, or leave a
+    message unread; RemoteProtocolError if a message of a wrong step arrives.
     """
     transcript = Transcript()
     states: dict[str, _Party[R]] = {name: _Party(name, generator) for name, generator in parties.items()}
@@ -130,7 +132,7 @@ def run_local(
 def _turn(
     states: Mapping[str, _Party[R]], transcript: Transcript, record: bool, tamper: Tamper | None
 ) -> bool:
-    """Let every party that can go on take one step; return whether any did."""
+    """Let every party that can go on take a step; return True if a party did."""
     moved = False
     for state in states.values():
         if state.done:
@@ -150,7 +152,7 @@ def _post(
     record: bool,
     tamper: Tamper | None,
 ) -> None:
-    """Deliver what the sender's new round says."""
+    """Deliver the messages of the sender's new round."""
     if sender.current is None:
         return
     for recipient, payload in sender.current.outgoing.items():

@@ -1,11 +1,11 @@
 """Public tables looked up at shared indices: shares of x in, shares of T[x] out, for any table T.
 
-A look-up uses up one unit vector e_r of :mod:`crypto.point_function`, made before at a point r that nobody knows. The
-parties open x − r, which is uniform; e_r turned by that is e_x; and the bits of T[x] are the inner products of e_x
-with the bits of the table, which each party takes of its share: XOR shares, exact, whatever the table holds. A unit
-vector serves tables of a smaller power of two as well, folded to their size.
+A look-up uses up a unit vector e_r of :mod:`crypto.point_function`, made earlier at a point r unknown to both
+parties. The parties open the uniform x − r. Turned by x − r, e_r becomes e_x. The bits of T[x] are the inner
+products of e_x with the bits of the table. Each party computes them on its share and gets XOR shares, exact for any
+table. A unit vector also serves tables of a smaller power of two, folded to their size.
 
-Unit vectors are made in batches whose sizes follow from what was looked up before, which both parties know.
+Unit vectors are made in batches. The sizes follow from earlier look-ups, known to both parties.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Places = NDArray[np.intp]
 INDEX_BYTES = 4
 
 SPARE = 64
-"""Unit vectors that a batch makes beyond what is missing, at least, where there is room."""
+"""Minimum number of spare unit vectors that a batch makes beyond the missing vectors, if there is room."""
 
 _OPEN = "look_up/open"
 _WORDS_AT_ONCE = 1 << 16
@@ -48,11 +48,11 @@ _WORDS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Question:
-    """Look-ups in tables of one size.
+    """Look-ups in tables of equal size.
 
-    shares:  ours of the indices, modulo the size: uint64, shape (count,).
+    shares:  our shares of the indices, modulo the size: uint64, shape (count,).
     tables:  public, 2**width entries each, of at most 64 bits: uint64, shape (n_tables, 2**width).
-    of:      which of them each index is of, public: shape (count,).
+    of:      number of the table of each index, public: shape (count,).
     """
 
     shares: Words = field(repr=False)
@@ -69,7 +69,7 @@ class Question:
 
     @property
     def digest(self) -> bytes:
-        """Of what is public."""
+        """Digest of the public parts."""
         h = hashlib.sha256(encode_words(np.array([len(self.shares), *self.tables.shape], dtype=np.uint64)))
         h.update(octets_of(np.ascontiguousarray(self.tables)))
         h.update(encode_words(self.of.astype(np.uint64)))
@@ -78,7 +78,7 @@ class Question:
 
 @dataclass
 class _Stock:
-    """Unit vectors of one size that are not used yet, and how many were made."""
+    """Unused unit vectors of one size, and the number of vectors ever made."""
 
     held: list[UnitVectors] = field(default_factory=list, repr=False)
     made: int = 0
@@ -88,7 +88,10 @@ class LookUps:
     """One party's side of all look-ups of a job, with the unit vectors in stock."""
 
     def __init__(self, forward: OtSender | OtReceiver, rng: Rng) -> None:
-        """``forward``: our end of the transfers that the garbler of the pair sends."""
+        """Begin without unit vectors.
+
+        ``forward``: our end of the transfers that the garbler of the pair sends.
+        """
         self.peer = forward.peer
         self._forward = forward
         self._rng = rng
@@ -100,7 +103,9 @@ class LookUps:
         return f"LookUps(peer={self.peer!r}, <secret>)"
 
     def start(self, *sizes: int) -> None:
-        """Take unit vectors of 2**bits entries from now on, of each of these sizes, the least that a table fits."""
+        """Use unit vectors of 2**bits entries for these ``sizes`` (bits) from now on; a table takes the least that
+        fits.
+        """
         if not sizes or not MIN_BITS <= min(sizes) <= max(sizes) <= MAX_BITS:
             raise LocalProtocolError(f"no tables of 2**{sizes} entries are looked up")
         self._stocks = {bits: _Stock() for bits in sorted(set(sizes))}
@@ -109,24 +114,24 @@ class LookUps:
         """Look up shared indices in public tables.
 
         Functionality:  XOR shares of T[x] for every index x and its table T.
-        Input, each:    ``questions``: of each our shares; all else is public and equal. The size of no table is above
-                        that of the largest unit vectors.
-        Output, each:   its shares, of every question: uint64, shape (count,).
-        Leakage:        how many indices there are, and their tables; x − r modulo the size of the unit vectors, which
-                        is uniform.
-        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun of each
-                        size of unit vectors that is used. Where a stock is too small, before it those of
-                        :func:`~crypto.point_function.unit_vectors`, and the first time that of
+        Input, each:    ``questions`` with our shares; all else is public and equal. No table is larger than the
+                        largest unit vectors.
+        Output, each:   shares of the entries of every question: uint64, shape (count,).
+        Leakage:        the number of indices and their tables; x − r modulo the size of the unit vectors,
+                        uniform.
+        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun
+                        of each used size of unit vectors. If a stock is too small, the rounds of
+                        :func:`~crypto.point_function.unit_vectors` come first, and the first time the round of
                         :func:`~crypto.point_function.open_transfers`.
-        Bytes:          sent by each 16 a round, 4 for every index, and as there for the unit vectors that are made:
-                        those that are missing and, where the batch has room, as many again, a quarter of those made
-                        before, or SPARE, whichever is most.
+        Bytes:          sent by each: 16 a round, 4 for every index, and as there for new unit vectors. A batch
+                        makes the missing vectors and, if it has room, the greatest of as many again, a quarter
+                        of those made before, and SPARE.
         Assumes:        semi-honest parties; as there.
-        Source:         one-time truth tables (Ishai et al., TCC 2013), with the table public, and the shift shared as
-                        a unit vector, as in Doerner, Shelat (CCS 2017).
+        Source:         one-time truth tables (Ishai et al., TCC 2013), with the table public, and the shift
+                        shared as a unit vector, as in Doerner, Shelat (CCS 2017).
 
-        Raises LocalProtocolError for questions that cannot be; RemoteProtocolError if the peer asks others, or its
-        message has another length or numbers that are too large.
+        Raises LocalProtocolError for impossible questions; RemoteProtocolError if the peer's questions differ, or
+        its message has a wrong length or numbers that are too large.
         """
         for question in questions:
             self._check(question)
@@ -140,11 +145,11 @@ class LookUps:
         return [np.concatenate(words) for words in answers]
 
     def _fits(self, question: Question) -> int:
-        """Bits of the smallest unit vectors for a question."""
+        """Return the bits of the smallest unit vectors for a question."""
         return next(bits for bits in self._stocks if question.size <= 1 << bits)
 
     def _answered(self, bits: int, questions: Sequence[Question]) -> Rounds[list[Words]]:
-        """Look up what takes no more unit vectors of one size than are made at once."""
+        """Look up a batch that takes no more unit vectors of one size than are made at once."""
         shares = np.concatenate([question.shares for question in questions])
         keys = yield from self._taken(bits, len(shares))
         shifts = yield from self._opened(shares - keys.points, bits, questions)
@@ -184,7 +189,7 @@ class LookUps:
         stock.made += count
 
     def _opened(self, own: Words, bits: int, questions: Sequence[Question]) -> Rounds[Words]:
-        """Open x − r of every index, having compared what is public."""
+        """Compare the public parts, and open x − r of every index."""
         self._calls += 1
         h = hashlib.sha256(
             b"jointcut/look_up" + self._forward.session_key + self._calls.to_bytes(8, "little")
@@ -203,7 +208,7 @@ class LookUps:
 
 
 def _batches(numbered: Sequence[tuple[int, Question]], most: int) -> Iterator[list[tuple[int, Question]]]:
-    """Cut look-ups into batches of at most ``most``: parts of questions, with the numbers of these."""
+    """Cut look-ups into batches of at most ``most``: parts of questions, with the numbers of the questions."""
     room, batch = most, []
     for number, question in numbered:
         start = 0
@@ -226,7 +231,7 @@ def _joined(parts: Sequence[UnitVectors]) -> UnitVectors:
 
 
 def _answers(question: Question, vectors: Words, shifts: Words) -> Words:
-    """Our shares of the entries, from those of unit vectors and by how far these are turned."""
+    """Return our shares of the entries, from our shares of unit vectors and from the shifts."""
     planes, size = planes_of(question.tables), question.size
     answers = np.zeros(len(shifts), dtype=np.uint64)
     places = np.arange(planes.shape[1], dtype=np.uint64)
@@ -243,12 +248,12 @@ def _answers(question: Question, vectors: Words, shifts: Words) -> Words:
 
 
 def _parts(count: int, words: int) -> Iterator[slice]:
-    """Cut look-ups, of so many words each, into parts that fit a processor's cache, one look-up at least."""
+    """Cut look-ups of ``words`` words each into parts that fit a processor's cache, at least a look-up each."""
     return slices(count, max(1, _WORDS_AT_ONCE // words))
 
 
 def planes_of(tables: Words) -> Words:
-    """The bits of tables, plane by plane: uint64, shape (n_tables, n_bits, size / 64); a plane for zeros, too."""
+    """Return the bits of tables, plane by plane: uint64, shape (n_tables, n_bits, size / 64); at least 1 plane."""
     n_bits = max(1, int(tables.max(initial=0)).bit_length())
     octets = tables.astype("<u8").view(np.uint8).reshape(*tables.shape, WORD_BITS // 8)
     planes = np.empty((len(tables), n_bits, tables.shape[1] // 8), dtype=np.uint8)
@@ -259,7 +264,7 @@ def planes_of(tables: Words) -> Words:
 
 
 def _turned(vectors: Words, shifts: Words) -> Words:
-    """Move entry i of every vector to i + shift, around its end."""
+    """Move entry i of every vector to i + shift, around the end."""
     words, bits = (shifts >> np.uint64(6)).astype(np.intp), (shifts & np.uint64(63))[:, None]
     moved = np.empty_like(vectors)
     for row, (vector, by) in enumerate(zip(vectors, words.tolist(), strict=True)):

@@ -1,23 +1,25 @@
-"""Rows of n ≥ 2 parties put together so that nobody learns whose a row is: added up in secret slots, then sorted.
+"""Rows of n ≥ 2 parties shuffled together so that nobody learns a row's owner: added up in secret slots, then
+sorted.
 
-Every row is a string of bytes of one public width. The leader draws a permutation and gives each party slots of its
-own, as many as it has rows. Every party fills a sheet of all slots, with zeros where none of its rows is; it adds
-(exclusive or) the keystream of a seed that it shares with the leader, and sends the sheet to the deputy; the leader
-adds the keystreams of all to its own. They cancel where the deputy adds all sheets up: it finds the rows by slot, and
-sorts them. The leader knows whose a slot is and sees no sheet; the deputy sees what is in a slot and cannot tell
-whose it is, since every single sheet is uniform to it. This is a network of dining cryptographers (Chaum, J.
-Cryptology 1988), in which the leader is the one neighbour of all and says who speaks when.
+Every row is a string of bytes of a public width. The leader draws a permutation and assigns each party as many
+slots as the party has rows. Every party fills a sheet of all slots, with zeros outside its own. Then it adds
+(exclusive or) the keystream of a seed shared with the leader, and sends the sheet to the deputy. The leader adds
+the keystreams of all parties to its own sheet. The keystreams cancel when the deputy adds up all sheets. The deputy
+finds the rows by slot, and sorts the rows. The leader knows the owner of every slot and sees no sheet. The deputy
+sees the content of every slot and cannot tell the owner, since every single sheet is uniform to the deputy. This is
+a network of dining cryptographers (Chaum, J. Cryptology 1988) in which the leader is the only neighbour of all and
+assigns the turns to speak.
 
-A row goes with a coin and a digest of both, so that nobody can change it in a slot that is not its own: whoever adds
-anything to a row would have to know row and coin to add what makes the digest right. Rows are told with their coins:
-so equal rows are different ones, of which each owner finds its own. Whether every party was told the same, and found
-all of its own in it, comes out as one bit for all: a deputy that tells something else does not learn who misses what.
+A row travels with a coin and a digest of both, so that nobody can change a row in a foreign slot: to make the
+digest right, an attacker would have to know row and coin. Rows are announced with their coins. So equal rows
+differ, and each owner finds its own. A single bit for all says that every party received the same rows and found
+all its own. A deputy that announces different rows does not learn who misses a row.
 
-A recipient outside the protocol has a key of its own: then rows are sealed to it first, and what is mixed are those
-boxes. So the leader and that recipient together learn nothing of origins, nor do the deputy and that recipient. A box
-is libsodium's sealed box: an ephemeral X25519 key, and XSalsa20-Poly1305 under the secret that it has in common with
-the recipient's key, the nonce being the BLAKE2b digest of both keys. It is put together here from the same parts
-because libsodium's own function draws its coins itself.
+A recipient outside the protocol has a separate key. Then rows are first sealed to the key, and the boxes are
+shuffled. So the leader together with the recipient learns nothing of origins, nor does the deputy with the
+recipient. A box is libsodium's sealed box: an ephemeral X25519 key, and XSalsa20-Poly1305 under the secret common
+to the ephemeral key and the recipient's key, with the BLAKE2b digest of both keys as nonce. The module assembles
+boxes from the same parts because libsodium's own function draws its coins itself.
 
 Not claimed: that rows are true, or that leader and deputy together learn nothing. libsodium runs in constant time;
 sorting and comparing here do not.
@@ -57,11 +59,11 @@ Rows: TypeAlias = NDArray[np.uint8]
 
 KEY_BYTES = 32
 SEAL_BYTES = 48
-"""Bytes that a box has beside its content: ephemeral key 32, tag 16."""
+"""Bytes of a box beyond its content: ephemeral key 32, tag 16."""
 SLIP_BYTES = 16
-"""Of the digest by which a sender knows its box again."""
+"""Bytes of the digest by which a sender recognizes its box."""
 VOUCHER_BYTES = 32
-"""Bytes that a row has in its slot behind its content: coin 16, digest 16."""
+"""Bytes after the content of a row in a slot: coin 16, digest 16."""
 PIECE_BYTES = 1 << 20
 MAX_ROWS = 1 << 40
 _NONCE_BYTES = 24
@@ -73,7 +75,7 @@ _FOUND, _SETTLED = "mix/found", "mix/settled"
 
 
 class OpeningKey:
-    """A recipient's key for one run. public: 32 bytes."""
+    """A recipient's key for a run. public: 32 bytes."""
 
     def __init__(self, rng: Rng) -> None:
         self.public, self._secret = crypto_box_seed_keypair(rng.bytes(KEY_BYTES))
@@ -82,12 +84,12 @@ class OpeningKey:
         return "OpeningKey(<secret>)"
 
     def opened(self, boxes: Rows, suspects: str, step: str) -> Rows:
-        """Open boxes; shape (n_boxes, width of a box - 48), in their order.
+        """Open boxes; shape (n_boxes, width of a box - 48), in the order of the boxes.
 
-        suspects:  whom to name.
+        suspects:  name in the error.
 
-        Raises RemoteProtocolError for a box that is no box to this key, or if the boxes are not sorted or two have
-        the same ephemeral key: in their order nothing may be hidden, and a box that comes twice marks its row.
+        Raises RemoteProtocolError for a box that the key does not open, or if the boxes are not sorted or two boxes
+        have the same ephemeral key. The order must hide nothing, and a repeated box marks its row.
         """
         keys = _strings(boxes[:, :KEY_BYTES])
         if (keys[1:] <= keys[:-1]).any():
@@ -115,7 +117,7 @@ def _box(row: bytes, public: bytes, rng: Rng) -> bytes:
 class Mixed:
     """Boxes for a recipient outside the protocol.
 
-    slips:  of every box 16 bytes of its SHA-256, sorted: shape (total, 16).
+    slips:  16 bytes of the SHA-256 of every box, sorted: shape (total, 16).
     boxes:  at the deputy, to be passed on: shape (total, width + 48), sorted; None elsewhere.
     """
 
@@ -124,7 +126,9 @@ class Mixed:
 
 
 def checked_key(payload: bytes, peer: str, step: str) -> bytes:
-    """A recipient's public key, as a peer says it. Raises RemoteProtocolError for what can be none."""
+    """Check and return a recipient's public key, as sent by a peer. Raises RemoteProtocolError for an impossible
+    key.
+    """
     expect_length(payload, KEY_BYTES, peer, step)
     try:
         exponentiate(_ANY_SCALAR, payload)
@@ -134,34 +138,41 @@ def checked_key(payload: bytes, peer: str, step: str) -> bytes:
 
 
 def slips_of(boxes: Rows) -> Rows:
-    """By what each box is known again; shape (n_boxes, 16), sorted."""
+    """Return the digest by which each box is recognized; shape (n_boxes, 16), sorted."""
     return _sorted(_digests(boxes))
 
 
 def mix_rows(
     me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, rng: Rng
 ) -> Rounds[Rows]:
-    """Put all parties' rows together, to every party, without saying whose a row is.
+    """Put all parties' rows together, to every party, and hide the owner of each row.
 
-    Functionality:  (rows_1, ..., rows_n) -> the multiset of all rows, sorted by their bytes, to every party.
-    Input, each:    ``rows``, shape (m_i, width); width and ``total`` (the sum of the m_i) public, equal for all.
-    Output, each:   shape (total, width). Every party has found its own rows among them.
-    Leakage:        the rows. To the leader every m_i, n ≥ 3 (of two parties each knows the other's from the total).
-                    Every party can take its own rows away, a coalition theirs. A deputy that tells other rows learns
-                    nothing by it: who misses any it does not hear, and that somebody does it knows.
-    Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4 for two
-                    parties: the leader waits for nothing between slots and sheet, and there is no "mix/found".
-    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total - m_leader)
-                    for slots and n - 1 at the end; all but the deputy (width + 32) total; the deputy
-                    (width + 16) total (n - 1); every party outside the pair 16 to the leader.
-    Assumes:        leader and deputy do not collude (others may, with one of them); AES-CTR a PRG; SHA-256 of row
-                    and coin a random oracle, against rows changed on the way; private authenticated channels.
-    Source:         Chaum, The dining cryptographers problem (J. Cryptology 1988); that one says who speaks when, and
-                    shares all keys, because it does not collude with the only one who listens, is ours.
+    Functionality:  (rows_1, ..., rows_n) -> the multiset of all rows, sorted by their bytes, to every
+                    party.
+    Input, each:    ``rows``, shape (m_i, width); width and ``total`` (the sum of the m_i) public, equal for
+                    all.
+    Output, each:   shape (total, width). Every party has found its own rows among the output.
+    Leakage:        the rows. To the leader every m_i, n ≥ 3 (with two parties, each knows the peer's from
+                    the total). Every party can subtract its own rows; a coalition can subtract the rows of
+                    its members. A deputy that announces false rows learns nothing: it knows that a party
+                    misses rows, but does not hear which party.
+    Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4
+                    for two parties: the leader waits for nothing between slots and sheet, and there is no
+                    "mix/found".
+    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total -
+                    m_leader) for slots and n - 1 at the end; all but the deputy (width + 32) total; the
+                    deputy (width + 16) total (n - 1); every party outside the pair 16 to the leader.
+    Assumes:        leader and deputy do not collude (the rest may, with the leader or with the deputy);
+                    AES-CTR a PRG; SHA-256 of row and coin a random oracle, against rows changed on the way;
+                    private authenticated channels.
+    Source:         Chaum, The dining cryptographers problem (J. Cryptology 1988). Our addition: the leader
+                    assigns the turns to speak and shares all keys, because the leader does not collude with
+                    the only listener.
 
-    Raises LocalProtocolError for rows that are no such array; RemoteProtocolError, naming who may have caused it, if
-    public inputs differ, rows are not as many as ``total``, a slot is given twice, a row is not as its owner sent it,
-    or, at every party alike, not everybody was told the same rows, and all of its own among them.
+    Raises LocalProtocolError for rows of a wrong dtype or shape. Raises RemoteProtocolError, naming the possible
+    culprits, if public inputs differ, the number of rows differs from ``total``, a slot is assigned twice, or a row
+    is not as its owner sent it. Every party raises RemoteProtocolError if parties received different rows or a
+    party misses a row.
     """
     _check_input(me, parties, pair, rows, total)
     own = _coined(rows, rng)
@@ -173,18 +184,20 @@ def mix_rows(
 def mix_for_recipient(
     me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, rng: Rng
 ) -> Rounds[Mixed]:
-    """Put all parties' rows together for a recipient outside the protocol, without saying whose a row is.
+    """Put all parties' rows together for a recipient outside the protocol, and hide the owner of each row.
 
-    Functionality:  (rows_1, ..., rows_n) -> boxes to ``recipient``, one for each row, sorted by their bytes, to the
-                    deputy; by what each box is known again to every party.
-    Input, each:    ``rows``, ``total`` as :func:`mix_rows`; ``recipient``, a public key of 32 bytes, is compared.
-    Output, each:   :class:`Mixed`. Every party has found its own boxes among them.
-    Leakage:        to the leader every m_i. To the recipient the rows: it does not learn whose they are, nor does it
-                    together with leader or deputy, but for those of the parties it colludes with.
+    Functionality:  (rows_1, ..., rows_n) -> boxes to ``recipient``, one for each row, sorted by their
+                    bytes, to the deputy; the digests of the boxes to every party.
+    Input, each:    ``rows``, ``total`` as :func:`mix_rows`; ``recipient``, a public key of 32 bytes, is
+                    compared.
+    Output, each:   :class:`Mixed`. Every party has found its own boxes among the output.
+    Leakage:        to the leader every m_i. To the recipient the rows without owners, even together with
+                    leader or deputy, except for the rows of colluding parties.
     Rounds:         as :func:`mix_rows`.
-    Bytes:          as there with width + 48 for width; but the deputy tells 16 total (n - 1): no two boxes are equal,
-                    so they need no coins to be known again.
-    Assumes:        as there; sealed boxes (X25519, XSalsa20-Poly1305) hide their content against chosen boxes.
+    Bytes:          as there with width + 48 for width; but the deputy announces 16 total (n - 1): no two
+                    boxes are equal, so boxes are recognized without coins.
+    Assumes:        as there; sealed boxes (X25519, XSalsa20-Poly1305) hide their content against chosen
+                    boxes.
     Source:         as there; sealed boxes as in libsodium.
 
     Raises as there.
@@ -201,7 +214,7 @@ def mix_for_recipient(
 def _mixed(
     me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, rng: Rng
 ) -> Rounds[Rows | None]:
-    """The rows of all, with their coins, sorted, at the deputy; None elsewhere."""
+    """Return the rows of all parties, with coins, sorted, at the deputy; None elsewhere."""
     seed = rng.bytes(SEED_BYTES)
     met = yield from _agreed(me, parties, pair, rows, total, recipient, seed)
     slots = yield from _slots(
@@ -224,7 +237,7 @@ def _mixed(
 
 @dataclass(frozen=True)
 class _Met:
-    """Another party as the leader knows it. count: its rows. seed: of its keystream."""
+    """A peer as the leader knows it. count: number of rows. seed: of the keystream."""
 
     count: int = field(repr=False)
     seed: bytes = field(repr=False)
@@ -233,10 +246,10 @@ class _Met:
 def _agreed(
     me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, seed: bytes
 ) -> Rounds[dict[str, _Met]]:
-    """Compare all that is public, before a row leaves: a recipient that gave each party another key could tell the
-    rows apart by the key that opens them.
+    """Compare all public inputs before a row leaves. A recipient with a separate key per party could tell the owner
+    of a row by the key.
 
-    Returns, at the leader, what it has to know of each other party; nothing elsewhere.
+    Returns, at the leader, the count and seed of each peer; empty elsewhere.
     """
     peers = [party for party in parties if party != me]
     ours = hashlib.sha256(encode_integers((rows.shape[1], total), WORD) + recipient).digest()
@@ -262,9 +275,9 @@ def _agreed(
 def _slots(
     me: str, pair: ComputePair, count: int, total: int, counts: dict[str, int], rng: Rng
 ) -> Rounds[NDArray[np.int64]]:
-    """So many slots of our own, in an order that says nothing: int64, shape (count,).
+    """Return ``count`` slots of our own, in an order without information: int64, shape (count,).
 
-    counts:  at the leader, how many slots every other party gets.
+    counts:  at the leader, the number of slots of every peer.
     """
     if me != pair.leader:
         told = yield from _received(pair.leader, _SLOTS, count, WORD)
@@ -281,8 +294,8 @@ def _slots(
 
 
 class _Sheet:
-    """The message of a party to the deputy, made piece by piece, from the first slot on: the party's rows in
-    their slots, zeros elsewhere, and on all of it the keystreams of ``seeds``.
+    """The message of a party to the deputy, made piece by piece from the first slot on. A sheet holds the party's
+    rows in their slots, zeros elsewhere, and is masked by the keystreams of ``seeds``.
 
     slots:  shape (m,). rows: shape (m, width).
     """
@@ -296,7 +309,7 @@ class _Sheet:
         return "_Sheet(<secret>)"
 
     def piece(self, start: int, stop: int) -> Rows:
-        """The slots from ``start`` on, where the piece before ended: shape (stop - start, width)."""
+        """Return the slots from ``start`` on, the end of the previous piece: shape (stop - start, width)."""
         first, last = np.searchsorted(self._slots, (start, stop))
         sheet = np.zeros((stop - start, self._rows.shape[1]), dtype=np.uint8)
         sheet[self._slots[first:last] - start] = self._rows[first:last]
@@ -306,7 +319,7 @@ class _Sheet:
 
 
 def _added_up(own: Rows, others: frozenset[str]) -> Rounds[Rows]:
-    """A piece of the sum of all sheets, at the deputy: no keystream is left on it."""
+    """Return a piece of the sum of all sheets, at the deputy, free of keystreams."""
     inbox = yield Round(_SHEET, {}, others)
     for peer in sorted(others):
         expect_length(inbox[peer], own.size, peer, _SHEET)
@@ -315,7 +328,7 @@ def _added_up(own: Rows, others: frozenset[str]) -> Rounds[Rows]:
 
 
 def _coined(rows: Rows, rng: Rng) -> Rows:
-    """Every row with a coin of its own: shape (n_rows, width + 16)."""
+    """Return every row with a fresh coin: shape (n_rows, width + 16)."""
     return np.hstack([rows, _rows(rng.bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])
 
 
@@ -324,14 +337,14 @@ def _without_coins(rows: Rows) -> Rows:
 
 
 def _vouched(rows: Rows) -> Rows:
-    """Every row, which has its coin, with a digest of both: shape (n_rows, width + 16)."""
+    """Return every row (with coin) with a digest of row and coin: shape (n_rows, width + 16)."""
     return np.hstack([rows, _digests(rows)])
 
 
 def _vouched_for(found: Rows, suspects: frozenset[str]) -> Rows:
-    """Rows and coins as their owners sent them.
+    """Return rows and coins as their owners sent them.
 
-    Raises RemoteProtocolError if one is changed, or a slot is empty.
+    Raises RemoteProtocolError if a row is changed, or a slot is empty.
     """
     said = found[:, :-_DIGEST_BYTES]
     if (_digests(said) != found[:, -_DIGEST_BYTES:]).any():
@@ -340,7 +353,7 @@ def _vouched_for(found: Rows, suspects: frozenset[str]) -> Rows:
 
 
 def _digests(rows: Rows) -> Rows:
-    """Of the SHA-256 of every row 16 bytes: shape (n_rows, 16)."""
+    """Return 16 bytes of the SHA-256 of every row: shape (n_rows, 16)."""
     size, content = rows.shape[1], np.ascontiguousarray(rows).reshape(-1).data
     each = (hashlib.sha256(content[start : start + size]) for start in range(0, rows.size, size))
     return _rows(b"".join(digest.digest()[:_DIGEST_BYTES] for digest in each), _DIGEST_BYTES)
@@ -349,10 +362,9 @@ def _digests(rows: Rows) -> Rows:
 def _told(
     me: str, parties: Sequence[str], pair: ComputePair, own: Rows, found: Rows | None, total: int, rng: Rng
 ) -> Rounds[Rows]:
-    """Tell every party all rows that the deputy found. A party compares their order, and looks for its own
-    rows.
+    """Send every party all rows found by the deputy. Every party checks their order and looks for its own rows.
 
-    own:  what is ours, as it is told. found: what there is, at the deputy.
+    own:  our rows, in the announced form. found: all rows, at the deputy.
     """
     if found is None:
         told = yield from _received(pair.deputy, _TOLD, total, own.shape[1])
@@ -369,11 +381,13 @@ def _told(
 def _settle(
     me: str, parties: Sequence[str], pair: ComputePair, told: Rows, rng: Rng, *, is_complete: bool
 ) -> Rounds[None]:
-    """End the run at every party unless all were told the same, and each all that is its own (``is_complete``).
+    """End the run with an error at every party, unless all received the same rows and found their own
+    (``is_complete``).
 
-    Every party outside the pair gives the leader a digest of what it was told, or coins. The leader tells all whether
-    these are its own digest: so nobody but the leader hears who misses anything, and the deputy hears what it knows,
-    whether it told all honest parties the same, and everything of theirs. The leader does not know what was missed.
+    Every party outside the pair sends the leader a digest of the received rows, or coins if a row is missing. The
+    leader tells all parties if every digest equals its own. So only the leader hears who misses a row. The deputy
+    hears nothing new: it knows if all honest parties received the same rows and everything of theirs. The leader
+    does not learn the missing rows.
     """
     others = [party for party in parties if party != me]
     digest = hashlib.sha256(told.data).digest()[:_DIGEST_BYTES]
@@ -395,7 +409,7 @@ def _settle(
 
 
 def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
-    """So many rows of a peer, piece by piece; shape (count, width)."""
+    """Receive ``count`` rows of a peer, piece by piece; shape (count, width)."""
     received = []
     for start in range(0, count, _piece_rows(width)):
         payload = yield from receive(step, peer)
@@ -405,7 +419,7 @@ def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
 
 
 def _all_told(own: Rows, told: Rows) -> bool:
-    """Return True if all of our own rows, no two of them equal, are among the rows told; ``told`` is sorted."""
+    """Return True if all our rows, pairwise different, are among the announced rows ``told``; ``told`` is sorted."""
     ours, among = _strings(own), _strings(told)
     times = np.searchsorted(among, ours, "right") - np.searchsorted(among, ours, "left")
     return bool((times > 0).all())
@@ -420,21 +434,23 @@ def agree_width(
     job_hash: bytes,
     rng: Rng,
 ) -> Rounds[int]:
-    """Find the least of some public widths that holds every party's rows, without saying whose is the longest.
+    """Find the least of the public widths that holds every party's rows, and hide the owner of the longest row.
 
     Functionality:  (w_1, ..., w_n) -> the least of ``widths`` that is no less than any w_i, to every party.
-    Input, each:    ``needed``, its w_i; ``widths`` ascending, and ``job_hash``: public and equal for all.
+    Input, each:    ``needed``, the party's w_i; ``widths`` ascending, and ``job_hash``: public and equal
+                    for all.
     Output, each:   the width.
-    Leakage:        the width; to each party the least width that holds the rows of all others, to a coalition that of
-                    all outside (with two parties: the other's).
+    Leakage:        the width; to each party or coalition the least width that holds the rows of all parties
+                    outside (with two parties: the peer's).
     Rounds:         as :func:`crypto.shares.setup_shares`, :func:`~crypto.shares.share_vector` and
                     :func:`~crypto.shares.open_vector` of len(widths) words of 64 bits. Bytes: as there.
     Assumes:        as there.
-    Source:         disjunction by random multiples: a word for every width, 0 where our rows fit and random
-                    elsewhere, so that the sum of all is 0 where all fit, and else with probability 2**-64; folklore.
+    Source:         disjunction by random multiples: a word for every width, 0 if our rows fit, else random.
+                    So the sum over all parties is 0 if all rows fit, else 0 only with probability 2**-64;
+                    folklore.
 
-    Raises LocalProtocolError if ``needed`` exceeds all widths, RemoteProtocolError if no width holds what others
-    have, or ours: then somebody did not follow the protocol.
+    Raises LocalProtocolError if ``needed`` exceeds all widths. Raises RemoteProtocolError if no width fits, or the
+    result is below ``needed``: then a party did not follow the protocol.
     """
     if needed > widths[-1]:
         raise LocalProtocolError(f"rows have at most {widths[-1]} bytes")
@@ -465,7 +481,7 @@ def _piece_rows(width: int) -> int:
 
 
 def _pieces(rows: Rows) -> Iterator[Rows]:
-    """Cut rows into pieces of at most PIECE_BYTES, or one row."""
+    """Cut rows into pieces of at most PIECE_BYTES, or of a single row."""
     size = _piece_rows(rows.shape[1])
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
@@ -475,7 +491,7 @@ def _rows(content: bytes, width: int) -> Rows:
 
 
 def _strings(rows: Rows) -> NDArray[Any]:
-    """Rows as strings, which compare byte by byte; shape (n_rows,)."""
+    """Return rows as strings, which compare byte by byte; shape (n_rows,)."""
     return np.ascontiguousarray(rows).reshape(-1).view(f"S{rows.shape[1]}")
 
 

@@ -1,15 +1,17 @@
-"""A table in which every identifier finds its value: the sum of three places and of about half of DENSE others.
+"""Tables that map every identifier to a value: the sum of three places and about half of DENSE dense rows.
 
-An *oblivious key-value store*: the value of an identifier is a sum over GF(2) of rows of the table, selected by a
-hash of the identifier. So whoever holds masked rows computes masked values, without knowing who has which. Garimella,
-Pinkas, Rosulek, Trieu, Yanai (CRYPTO 2021), section 4: three sparse places, the rest dense.
+The table is an *oblivious key-value store*: the value of an identifier is a sum over GF(2) of rows of the table,
+selected by a hash of the identifier. So a holder of masked rows computes masked values without knowing the
+identifiers inside. Garimella, Pinkas, Rosulek, Trieu, Yanai (CRYPTO 2021), section 4: three sparse places, the rest
+dense.
 
-Sparse places: one in each third of the table. Dense rows: the last DENSE, of which an identifier has a random half.
-The table is solved by peeling: a place that one identifier alone has is left to it, and the identifier is taken away;
-what remains at the end, mostly nothing, is solved by elimination. That fails only where the equations of some set of
-identifiers cancel. The mean number of sets whose sparse places cancel is below 1/16, whatever the number of
-identifiers (tests/crypto/test_okvs.py computes it), and of such a set the dense rows cancel with probability
-2**-DENSE: so :func:`encode` fails with probability below 2**-44.
+Sparse places: one in each third of the table. Dense rows: the last DENSE rows; an identifier selects a random half.
+
+The table is solved by peeling: a place used by a single identifier is reserved for the identifier, and the
+identifier is removed. The remainder, mostly empty, is solved by elimination. Elimination fails only if the
+equations of some set of identifiers cancel. The mean number of sets with cancelling sparse places is below 1/16,
+for any number of identifiers (tests/crypto/test_okvs.py computes the number). The dense rows of such a set cancel
+with probability 2**-DENSE, so :func:`encode` fails with probability below 2**-44.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The rows of a table that identifiers select, of a table for so many.
+    """The rows of a table selected by identifiers.
 
     places:  int64, shape (n, 3); the i-th in [i third, (i + 1) third).
-    dense:   uint8, shape (n, DENSE / 8): one bit a dense row, first bit lowest.
+    dense:   uint8, shape (n, DENSE / 8): a bit for each dense row, first bit lowest.
     third:   places in a third of the table.
     """
 
@@ -53,7 +55,7 @@ class Keys:
 
 
 def third_for(capacity: int) -> int:
-    """Return the places of a third, for at most ``capacity`` identifiers: 1.3 of them, and 24, in all three."""
+    """Return the places of a third for at most ``capacity`` identifiers: 1.3 * capacity + 24 in all three thirds."""
     return -(-13 * capacity // 30) + 8
 
 
@@ -63,13 +65,13 @@ def rows_for(third: int) -> int:
 
 
 def keys_of(coins: Words, dense: Octets, third: int) -> Keys:
-    """Turn coins of 32 bits, uint64 of shape (n, 3), into places: uniform but for third / 2**32 of each."""
+    """Turn coins of 32 bits, uint64 of shape (n, 3), into places, uniform up to third / 2**32 each."""
     places = (coins * np.uint64(third) >> np.uint64(32)).astype(np.int64)
     return Keys(places + third * np.arange(PLACES), dense, third)
 
 
 def decode(table: Words, keys: Keys) -> Words:
-    """Return the sum of the rows that each of ``keys`` selects: uint64, shape (n, w), of a table (rows, w)."""
+    """Return the sum of the rows selected by each of ``keys``: uint64, shape (n, w), of a table (rows, w)."""
     sums = np.zeros((len(keys), table.shape[1]), dtype=np.uint64)
     looked_up = np.empty_like(sums)
     for places in keys.places.T:
@@ -80,10 +82,10 @@ def decode(table: Words, keys: Keys) -> Words:
 
 
 def encode(keys: Keys, values: Words) -> Words | None:
-    """Return a table from which :func:`decode` gets ``values`` for ``keys``, or None if there is none (2**-44).
+    """Return a table from which :func:`decode` gets ``values`` for ``keys``, or None if no table exists (2**-44).
 
     values:  uint64, shape (n, w).
-    Returns uint64, shape (rows, w); rows that nobody needs are zero.
+    Returns uint64, shape (rows, w); unused rows are zero.
     """
     turns, left = _peel(keys)
     table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64)
@@ -102,7 +104,9 @@ def encode(keys: Keys, values: Words) -> Words | None:
 
 
 def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
-    """Take identifiers away turn by turn: who and the place left to each, and who remains at the end."""
+    """Remove identifiers turn by turn; return the removed identifiers with their places, and the remaining
+    identifiers.
+    """
     sparse = PLACES * keys.third
     flat = keys.places.ravel()
     uses = np.bincount(flat, minlength=sparse)
@@ -127,7 +131,7 @@ def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
 
 
 def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
-    """Solve for the rows that ``left`` select, in place: Gauss, an equation one integer; False if dependent."""
+    """Solve for the rows selected by ``left``, in place: Gauss, with an integer per equation; False if dependent."""
     columns = np.unique(keys.places[left])
     rows = np.concatenate([columns, np.arange(keys.rows - DENSE, keys.rows)])
     width = 64 * values.shape[1]
@@ -155,7 +159,9 @@ def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
 
 
 def _equations(keys: Keys, values: Words, left: Indices, columns: Indices) -> Iterator[int]:
-    """An integer for each: its value lowest, then a bit for each sparse place in use, then one for each dense row."""
+    """Yield an integer for each: the value lowest, then a bit for each used sparse place, then a bit for each dense
+    row.
+    """
     width = 64 * values.shape[1]
     for i in left:
         dense = int.from_bytes(keys.dense[i].tobytes(), "little")
