@@ -1,13 +1,15 @@
-"""An oblivious pseudo-random function: tags of one party's identifiers under a key of another's, which sees neither.
+"""An oblivious pseudo-random function: tags of a receiver's identifiers under a sender's key, both hidden.
 
 As in Pinkas, Rosulek, Trieu, Yanai, *PSI from PaXoS* (EUROCRYPT 2020), with the table of :mod:`crypto.okvs`. The
-receiver puts a hash h(x) of each of its identifiers x into a table and chooses its rows in wide transfers
-(:mod:`crypto.ot.wide`). Let q(x) and t(x) be the sums of what sender and receiver have of the rows that x selects:
-t(x) = q(x) ⊕ C(v)·Δ where the table has v for x. The tag of x is the hash of x and q(x) ⊕ C(h(x))·Δ, which the sender
-can compute for any x. That is the hash of x and t(x) where v = h(x); for any other x the receiver misses 172 bits.
+receiver puts a hash h(x) of each of its identifiers x into a table and chooses the rows of the table in wide
+transfers (:mod:`crypto.ot.wide`). Let q(x) and t(x) be the sums of the sender's and the receiver's rows selected by
+x: t(x) = q(x) ⊕ C(v)·Δ if the table maps x to v. The tag of x is the hash of x and q(x) ⊕ C(h(x))·Δ. The sender can
+compute the tag for any x. If v = h(x), the tag is the hash of x and t(x); for any other x the receiver misses 172
+bits.
 
-Identifiers are spread over bins by their hash, each with a table and a message of its own, which is as long as if the
-bin were full: so memory does not grow with the tables, and no message says how many identifiers are in a bin.
+Identifiers are spread over bins by their hash. Each bin has a separate table and message, always as long as for a
+full bin. So memory does not grow with the number of identifiers, and no message shows the number of identifiers in
+a bin.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ TAG_WORDS = 2
 _TABLE = "oprf/table"
 _HASH_BYTES, _TAG_BYTES = 32, 16
 _SPILL_BITS = 42
-"""Some bin has more identifiers than it can hold with probability at most 2**-this."""
+"""Some bin overflows with probability at most 2**-_SPILL_BITS."""
 _PIECE = 1 << 15
-"""Identifiers of the sender that are worked on at a time."""
+"""Number of identifiers of the sender processed at a time."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -58,10 +60,10 @@ class Shape:
 
     @staticmethod
     def of(count: int) -> Shape:
-        """For a receiver with ``count`` ≥ 1 identifiers: bins, and what each can hold.
+        """Return the shape for a receiver with ``count`` ≥ 1 identifiers: number of bins, and capacity of a bin.
 
-        A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With
-        t = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, that is 1 / B; B is 2**42 times the bins.
+        A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With t
+        = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, the bound is 1 / B; B is 2**42 times the bins.
         """
         bins = -(-count // BIN)
         if bins == 1:
@@ -97,7 +99,7 @@ class Hashed:
         return slices(len(self.words), _PIECE)
 
     def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, NDArray[np.int64]]]:
-        """Bin after bin: the hashes in it, and their numbers."""
+        """Yield, bin after bin, the hashes in the bin and their numbers."""
         bins = ((self.words[:, 0] & _LOW) * np.uint64(shape.bins) >> _HALF).astype(np.int64)
         order = np.argsort(bins, kind="stable")
         ends = np.cumsum(np.bincount(bins, minlength=shape.bins))
@@ -110,12 +112,12 @@ class Hashed:
         return okvs.keys_of(coins, self._octets()[:, 27:], shape.third)
 
     def values(self) -> Words:
-        """The 76 bits that a table has for each: uint64, shape (n, 2)."""
+        """Return the 76 bits of each value in a table: uint64, shape (n, 2)."""
         kept = np.uint64((1 << code.DIMENSION - 64) - 1)
         return np.stack([self.words[:, 2], self.words[:, 3] & kept], axis=1)
 
     def value_octets(self) -> Octets:
-        """The same in bytes: uint8, shape (n, 10)."""
+        """Return the values in bytes: uint8, shape (n, 10)."""
         return np.ascontiguousarray(self.values(), dtype="<u8").view(np.uint8)[:, : -(-code.DIMENSION // 8)]
 
     def _octets(self) -> Octets:
@@ -123,25 +125,28 @@ class Hashed:
 
 
 def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
-    """Return the tags of our identifiers under a key of the peer's; the peer calls :func:`oprf_send`.
+    """Return the tags of our identifiers under the peer's key; the peer calls :func:`oprf_send`.
 
     Functionality:  a random function F; F(x) for every x in ``ids`` to the receiver, F to the sender.
-    Input:          receiver: ``ids``, one or more different byte strings; sender: their number, and its own, which
-                    stay with it. The names and ``job_hash`` are public and equal.
-    Output:         F of one's own identifiers: uint64, shape (n, 2).
-    Leakage:        none but the number of the receiver's identifiers.
-    Rounds:         4 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and "ot/extend"
-                    from the sender, "oprf/table" from the receiver, a message a bin).
-    Bytes:          10,344 by the sender; 4,096 by the receiver and, for every bin, 4,096 * w + 2,464, w being
-                    ceil(rows / 64) + 4 made even and rows = 3 * ceil(13 * capacity / 30) + 64. Up to 2**15
-                    identifiers are one bin of that capacity; then bins hold up to 1,600 more than their mean.
-    Assumes:        as :func:`crypto.ot.wide.setup_wide_sender`; BLAKE2b a random oracle. A receiver that deviates
-                    gets tags of about as many identifiers as its tables have rows, and of no others
+    Input:          receiver: ``ids``, at least one, different byte strings; sender: their number, and
+                    ``ids`` of the sender, which stay with the sender. The names and ``job_hash`` are public
+                    and equal.
+    Output:         F of the party's own identifiers: uint64, shape (n, 2).
+    Leakage:        only the number of the receiver's identifiers.
+    Rounds:         4 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
+                    "ot/extend" from the sender, "oprf/table" from the receiver, a message a bin).
+    Bytes:          10,344 by the sender; 4,096 by the receiver and, for every bin, 4,096 * w + 2,464, w
+                    being ceil(rows / 64) + 4 made even and rows = 3 * ceil(13 * capacity / 30) + 64. Up to
+                    2**15 identifiers are a single bin with their number as capacity; for more, a bin holds
+                    up to 1,600 more than the mean.
+    Assumes:        as :func:`crypto.ot.wide.setup_wide_sender`; BLAKE2b a random oracle. A receiver that
+                    deviates gets tags of about as many identifiers as its tables have rows, and no more
                     (docs/proofs.md); a sender that deviates learns nothing of ``ids``.
-    Source:         Pinkas, Rosulek, Trieu, Yanai (EUROCRYPT 2020), section 6; transfers: Orrù, Orsini, Scholl (2017).
+    Source:         Pinkas, Rosulek, Trieu, Yanai (EUROCRYPT 2020), section 6; transfers: Orrù, Orsini,
+                    Scholl (2017).
 
-    Raises LocalProtocolError if the hashes do not fit into the tables, which has probability below 2**-40 and of
-    which the sender sees that the run ends; RemoteProtocolError for a malformed message of the peer.
+    Raises LocalProtocolError if the hashes do not fit into the tables: probability below 2**-40; the sender then
+    sees the run end. Raises RemoteProtocolError for a malformed message of the peer.
     """
     shape = Shape.of(len(ids))
     wide = yield from setup_wide_receiver(me, peer, shape.rows, rng)
@@ -162,11 +167,11 @@ def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng:
 def oprf_send(
     me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
 ) -> Rounds[Tags]:
-    """Return the tags of our identifiers under our key, drawn here; see :func:`oprf_receive`.
+    """Return the tags of our identifiers under our fresh key; see :func:`oprf_receive`.
 
-    receivers:  how many identifiers the peer has; one or more.
+    receivers:  number of the peer's identifiers, at least 1.
 
-    Raises RemoteProtocolError for a malformed message of the peer, and if its choices fail the check.
+    Raises RemoteProtocolError for a malformed message of the peer, and if the peer's choices fail the check.
     """
     shape = Shape.of(receivers)
     wide = yield from setup_wide_sender(me, peer, shape.rows, rng)
@@ -185,13 +190,15 @@ def oprf_send(
 
 
 class _Tagging:
-    """The hash that makes tags of identifiers and sums of rows; one of a session."""
+    """The hash of a session that turns identifiers and sums of rows into tags."""
 
     def __init__(self, session_key: bytes) -> None:
         self._prefix = np.frombuffer(derive_key(session_key, b"oprf/tag"), dtype="<u8").astype(np.uint64)
 
     def of(self, hashed: Hashed, sums: Words) -> Tags:
-        """uint64, shape (n, 2), of sums of shape (n, 8). The hash of an identifier stands for it."""
+        """Return the tags, uint64, shape (n, 2), of sums of shape (n, 8). Hashes of identifiers stand for the
+        identifiers.
+        """
         prefix = np.broadcast_to(self._prefix, (len(sums), len(self._prefix)))
         joined = np.concatenate([prefix, hashed.words, sums], axis=1)
         texts, width = octets_of(joined), joined.shape[1] * WORD
@@ -201,7 +208,7 @@ class _Tagging:
 
 
 def _hash_ids(ids: Sequence[bytes], session_key: bytes, job_hash: bytes) -> Hashed:
-    """Hash identifiers under a key that nobody knows before the session."""
+    """Hash identifiers under a key unknown to all before the session."""
     prefix = derive_key(session_key, b"oprf/id", job_hash)
     hashes = [blake2b(prefix + identifier, digest_size=_HASH_BYTES).digest() for identifier in ids]
     words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)

@@ -1,23 +1,23 @@
-"""Paillier encryption: keys, ciphertexts, and how both travel.
+"""Paillier encryption: keys, ciphertexts, and the sending of both.
 
-Paillier, EUROCRYPT 1999: with n = p·q and g = 1 + n, a ciphertext of m in [0, n) is c = (1 + m·n)·ρ mod n²
-for a random n-th residue ρ; products of ciphertexts are ciphertexts of sums. Key classes and decryption are
-those of ``phe`` (GPL-3.0; this file is the only one that imports it), arithmetic is gmpy2's. Primes and
-encryption randomness come from the Rng argument, never from ``phe``'s own generator.
+Paillier, EUROCRYPT 1999: with n = p·q and g = 1 + n, a ciphertext of m in [0, n) is c = (1 + m·n)·ρ mod n² for a
+random n-th residue ρ; products of ciphertexts are ciphertexts of sums. Key classes and decryption come from ``phe``
+(GPL-3.0; no other file imports ``phe``), arithmetic from gmpy2. Primes and encryption randomness come from the Rng
+argument, never from ``phe``'s own generator.
 
-**Randomness.** The key carries a random unit ``base``; everybody forms h = base**n mod n² and uses
-ρ = h**e with e uniform in [0, 2**(key_bits + 64)), so that fixed-base tables apply. This is *full-range*
-randomness: e mod the order of h is within 2**-64 of uniform. The decisional composite residuosity assumption
-(DCR) suffices; the proof is in docs/proofs.md.
+**Randomness.** The key carries a random unit ``base``. Everybody forms h = base**n mod n² and uses ρ = h**e with e
+uniform in [0, 2**(key_bits + 64)), so that fixed-base tables apply. This is *full-range* randomness: e mod the
+order of h is within 2**-64 of uniform. The decisional composite residuosity assumption (DCR) suffices; the proof is
+in docs/proofs.md.
 
-A party without the private key that multiplies by a fresh ρ hides from the *holder* how a ciphertext came
-about, statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h.
+A party without the private key that multiplies by a fresh ρ hides from the *holder* the origin of a ciphertext,
+statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h.
 
-**Sizes.** 3072 bits, the default, are reckoned as 128 bits of security; the 2048 that are accepted as 112 (NIST SP
+**Sizes.** The default of 3072 bits is reckoned as 128 bits of security; the accepted size of 2048 as 112 (NIST SP
 800-57 part 1, table 2).
 
-**Not claimed.** Nothing here runs in constant time: neither Python integers nor GMP's, nor table look-ups by
-secret digits. An observer of timing or caches on the holder's machine is outside the model.
+**Not claimed.** Nothing here runs in constant time: neither Python integers nor GMP's, nor table look-ups by secret
+digits. An observer of timing or caches on the holder's machine is outside the model.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ DEFAULT_KEY_BITS = 3072
 MIN_KEY_BITS = 2048
 STATISTICAL_BITS = 64
 PIECE = 256
-"""Ciphertexts in one message."""
+"""Number of ciphertexts in a message."""
 
 _HOLDER_WINDOW, _PUBLIC_WINDOW = 8, 4
 _PRIMALITY_ROUNDS = 40
 
 
 class PublicKey:
-    """The public key, with which everybody but the holder encrypts and computes.
+    """The public key, for encryption and computation by all but the holder.
 
     owner:  name of the holder.
     n:      the modulus.
@@ -80,13 +80,13 @@ class PublicKey:
         return self.nude(plaintext) * self._powers.of(self.exponent(rng)) % self.n_squared
 
     def nude(self, plaintext: int) -> Integer:
-        """Return 1 + plaintext·n: a ciphertext without randomness, which hides nothing."""
+        """Return 1 + plaintext·n: a ciphertext without randomness, so without secrecy."""
         if not 0 <= plaintext < self.n:
             raise LocalProtocolError(f"a plaintext does not fit the {self.bits}-bit key")
         return 1 + plaintext * self.n
 
     def exponent(self, rng: Rng) -> Integer:
-        """Draw the exponent e of one ciphertext's randomness."""
+        """Draw the exponent e of a ciphertext's randomness."""
         return gmpy2.mpz(int.from_bytes(rng.bytes((self.bits + STATISTICAL_BITS) // 8), "little"))
 
     @cached_property
@@ -135,7 +135,7 @@ class PrivateKey:
 
 
 class _FixedBase:
-    """Powers of one base by table: one multiplication per window of the exponent (Brickell et al. 1992)."""
+    """Powers of a base by table: a multiplication per window of the exponent (Brickell et al. 1992)."""
 
     def __init__(self, base: Integer, modulus: Integer, exponent_bits: int, window: int) -> None:
         self.modulus = modulus
@@ -176,14 +176,15 @@ def generate_key(
 
 
 def send_key(peer: str, key: PublicKey) -> Rounds[None]:
-    """Give ``peer`` the public key; it calls :func:`receive_key`.
+    """Give ``peer`` the public key; the peer calls :func:`receive_key`.
 
     Functionality:  (key, -) -> (-, key).
     Leakage:        the public key.
     Rounds:         1 ("paillier/key").
     Bytes:          key_bits / 4: modulus and base.
-    Assumes:        authenticated channel. The holder is not made to prove that its key is well formed.
-    Source:         Paillier, EUROCRYPT 1999; the base as in Damgard, Jurik and Nielsen, IJIS 2010, section 4.
+    Assumes:        authenticated channel. The holder does not prove that the key is well formed.
+    Source:         Paillier, EUROCRYPT 1999; the base as in Damgard, Jurik and Nielsen, IJIS 2010, section
+                    4.
     """
     yield from send("paillier/key", {peer: encode_integers((int(key.n), int(key.base)), key.bits // 8)})
 
@@ -193,8 +194,8 @@ def receive_key(
 ) -> Rounds[PublicKey]:
     """Receive the public key of ``peer``, of exactly ``key_bits`` bits. Cost as :func:`send_key`.
 
-    Raises LocalProtocolError for a size not offered, RemoteProtocolError for a modulus of another
-    size, an even or prime modulus, or a base that is not a unit.
+    Raises LocalProtocolError for a size not offered, RemoteProtocolError for a modulus of a wrong size, an even or
+    prime modulus, or a base that is not a unit.
     """
     _check_bits(key_bits, unsafe_short)
     step = "paillier/key"
@@ -216,7 +217,7 @@ def send_ciphertexts(key: PublicKey, peer: str, step: str, ciphertexts: Iterable
 
 
 def receive_ciphertexts(key: PublicKey, peer: str, step: str, count: int) -> Rounds[list[Integer]]:
-    """Receive one message of ``count`` ciphertexts: units modulo n². PIECE bounds ``count``; see pieces()."""
+    """Receive a message of ``count`` ciphertexts: units modulo n². PIECE bounds ``count``; see pieces()."""
     payload = yield from receive(step, peer)
     expect_length(payload, count * key.ciphertext_bytes, peer, step)
     values = decode_integers(payload, key.ciphertext_bytes, count, int(key.n_squared), peer, step)
@@ -227,12 +228,12 @@ def receive_ciphertexts(key: PublicKey, peer: str, step: str, count: int) -> Rou
 
 
 def pieces(count: int) -> Iterator[int]:
-    """Sizes of the messages in which ``count`` ciphertexts travel."""
+    """Yield the sizes of the messages for ``count`` ciphertexts."""
     return (min(PIECE, count - start) for start in range(0, count, PIECE))
 
 
 def decrypt_below(key: PrivateKey, ciphertext: Integer, bound: int, peer: str, step: str) -> int:
-    """Decrypt what a peer computed; a plaintext that no honest computation gives is the peer's fault."""
+    """Decrypt a peer's result; blame the peer for a plaintext impossible in an honest computation."""
     plaintext = key.decrypt(ciphertext)
     if plaintext >= bound:
         raise RemoteProtocolError(peer, step, "plaintext out of range")
@@ -240,7 +241,7 @@ def decrypt_below(key: PrivateKey, ciphertext: Integer, bound: int, peer: str, s
 
 
 def check_owner(key: PublicKey, peer: str) -> None:
-    """Refuse a key that belongs to another party than the one we are to compute with."""
+    """Raise LocalProtocolError if the key does not belong to ``peer``."""
     if key.owner != peer:
         raise LocalProtocolError(f"the key belongs to {key.owner}, the peer is {peer}")
 

@@ -1,8 +1,8 @@
-"""Counts cut into slices; circuits cut for garbling: blocks of gates that fit the working memory, pieces whose table
-is one message.
+"""Counts cut into slices; circuits cut for garbling: blocks of gates that fit the working memory, pieces with a
+table per message.
 
-Both sides cut a circuit alike, from the circuit and the number of instances: the cut decides which tweak a gate has
-and where its table is.
+Both sides cut a circuit alike, from the circuit and the number of instances: the cut decides the tweak of a gate
+and the place of its table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK_GATES = 1 << 13
 """Gates times instances garbled at once, at most (a single gate of more instances goes alone)."""
 
 PIECE_BYTES = 1 << 20
-"""Table bytes of one piece, at most (unless a single block has more)."""
+"""Maximum table bytes of a piece (unless a single block has more)."""
 
 GATE_BYTES = 32
 
@@ -30,8 +30,10 @@ GATE_BYTES = 32
 class Piece:
     """Groups that are garbled together.
 
-    steps:        by group its kind, first row, last row + 1, and the AND gates before it; int64, shape (groups, 4).
-    and_gates:    AND gates of one instance.
+    steps:        for each group: kind, first row, last row + 1, number of AND gates before the group;
+                  int64,
+                  shape (groups, 4).
+    and_gates:    AND gates of an instance.
     table_bytes:  length of the table.
     """
 
@@ -78,5 +80,5 @@ def _blocks(circuit: Circuit, gates: int) -> Iterator[Group]:
 
 
 def slices(count: int, most: int) -> Iterator[slice]:
-    """Cut the numbers from 0 to below ``count`` into slices of ``most``, the last one of what is left; none for 0."""
+    """Cut the numbers from 0 to below ``count`` into slices of ``most``, the last slice maybe shorter; empty for 0."""
     return (slice(start, min(start + most, count)) for start in range(0, count, most))

@@ -1,20 +1,20 @@
-"""Shares of unit vectors at points that nobody knows: distributed point functions, keys made by the two parties.
+"""Shares of unit vectors at points unknown to both parties: distributed point functions with jointly made keys.
 
-For every vector the parties end with XOR shares of e_r, 2^bits entries of which only number r is 1, and additive
-shares of r modulo 2^bits; r is uniform, and neither knows it. Who then opens x − r of a shared x turns e_r into e_x
-(:mod:`crypto.lookup`).
+For every vector the parties end with XOR shares of e_r, 2^bits entries with a single 1 at number r, and additive
+shares of r modulo 2^bits. The point r is uniform and unknown to both. Opening x − r for a shared x turns e_r into
+e_x (:mod:`crypto.lookup`).
 
-Each vector is a tree that both parties grow, each from a root of its own: the half-tree of Guo et al.
-(EUROCRYPT 2023). A node s has the children H(s) and H(s) ⊕ s, and each child gets its level's
-correction C added if the lowest bit of s is 1. The roots differ by Δ = Δ_0 ⊕ Δ_1, of which each party knows its part;
-the lowest bit of Δ is 1. With C = H(s) ⊕ H(s ⊕ Δ) ⊕ (1 ⊕ a)·Δ, of the nodes s and s ⊕ Δ on the path, where a is the
-bit of r that the level takes, the parties' nodes differ by Δ on the path to r and are equal everywhere else. No party
-knows where the path is; yet each can add up its part of C, since the hashes of a whole level cancel off the path
-(Doerner, Shelat, CCS 2017), and shares of a·Δ = (a_0 ⊕ a_1)·(Δ_0 ⊕ Δ_1) come of a correlated transfer in each
-direction.
+Each vector is a tree grown by both parties, each from a separate root: the half-tree of Guo et al. (EUROCRYPT
+2023). A node s has the children H(s) and H(s) ⊕ s, and each child gets the level's correction C added if the lowest
+bit of s is 1. The roots differ by Δ = Δ_0 ⊕ Δ_1; each party knows its part, and the lowest bit of Δ is 1. For the
+nodes s and s ⊕ Δ on the path, let C = H(s) ⊕ H(s ⊕ Δ) ⊕ (1 ⊕ a)·Δ, where a is the bit of r at this level. Then the
+parties' nodes differ by Δ on the path to r and are equal everywhere else. No party knows the path. Yet each party
+can add up its part of C, since the hashes of a whole level cancel off the path (Doerner, Shelat, CCS 2017). Shares
+of a·Δ = (a_0 ⊕ a_1)·(Δ_0 ⊕ Δ_1) come from a correlated transfer in each direction.
 
-The tree of the high bits ends at leaves of 128 bits. The leaf at which the nodes differ is to hold the unit vector of
-the seven low bits: these have a tree of their own, whose leaves' lowest bits are that vector. Both grow side by side.
+The tree of the high bits ends at leaves of 128 bits. The differing leaf is to hold the unit vector of the seven low
+bits. The low bits have a separate tree, and the lowest bits of its leaves are this vector. Both trees grow side by
+side.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
 
 LOW_BITS = 7
-"""Of a point: which bit of a leaf."""
+"""Number of low bits of a point; they select a bit of a leaf."""
 
 MIN_BITS, MAX_BITS = LOW_BITS, 20
 """Of a point: a leaf at least; above, a vector has megabytes."""
 
 BATCH_BYTES = 1 << 25
-"""Memory for the vectors of one batch, at most; while it is made, about four times as much is in use."""
+"""Maximum memory for the vectors of a batch; while the batch is made, about four times as much is in use."""
 
 _LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
 _NODES_AT_ONCE = 1 << 13
@@ -59,7 +59,7 @@ _ONE = np.uint64(1)
 class Transfers:
     """One party's ends of the transfers of both directions.
 
-    role:    Held.GARBLER or Held.EVALUATOR, who sends in the direction that was set up first.
+    role:    Held.GARBLER or Held.EVALUATOR; the garbler sends in the direction that was set up first.
     offset:  our part of Δ.
     """
 
@@ -74,12 +74,12 @@ class Transfers:
         return f"Transfers(peer={self.peer!r}, <secret>)"
 
     def key(self, purpose: bytes) -> bytes:
-        """A fresh key that both parties derive; they call this in the same order."""
+        """Return a fresh key that both parties derive; both make these calls in the same order."""
         first = self._sending if self.role is Held.GARBLER else self._receiving
         return derive_key(first.session_key, b"point_function", purpose, first.next_number())
 
     def products(self, bits: Words) -> Rounds[tuple[Blocks, Blocks]]:
-        """Transfers in both directions at once, one for each of our bits and one for each of the peer's.
+        """Run transfers in both directions at once, one for each of our bits and one for each of the peer's.
 
         Returns our blocks as a sender q and as a receiver t, shape (count, 2): q here and t there differ by the
         offset of the sender where the bit of the receiver is 1.
@@ -90,9 +90,9 @@ class Transfers:
 
 
 def open_transfers(forward: OtSender | OtReceiver, rng: Rng) -> Rounds[Transfers]:
-    """Set up the direction that is missing: the evaluator sends, the garbler receives.
+    """Set up the missing direction: the evaluator sends, the garbler receives.
 
-    Functionality:  that of :func:`crypto.ot.extension.reverse_sender`, who is the evaluator.
+    Functionality:  as :func:`crypto.ot.extension.reverse_sender`, run by the evaluator.
     Input:          ``forward``: our end of the transfers that the garbler sends.
     Output:         :class:`Transfers`.
     Leakage:        none.
@@ -112,8 +112,8 @@ def open_transfers(forward: OtSender | OtReceiver, rng: Rng) -> Rounds[Transfers
 class UnitVectors:
     """Our shares of unit vectors.
 
-    points:   of where they are 1, modulo 2**bits: uint64, shape (count,).
-    vectors:  of them, by XOR; bit i mod 64 of word i // 64 is entry i: uint64, shape (count, 2**bits / 64).
+    points:   shares, modulo 2**bits, of the places of the 1 entries: uint64, shape (count,).
+    vectors:  XOR shares; bit i mod 64 of word i // 64 is entry i: uint64, shape (count, 2**bits / 64).
     """
 
     bits: int
@@ -128,28 +128,30 @@ class UnitVectors:
 
 
 def most_at_once(bits: int) -> int:
-    """Vectors of one batch, at most."""
+    """Return the maximum number of vectors in a batch."""
     return max(1, min(CHUNK // bits, 8 * BATCH_BYTES >> bits))
 
 
 def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
-    """Make shares of ``count`` unit vectors of 2**bits entries, each at a uniform point that nobody knows.
+    """Make shares of ``count`` unit vectors of 2**bits entries, each at a uniform point unknown to both parties.
 
-    Functionality:  uniform r_j modulo 2**bits; additive shares of r_j and XOR shares of its unit vector to the two.
+    Functionality:  uniform r_j modulo 2**bits; additive shares of r_j and XOR shares of the unit vector to
+                    the two.
     Input:          bits and count, public.
     Output:         :class:`UnitVectors`.
     Leakage:        none.
     Rounds:         2 + max(bits − 7, 7): transfers in both directions, a level in each, the leaves.
-    Bytes:          sent by each, the transfers of count * bits as :func:`crypto.ot.extension.correlated_send`,
-                    16 * count for every level of either tree, bits in all, and for the leaves; 4 * bits * count more
-                    by the garbler.
-    Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a party that
-                    deviates in its transfers is stopped as stated there.
-    Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level: Doerner, Shelat
-                    (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999). Argument: docs/proofs.md.
+    Bytes:          sent by each, the transfers of count * bits as
+                    :func:`crypto.ot.extension.correlated_send`, 16 * count for every level of either tree,
+                    bits in all, and for the leaves; 4 * bits * count more by the garbler.
+    Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a
+                    party that deviates in the transfers is stopped as stated there.
+    Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level:
+                    Doerner, Shelat (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999).
+                    Argument: docs/proofs.md.
 
-    Raises LocalProtocolError for bits or a count that there are not, RemoteProtocolError for messages of another
-    length, and as the transfers do.
+    Raises LocalProtocolError for impossible bits or an impossible count, RemoteProtocolError for messages of a
+    wrong length, and as the transfers do.
     """
     if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
         raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
@@ -174,7 +176,7 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
 
 
 def _exchanged(peer: str, step: str, own: Blocks, extra: _Multiplied | None = None) -> Rounds[Blocks]:
-    """Give the peer our part of corrections, and of what else there is; return its part."""
+    """Exchange parts of corrections, and of ``extra``, with the peer; return the peer's part."""
     sent, expected = (b"", 0) if extra is None else (extra.sent, extra.expected)
     payload = yield from exchange(step, peer, encode_blocks(own) + sent)
     size = own.nbytes
@@ -185,7 +187,7 @@ def _exchanged(peer: str, step: str, own: Blocks, extra: _Multiplied | None = No
 
 
 def _coins(rng: Rng, count: int) -> Words:
-    """Uniform bits, one a word."""
+    """Draw uniform bits, a bit per word."""
     octets = np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8)
     return np.unpackbits(octets, count=count, bitorder="little").astype(np.uint64)
 
@@ -193,8 +195,8 @@ def _coins(rng: Rng, count: int) -> Words:
 class _Trees:
     """One party's side of the trees of a batch, level by level.
 
-    The children of node i of m are i and m + i: a node's number holds the bits that led to it, the first one lowest.
-    The batch is worked at in strands that fit a processor's cache: nodes of shape (n_nodes, n_trees, 2).
+    The children of node i of m are i and m + i: a node's number holds the bits of its path, the first bit lowest.
+    The batch is processed in strands that fit a processor's cache: nodes of shape (n_nodes, n_trees, 2).
     """
 
     def __init__(self, root: Words, count: int, hashing: BlockHash) -> None:
@@ -204,7 +206,7 @@ class _Trees:
         self._hashed: list[Blocks] = []
 
     def sum(self) -> Blocks:
-        """Hash this level; return for every tree the XOR of its hashes, shape (count, 2)."""
+        """Hash the level; return the XOR of the hashes of every tree, shape (count, 2)."""
         self._hashed = [self._hashes(nodes) for nodes in self._strands]
         return np.concatenate([np.bitwise_xor.reduce(hashed, axis=0) for hashed in self._hashed])
 
@@ -217,7 +219,7 @@ class _Trees:
         return hashed.reshape(nodes.shape)
 
     def grow(self, correction: Blocks) -> None:
-        """Go on to the next level. correction: of every tree, shape (count, 2)."""
+        """Go on to the next level. correction: for every tree, shape (count, 2)."""
         self._correct(correction)
         for number, (nodes, left) in enumerate(zip(self._strands, self._hashed, strict=True)):
             self._strands[number] = np.concatenate([left, left ^ nodes])
@@ -231,13 +233,13 @@ class _Trees:
                 hashed[..., word] ^= masks & own[:, word]
 
     def vectors(self, correction: Blocks) -> Words:
-        """The corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
+        """Return the corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
         self._correct(correction)
         strands = [hashed.swapaxes(0, 1).reshape(hashed.shape[1], -1) for hashed in self._hashed]
         return np.concatenate(strands)
 
     def lowest_bits(self) -> Blocks:
-        """Of trees of 128 nodes the lowest bits of these, a block for each; shape (count, 2)."""
+        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree; shape (count, 2)."""
         bits = np.concatenate([(nodes[..., 0] & _ONE).astype(np.uint8).T for nodes in self._strands])
         packed = np.packbits(bits, axis=1, bitorder="little")
         return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
@@ -246,11 +248,15 @@ class _Trees:
 class _Multiplied:
     """Additive shares of points from XOR shares of their bits: a + b − 2ab, a of the garbler, b of the evaluator.
 
-    The garbler's product with the evaluator's bit comes of the transfers that it sent: their hashes mask it.
+    The product of the garbler's and the evaluator's bit comes from the garbler's transfers, whose hashes mask the
+    product.
     """
 
     def __init__(self, transfers: Transfers, path: Words, q: Blocks, t: Blocks) -> None:
-        """path: our bits, lowest first, shape (bits, count); q, t: as :meth:`Transfers.products` gives them."""
+        """Set the bits and blocks.
+
+        path: our bits, lowest first, shape (bits, count); q, t: from :meth:`Transfers.products`.
+        """
         bits, count = path.shape
         self._bits = bits
         self._path = path
@@ -273,7 +279,7 @@ class _Multiplied:
             self._products = np.uint64(0) - (self._products + self._path * words)
 
     def points(self) -> Words:
-        """Our shares."""
+        """Return our shares."""
         own = self._path * self._weights + self._products
         total: Words = own.sum(axis=0, dtype=np.uint64) & np.uint64((1 << self._bits) - 1)
         return total

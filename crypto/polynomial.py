@@ -1,11 +1,11 @@
 """Oblivious polynomial evaluation: the sender's integer polynomials at the receiver's private points.
 
-The receiver holds a Paillier key and encrypts the powers of its points; the sender combines them by its
-coefficients. The receiver learns the values (:func:`value_receiver`), or both get additive shares of them
-modulo 2**64 (:func:`share_receiver`), which is what a circuit takes further. Values are signed.
+The receiver holds a Paillier key and encrypts the powers of its points; the sender combines the powers by its
+coefficients. The receiver learns the values (:func:`value_receiver`), or both get additive shares of the values
+modulo 2**64 (:func:`share_receiver`), the form that a circuit takes. Values are signed.
 
-The route of [T] 7.5 through a Taylor series needs plaintexts of thousands of bits already on small tables;
-what does not fit the key is refused with the numbers, before anything is sent.
+The route of [T] 7.5 through a Taylor series needs plaintexts of thousands of bits already on small tables. Inputs
+that do not fit the key are refused with the numbers, before anything is sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crypto.rng import Rng, uniform_below
 from crypto.rounds import Rounds
 
 Polynomial = Sequence[int]
-"""Integer coefficients, lowest degree first: degree + 1 of them."""
+"""Integer coefficients, lowest degree first: degree + 1 coefficients."""
 
 
 _SHAPE, _POWERS, _VALUES = "polynomial/shape", "polynomial/powers", "polynomial/values"
@@ -41,8 +41,8 @@ _SHAPE, _POWERS, _VALUES = "polynomial/shape", "polynomial/powers", "polynomial/
 class PolynomialShape:
     """The shape of a batch of evaluations, known to both sides.
 
-    count:             number of polynomials, each evaluated at its own point.
-    degree:            degree of all; lower ones are padded with zeros by their owner.
+    count:             number of polynomials, each evaluated at a separate point.
+    degree:            degree of all; the owner pads lower degrees with zeros.
     point_bits:        every point is below 2**point_bits in absolute value.
     coefficient_bits:  the same for coefficients.
     """
@@ -62,24 +62,24 @@ class PolynomialShape:
 def value_receiver(
     peer: str, key: PrivateKey, points: Sequence[int], shape: PolynomialShape, rng: Rng
 ) -> Rounds[list[int]]:
-    """Learn one value per point; ``peer`` plays :func:`value_sender` with our public key.
+    """Learn a value per point; ``peer`` plays :func:`value_sender` with our public key.
 
     Functionality:  (points a, polynomials P) -> (P_1(a_1), ..., P_count(a_count)) to the receiver, - to the
                     sender.
     Input:          signed integers within the bounds of ``shape``, which is public and equal for both.
     Output:         ``count`` signed integers at the receiver; None at the sender.
-    Leakage:        the shape. The receiver learns nothing of a polynomial but its value (randomness within
-                    2**-64 of uniform), the sender nothing (DCR).
+    Leakage:        the shape. The receiver learns only the value of a polynomial (randomness within 2**-64
+                    of uniform), the sender nothing (DCR).
     Rounds:         2 ("polynomial/shape" and "polynomial/powers", streamed; "polynomial/values").
     Bytes:          receiver: 32 and count * degree ciphertexts of key_bits / 4; sender: count ciphertexts.
     Assumes:        semi-honest parties (the powers are not proven to be powers); private authenticated
                     channel; DCR; value_bits + 2 <= key_bits.
-    Source:         [T] 7.2.2 (OPE); Naor and Pinkas, STOC 1999; this one from homomorphic encryption, as in
+    Source:         [T] 7.2.2 (OPE); Naor and Pinkas, STOC 1999; from homomorphic encryption, as in
                     Freedman, Nissim, Pinkas, EUROCRYPT 2004, section 3.
 
-    Raises LocalProtocolError before anything is sent if inputs break the shape or the shape does not fit the
-    key; RemoteProtocolError if a message is malformed or decrypts to what no sender can have sent, and at the
-    sender if the shapes differ.
+    Raises LocalProtocolError before anything is sent if inputs break the shape or the shape does not fit the key;
+    RemoteProtocolError if a message is malformed or decrypts to a value impossible for a sender, and at the sender
+    if the shapes differ.
     """
     _check_points(points, shape)
     _check_fit(shape.value_bits + 1, shape, key.public)
@@ -91,9 +91,9 @@ def value_receiver(
 def value_sender(
     peer: str, key: PublicKey, polynomials: Sequence[Polynomial], shape: PolynomialShape, rng: Rng
 ) -> Rounds[None]:
-    """Let the receiver learn one value per polynomial; see :func:`value_receiver` for all the rest.
+    """Let the receiver learn a value per polynomial; see :func:`value_receiver`.
 
-    Raises LocalProtocolError also for a key that is not ``peer``'s.
+    Raises LocalProtocolError also for a key that does not belong to ``peer``.
     """
     _check_polynomials(polynomials, shape)
     _check_fit(shape.value_bits + 1, shape, key)
@@ -104,13 +104,13 @@ def value_sender(
 def share_receiver(
     peer: str, key: PrivateKey, points: Sequence[int], shape: PolynomialShape, rng: Rng
 ) -> Rounds[Words]:
-    """Get additive shares of one value per point; ``peer`` plays :func:`share_sender` with our public key.
+    """Get additive shares of a value per point; ``peer`` plays :func:`share_sender` with our public key.
 
     As :func:`value_receiver`, but:
 
     Functionality:  (points a, polynomials P) -> (s, P(a) - s) mod 2**64 element-wise, s uniform.
     Output, each:   uint64, shape (count,); values read as two's complement.
-    Leakage:        the shape; what the receiver sees is within 2**-63 of independent of the values.
+    Leakage:        the shape; the receiver's view is within 2**-63 of independent of the values.
     Assumes:        value_bits + 67 <= key_bits.
     """
     _check_points(points, shape)
@@ -122,7 +122,7 @@ def share_receiver(
 def share_sender(
     peer: str, key: PublicKey, polynomials: Sequence[Polynomial], shape: PolynomialShape, rng: Rng
 ) -> Rounds[Words]:
-    """Get additive shares of one value per polynomial; see :func:`share_receiver`."""
+    """Get additive shares of a value per polynomial; see :func:`share_receiver`."""
     _check_polynomials(polynomials, shape)
     _check_fit(_masked_bits(shape), shape, key)
     bound = 1 << _masked_bits(shape) - 1
@@ -134,7 +134,7 @@ def share_sender(
 def _receive_values(
     peer: str, key: PrivateKey, points: Sequence[int], shape: PolynomialShape, bound: int, rng: Rng
 ) -> Rounds[list[int]]:
-    """Send the encrypted powers, decrypt what comes back: plaintexts below ``bound``."""
+    """Send the encrypted powers, decrypt the answers: plaintexts below ``bound``."""
     yield from tell_parameters(peer, _SHAPE, astuple(shape))
     n = int(key.public.n)
     powers = (pow(point, i, n) for point in points for i in range(1, shape.degree + 1))
@@ -174,7 +174,7 @@ def _send_values(
 
 
 def _masked_bits(shape: PolynomialShape) -> int:
-    """Bits of a value, made non-negative, plus a mask that covers it by STATISTICAL_BITS."""
+    """Return the bits of a value, made non-negative, plus a mask that covers the value by STATISTICAL_BITS."""
     return shape.value_bits + 1 + STATISTICAL_BITS + 1
 
 
@@ -200,7 +200,7 @@ def _within(values: Iterator[int] | Sequence[int], bits: int) -> bool:
 
 
 def _check_fit(bits: int, shape: PolynomialShape, key: PublicKey) -> None:
-    """Refuse what would overflow the plaintext space, with the numbers."""
+    """Raise LocalProtocolError, with the numbers, if values would overflow the plaintext space."""
     if bits > key.bits - 1:
         raise LocalProtocolError(
             f"a polynomial of degree {shape.degree} with coefficients of {shape.coefficient_bits} bits at "

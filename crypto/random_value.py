@@ -1,17 +1,16 @@
-"""Random value protocol: shares of R uniform in [0, Q), where Q itself is shared and known to nobody.
+"""Random value protocol: shares of R uniform in [0, Q), where Q is shared and unknown to both parties.
 
-After Bunn and Ostrovsky, CCS 2007 ([T] 7.2.2), with three departures. *One ring*: Q comes and R goes in
-additive shares modulo 2**bits, always reduced, so that they go into circuits as they are (the thesis keeps
-shares modulo a Paillier modulus N and never reduces them). R is below Q, never equal to it: who compares it
-with a running sum L asks R < L. *Exact*: R is found by rejection, so it is uniform, not nearly. *Rejections
-that say nothing*: candidates have as many bits as Q has, not as the bound, which a circuit sees to without
-telling, so each is accepted with probability 1/2 or more; and a batch of them is tried inside one circuit
-that tells only whether any was accepted (which each party then tells the other, so that both go on alike). A
-rejected batch, which would say something about Q (the closer to a power of two from above, the likelier), has
-probability at most 2**-tries.
+After Bunn and Ostrovsky, CCS 2007 ([T] 7.2.2), with three departures. *One ring*: Q and R are additive shares
+modulo 2**bits, always reduced, so circuits take both as they are (the thesis keeps shares modulo a Paillier modulus
+N and never reduces them). R is below Q, never equal to Q: compare R with a running sum L by R < L. *Exact*: R is
+found by rejection, so R is uniform, not nearly. *Rejections without information*: a circuit gives candidates the
+bit length of Q, not of the bound, without opening the length, so each candidate is accepted with probability at
+least 1/2. A batch of candidates is tried inside a single circuit that opens only whether a candidate was accepted
+(each party tells the peer, so that both go on alike). A rejected batch would say something about Q (a Q slightly
+above a power of two makes rejection likelier); its probability is at most 2**-tries.
 
-Comparing shared numbers takes a circuit anyway ("a Paillier comparison is not needed"), and with the
-candidates drawn inside it nothing is left for an encryption to do.
+Comparing shared numbers takes a circuit anyway ("a Paillier comparison is not needed"). With the candidates drawn
+inside the circuit, nothing is left for encryption.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from crypto.two_party import Computation
 
 TRIES = 64
 CANDIDATES = 128
-"""Candidates after which a bound is taken to be 0: any other gets here with probability 2**-128."""
+"""Maximum number of candidates; then a bound is taken to be 0: a nonzero bound gets here with probability 2**-128."""
 
 MAX_BITS = 64
 _FOUND = "random_value/found"
 
 
 def random_value(computation: Computation, bounds: Words, bits: int, tries: int = TRIES) -> Rounds[Words]:
-    """Get shares of one uniform value below each shared bound; the peer calls the same.
+    """Get shares of a uniform value below each shared bound; the peer calls the same.
 
     Functionality:  shares of (Q_1, ..., Q_m) -> shares of (R_1, ..., R_m), modulo 2**bits, R_i independent
                     and uniform in [0, Q_i), the shares uniform.
@@ -48,16 +47,16 @@ def random_value(computation: Computation, bounds: Words, bits: int, tries: int 
     Output, each:   additive shares modulo 2**bits: uint64, shape (m,).
     Leakage:        for each Q_i, whether a batch of ``tries`` candidates was rejected: probability p**tries
                     with p = 1 - Q_i / 2**(bit length of Q_i) <= 1/2.
-    Rounds:         none if m = 0, else those of one run of :func:`random_value_circuit` with m instances (3)
-                    and 1 ("random_value/found"); with probability at most m * 2**-tries as many again, with
-                    the instances that are missing.
-    Bytes:          those of each run, and ceil(m / 8) of either party after it.
+    Rounds:         none if m = 0, else the rounds of a run of :func:`random_value_circuit` with m instances
+                    (3) and 1 ("random_value/found"); with probability at most m * 2**-tries as many again,
+                    with the missing instances.
+    Bytes:          the bytes of each run, and ceil(m / 8) of either party after the run.
     Assumes:        as the computation.
     Source:         [T] 7.2.2, Bunn and Ostrovsky, CCS 2007; the departures are in the module docstring.
 
     Raises LocalProtocolError if shares or widths are out of range, before anything is sent, and if CANDIDATES
-    candidates were rejected, which means that a bound is 0 modulo 2**bits; RemoteProtocolError if the peer has
-    another outcome; what the computation raises.
+    candidates were rejected (then a bound is 0 modulo 2**bits); RemoteProtocolError if the peer has a different
+    outcome. Exceptions of the computation pass through.
     """
     _check(bounds, bits, tries)
     values = np.zeros_like(bounds)
@@ -80,7 +79,7 @@ def random_value(computation: Computation, bounds: Words, bits: int, tries: int 
 
 
 def _agree(peer: str, found: NDArray[np.uint8]) -> Rounds[None]:
-    """Make sure that both go on with the same instances: each reads these bits off the circuit for itself."""
+    """Check that both sides go on with the same instances: each side reads these bits separately from the circuit."""
     payload = yield from exchange(_FOUND, peer, encode_bits(found))
     theirs = decode_bits(payload, len(found), peer, _FOUND)
     if not np.array_equal(theirs, found):
@@ -89,9 +88,9 @@ def _agree(peer: str, found: NDArray[np.uint8]) -> Rounds[None]:
 
 @lru_cache(maxsize=64)
 def random_value_circuit(bits: int, tries: int) -> Circuit:
-    """Return the first of ``tries`` candidates that is below the bound, and whether there is one.
+    """Return the first of ``tries`` candidates below the bound, and a bit that tells if there is a candidate.
 
-    A candidate is as many random bits as the bound has. About 3 * bits * tries AND gates.
+    A candidate has as many random bits as the bound. About 3 * bits * tries AND gates.
     """
     b = Builder(f"random value below {bits} bits, {tries} tries")
     (bound,) = b.input("bounds", Held.ADDITIVE_SHARED, bits)
@@ -114,7 +113,7 @@ def random_value_circuit(bits: int, tries: int) -> Circuit:
 
 
 def _cover(b: Builder, x: Word) -> list[Literal]:
-    """Return 2**(bit length of x) - 1: every bit at or below the highest that is set."""
+    """Return 2**(bit length of x) - 1: every bit at or below the highest set bit."""
     cover = [x[-1]]
     for bit in reversed(x[:-1]):
         cover.append(b.or_(cover[-1], bit))

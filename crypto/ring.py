@@ -1,14 +1,14 @@
-"""The positions of what n parties have in common, by commutative encryption around a ring ([T] 5.6).
+"""The positions of the common identifiers of n parties, by commutative encryption around a ring ([T] 5.6).
 
-Every party's identifiers are hashed onto Curve25519 and travel around a ring; each party raises them to its
-secret power and shuffles them. After n hops each list is under all n keys, where equal identifiers are equal
-points. One party, the collector, compares the lists and sends the positions of the full intersection back
-along the hops, each of which undoes its shuffle. Agrawal, Evfimievski, Srikant, SIGMOD 2003, for two parties;
-around a ring as in Vaidya and Clifton, J. Computer Security 2005. :mod:`crypto.intersection` uses it for three
-parties and more, and says what it does; the sizes are known before.
+Every party's identifiers are hashed onto Curve25519 and travel around a ring. Each party raises the points to its
+secret power and shuffles them. After n hops each list is under all n keys, and equal identifiers are equal points.
+The collector compares the lists and sends the positions of the full intersection back along the hops. Every hop
+undoes its shuffle. Agrawal, Evfimievski, Srikant, SIGMOD 2003, for two parties; around a ring as in Vaidya and
+Clifton, J. Computer Security 2005. :mod:`crypto.intersection` uses the ring for three parties and more, and states
+functionality and costs; the sizes are known before.
 
-Every hop back states the size of the intersection: no party ends well while another, which heard something else,
-waits for ever.
+Every hop back states the size of the intersection: no party ends well while a peer that heard something else waits
+for ever.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from crypto.rounds import Inbox, Round, Rounds
 Positions = NDArray[np.int64]
 
 PIECE = 1 << 13
-"""Elements in one message."""
+"""Number of elements in a message."""
 
 _SIZE_BYTES, _TAG_BYTES, _POSITION_BYTES = 8, 16, 4
 _POINTS, _TAGS = "intersection/points", "intersection/tags"
@@ -38,7 +38,7 @@ _COMMON, _POSITIONS = "intersection/common", "intersection/positions"
 def around(
     ring: Ring, ids: Sequence[bytes], sizes: Mapping[str, int], job_hash: bytes, rng: Rng
 ) -> Rounds[Positions]:
-    """Return the positions of the common identifiers; none of the ``sizes`` is 0. See the module."""
+    """Return the positions of the common identifiers; no size in ``sizes`` is 0. See the module."""
     key = draw_scalar(rng)
     prefix = b"jointcut intersection 1" + job_hash
 
@@ -58,7 +58,7 @@ def around(
 
 
 class Ring:
-    """The roster as a ring, seen from one party."""
+    """The roster as a ring, seen from a party."""
 
     def __init__(self, me: str, parties: Sequence[str], collector: str) -> None:
         self.me = me
@@ -76,7 +76,7 @@ class Ring:
         return self.parties[(self._place - steps) % self.n]
 
     def after(self, party: str) -> str:
-        """Return the next party: the one whose list ``party`` is the last to encrypt."""
+        """Return the next party. ``party`` is the last to encrypt the list of the next party."""
         return self.parties[(self.parties.index(party) + 1) % self.n]
 
 
@@ -99,7 +99,7 @@ def _pass_on(
 
 
 def _compare(ring: Ring, tags: list[bytes], sizes: Mapping[str, int]) -> Rounds[Positions]:
-    """Return where the intersection lies in the list that we were the last to encrypt."""
+    """Return the positions of the intersection in the list that we were the last to encrypt."""
     if ring.me != ring.collector:
         for piece in slices(len(tags), PIECE):
             yield Round(_TAGS, {ring.collector: b"".join(tags[piece])})
@@ -116,7 +116,7 @@ def _compare(ring: Ring, tags: list[bytes], sizes: Mapping[str, int]) -> Rounds[
 
 
 def _receive_tags(ring: Ring, sizes: Mapping[str, int]) -> Rounds[dict[str, list[bytes]]]:
-    """Return every peer's list: that of the party after it, under all keys."""
+    """Return every peer's list: the list of the party after the peer, under all keys."""
     lists: dict[str, list[bytes]] = {peer: [] for peer in ring.peers}
     for batch in _in_steps([sizes[ring.after(peer)] for peer in ring.peers]):
         awaited = {peer: size for peer, size in zip(ring.peers, batch, strict=True) if size}
@@ -128,7 +128,7 @@ def _receive_tags(ring: Ring, sizes: Mapping[str, int]) -> Rounds[dict[str, list
 
 
 def _receive_common(ring: Ring, sizes: Mapping[str, int]) -> Rounds[Positions]:
-    """Receive the size of the intersection and where it lies in the list we were the last to encrypt."""
+    """Receive the size of the intersection and its positions in the list that we were the last to encrypt."""
     collector, waits = ring.collector, frozenset((ring.collector,))
     inbox = yield Round(_COMMON, {}, waits)
     bound = min(sizes.values()) + 1
@@ -143,7 +143,7 @@ def _receive_common(ring: Ring, sizes: Mapping[str, int]) -> Rounds[Positions]:
 def _hand_back(ring: Ring, positions: Positions, size: int) -> Rounds[Positions]:
     """Give the previous party its positions, and receive ours, in a list of ``size``, from the next.
 
-    The first message says how many there are, and is sent even if there are none.
+    The first message holds the number of positions, and is sent even without positions.
     """
     before, after = ring.back(1), ring.back(-1)
     header, parts = encode_integer(len(positions), _SIZE_BYTES), []

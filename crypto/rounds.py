@@ -1,13 +1,12 @@
-"""The only seam between protocol logic and its transport.
+"""The only seam between protocol logic and transport.
 
-A protocol for one party is a generator. It yields a :class:`Round`: what this party sends, and from
-whom it needs a message before it can go on. It is sent back an inbox with exactly those messages, and
-returns its output. Protocols compose with ``yield from``; nothing in them knows whether the other
-parties live in the same process (:mod:`crypto.local`) or behind a network (``party.net.runner``).
+A protocol for a party is a generator. The generator yields a :class:`Round`: the messages to send, and the peers
+whose messages are needed next. It receives an inbox with exactly the needed messages, and returns its output.
+Protocols compose with ``yield from``. A protocol does not know if its peers live in the same process
+(:mod:`crypto.local`) or behind a network (``party.net.runner``).
 
-Links deliver in order, so the k-th message of a step from a peer answers the k-th wait for it, and a
-step name may recur. A round with an empty ``wait_for`` only sends: that is how large batches are
-streamed in pieces of bounded size.
+Links deliver in order, so the k-th message of a step from a peer answers the k-th wait for the step, and a step
+name may recur. A round with an empty ``wait_for`` only sends, to stream large batches in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ Inbox: TypeAlias = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One communication exchange, seen from one party.
+    """A communication exchange, seen from a party.
 
     step:      public name of the exchange, the same at sender and recipient, e.g. ``secure_sum/share``.
     outgoing:  payload for each recipient.
-    wait_for:  peers whose message of this step is needed before the protocol goes on.
+    wait_for:  peers whose message of the step is needed before the protocol goes on.
     """
 
     step: str
@@ -44,12 +43,12 @@ def send(step: str, outgoing: Mapping[str, bytes]) -> Rounds[None]:
 
 
 def receive(step: str, peer: str) -> Rounds[bytes]:
-    """Wait for one message of ``peer``."""
+    """Wait for a message of ``peer``."""
     inbox = yield Round(step, {}, frozenset((peer,)))
     return inbox[peer]
 
 
 def exchange(step: str, peer: str, payload: bytes) -> Rounds[bytes]:
-    """Send ``payload`` to ``peer`` and wait for its message of the same step."""
+    """Send ``payload`` to ``peer`` and wait for the peer's message of the same step."""
     inbox = yield Round(step, {peer: payload}, frozenset((peer,)))
     return inbox[peer]

@@ -1,13 +1,13 @@
 """Secure scalar products of two private vectors, with additive shares modulo 2**64 out (SSPP, [T] 7.2.2).
 
-The holder of a Paillier key encrypts its vector, the other party (the masker) combines the ciphertexts by its
-own vector and masks the result. Packed: s elements of x go into one plaintext as sum_j x_j·2**(w·j), and the
-masker's elements count as y_j·2**(w·(s-1-j)), so that the wanted products meet at bit T = w·(s-1) and all
-others at least w bits away. This takes s times fewer ciphertexts than one per element; and because the masker
-forms prod_i c_i**y_ij for every slot j first and shifts by Horner's rule afterwards, it costs the masker no
-more than one multiplication per set bit of y and T squarings in all.
+The holder of a Paillier key encrypts its vector; the peer (the masker) combines the ciphertexts by its own vector
+and masks the result. The vectors are packed: s elements of x go into a plaintext as sum_j x_j·2**(w·j), and the
+masker's elements count as y_j·2**(w·(s-1-j)). So the wanted products meet at bit T = w·(s-1), and all unwanted
+products are at least w bits away. This takes s times fewer ciphertexts than a ciphertext per element. The masker
+first forms prod_i c_i**y_ij for every slot j and then shifts by Horner's rule. So the masker's cost is at most a
+multiplication per set bit of y, plus T squarings in all.
 
-One joint histogram (:mod:`crypto.joint_histogram`) does the work of many products much faster: this is the
+A joint histogram (:mod:`crypto.joint_histogram`) does the work of many products much faster: this module is the
 reference, and for small jobs.
 """
 
@@ -70,22 +70,22 @@ class Packing:
 
     @property
     def middle(self) -> int:
-        """The bit at which the wanted product starts."""
+        """The first bit of the wanted product."""
         return self.stride * (self.slots - 1)
 
     @property
     def mask_bounds(self) -> tuple[int, int]:
-        """Exclusive bounds of the mask below ``middle`` and of the mask from there on.
+        """Exclusive bounds of the mask below ``middle`` and of the mask from ``middle`` on.
 
-        The low mask is so far below 2**middle that the sum with the unwanted low products never carries:
-        the result is exact. Each covers what it hides by STATISTICAL_BITS.
+        The low mask is so far below 2**middle that the sum with the unwanted low products never carries: the result
+        is exact. Each mask covers the masked value by STATISTICAL_BITS.
         """
         low = (1 << self.middle) - (1 << max(self.middle - self.stride + self.sum_bits + 1, 0))
         return max(low, 1), 1 << (self.middle + self.sum_bits + 1 + STATISTICAL_BITS)
 
     @property
     def plaintext_bound(self) -> int:
-        """No honest masked plaintext reaches this."""
+        """Exclusive bound of every honest masked plaintext."""
         return 1 << (2 * self.middle + self.sum_bits + 2 + STATISTICAL_BITS)
 
 
@@ -98,20 +98,21 @@ def scalar_product_holder(
     Input:          X at the holder, Y at the masker: uint64, shape (count, length), non-negative, elements
                     below 2**holder_bits and 2**masker_bits. ``shape`` is public and equal for both.
     Output, each:   additive shares modulo 2**64: uint64, shape (count,).
-    Leakage:        the shape. The masker's vectors are hidden statistically (within 3 * 2**-64 per product),
-                    the holder's under DCR.
+    Leakage:        the shape. The masker's vectors are hidden statistically (within 3 * 2**-64 per
+                    product), the holder's under DCR.
     Rounds:         2 ("scalar_product/shape" and ".../vectors", streamed; "scalar_product/masked").
     Bytes:          holder: 32 and count * ceil(length / s) ciphertexts of key_bits / 4; masker: count
-                    ciphertexts.
-                    s = 1 + (key_bits - 67 - b) // (2 w), at most ``length``, with b = shape.sum_bits and
-                    w = max(64, b + 65): s = 18 for binary vectors of 45,222 and 3072 bits.
-    Assumes:        semi-honest parties; private authenticated channel; DCR; the masker has the holder's key.
+                    ciphertexts. s = 1 + (key_bits - 67 - b) // (2 w), at most ``length``, with b =
+                    shape.sum_bits and w = max(64, b + 65): s = 18 for binary vectors of 45,222 and 3072
+                    bits.
+    Assumes:        semi-honest parties; private authenticated channel; DCR; the masker has the holder's
+                    key.
     Source:         [T] 7.4 (SSPP), Goethals, Laur, Lipmaa, Mielikainen, ICISC 2004, protocol 3; the packing
                     by slots that meet in the middle is ours.
 
-    Raises LocalProtocolError before anything is sent if the vectors have another shape or wider elements, or
-    if not even one element per plaintext fits the key; RemoteProtocolError if a message is malformed or
-    decrypts to what no masker can have sent, and at the masker if the shapes differ.
+    Raises LocalProtocolError before anything is sent if the vectors have a wrong shape or too wide elements, or if
+    the key does not fit a single element per plaintext; RemoteProtocolError if a message is malformed or decrypts
+    to a value impossible for a masker, and at the masker if the shapes differ.
     """
     layout = _prepare(key.public, vectors, shape, shape.holder_bits)
     yield from tell_parameters(peer, _SHAPE, astuple(shape))
@@ -128,9 +129,9 @@ def scalar_product_holder(
 def scalar_product_masker(
     peer: str, key: PublicKey, vectors: Words, shape: ProductShape, rng: Rng
 ) -> Rounds[Words]:
-    """Play the party without the private key; see :func:`scalar_product_holder` for all the rest.
+    """Play the party without the private key; see :func:`scalar_product_holder`.
 
-    Raises LocalProtocolError also for a key that is not ``peer``'s.
+    Raises LocalProtocolError also for a key that does not belong to ``peer``.
     """
     check_owner(key, peer)
     layout = _prepare(key, vectors, shape, shape.masker_bits)
@@ -151,7 +152,7 @@ def scalar_product_masker(
 
 
 class _Buckets:
-    """One scalar product at the masker: ciphertexts multiplied together by the bit at which they count."""
+    """A scalar product at the masker: ciphertexts multiplied together by the bits of their weights."""
 
     def __init__(self, layout: Packing, row: list[int], modulus: Integer) -> None:
         self._layout = layout
@@ -160,7 +161,7 @@ class _Buckets:
         self._at: dict[int, Integer] = {}
 
     def take(self, place: int, ciphertext: Integer) -> None:
-        """Let the ``place``-th ciphertext count by the elements it packs."""
+        """Multiply in the ``place``-th ciphertext by the elements of its slots."""
         slots, stride = self._layout.slots, self._layout.stride
         for j, element in enumerate(self._row[place * slots : (place + 1) * slots]):
             for bit in _set_bits(element):
@@ -211,7 +212,7 @@ def _prepare(key: PublicKey, vectors: Words, shape: ProductShape, bits: int) -> 
 
 
 def packing(shape: ProductShape, key_bits: int) -> Packing:
-    """Return the packing with the most slots; LocalProtocolError if not one slot fits."""
+    """Return the packing with the most slots; LocalProtocolError if no slot fits."""
     sum_bits = shape.sum_bits
     stride = max(_MODULUS_BITS, sum_bits + 1 + STATISTICAL_BITS)
     spare = key_bits - 1 - (sum_bits + 2 + STATISTICAL_BITS)

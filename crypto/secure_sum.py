@@ -1,8 +1,8 @@
 """Sums of private vectors modulo 2**64, for three and more parties.
 
-Two protocols with one functionality: :func:`masked_sum`, whose masks resist n − 2 colluders, and
-:func:`ring_sum`, the published one ([T] 5.4.2), whose masks a party's two neighbours can remove. With two
-parties the sum minus one's own vector *is* the other's vector, so both refuse fewer than three.
+There are two protocols with the same functionality: :func:`masked_sum`, whose masks resist n − 2 colluders, and the
+published :func:`ring_sum` ([T] 5.4.2), whose masks a party's two neighbours can remove. With two parties,
+subtracting its own vector from the sum gives a party the peer's vector, so both protocols refuse fewer than three.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEY, _NONCE = 32, 16
 
 
 class PairwiseMasks:
-    """The secrets one party shares with each of its peers for one run, and how often they were used."""
+    """The secrets that a party shares with its peers for a run, and the number of uses."""
 
     def __init__(self, me: str, context: bytes, secrets: dict[str, tuple[bytes, bytes]]) -> None:
         self._me = me
@@ -36,7 +36,7 @@ class PairwiseMasks:
         return f"PairwiseMasks(me={self._me!r}, <secret>)"
 
     def next_mask(self, step: str, count: int) -> Words:
-        """Return this party's mask for its next sum; over all parties the masks add up to zero."""
+        """Return the party's mask for its next sum; over all parties the masks add up to zero."""
         mask = np.zeros(count, dtype=np.uint64)
         for peer, (secret, nonces) in self._secrets.items():
             stream = uniform_words(Prg(self._seed(secret, nonces, step)), count)
@@ -50,7 +50,7 @@ class PairwiseMasks:
 
 
 def agree_masks(me: str, parties: Sequence[str], job_hash: bytes, rng: Rng) -> Rounds[PairwiseMasks]:
-    """Agree on one secret with every other party, for all masked sums of a run.
+    """Agree on a secret with every peer, for all masked sums of a run.
 
     Functionality:  a fresh common secret for every pair of parties.
     Input, each:    ``job_hash``, public and equal for all.
@@ -87,16 +87,18 @@ def masked_sum(
     """Give the collector the element-wise sum of every party's vector, modulo 2**64.
 
     Functionality:  f(x_1, ..., x_n) = sum_i x_i mod 2**64, to ``collector``.
-    Input, each:    ``values``, uint64, shape (m,); m is public and equal for all. ``masks`` of :func:`agree_masks`.
+    Input, each:    ``values``, uint64, shape (m,); m is public and equal for all. ``masks`` of
+                    :func:`agree_masks`.
     Output:         the m sums at the collector, None elsewhere.
-    Leakage:        the sums and m, to the collector. n - 1 parties that include it can subtract their own.
+    Leakage:        the sums and m, to the collector. n - 1 parties including the collector can subtract
+                    their own vectors.
     Rounds:         1 ("secure_sum/masked").
     Bytes:          8 * m sent by each party but the collector.
     Assumes:        semi-honest parties; authenticated channels; n >= 3; at most n - 2 colluders.
     Source:         pairwise additive masks, Bonawitz et al., CCS 2017, section 4, without drop-outs.
 
-    Raises LocalProtocolError for fewer than three parties, an unknown collector or values that are no vector
-    of uint64, before anything is sent; RemoteProtocolError if a peer's message is not exactly 8 * m bytes.
+    Raises LocalProtocolError for fewer than three parties, an unknown collector or values that are no vector of
+    uint64, before anything is sent; RemoteProtocolError if a peer's message is not exactly 8 * m bytes.
     """
     peers = _peers(me, parties, collector)
     _check_values(values)
@@ -120,7 +122,7 @@ def ring_sum(
     Input, each:    ``values``, uint64, shape (m,); m is public and equal for all.
     Output:         the m sums at the collector, None elsewhere.
     Leakage:        the sums and m, to the collector. The parties before and after party i together learn
-                    its vector: this is the protocol as published, kept for comparison.
+                    the vector of party i: the protocol is as published, kept for comparison.
     Rounds:         n ("secure_sum/ring").
     Bytes:          8 * m sent by each party.
     Assumes:        semi-honest parties that do not collude; private authenticated channels; n >= 3.
@@ -147,7 +149,7 @@ def ring_sum(
 
 
 def _peers(me: str, parties: Sequence[str], collector: str | None = None) -> list[str]:
-    """Check the roster and return the others, in its order."""
+    """Check the roster and return the peers, in roster order."""
     if len(parties) < MIN_PARTIES or len(set(parties)) != len(parties):
         raise LocalProtocolError(
             f"a secure sum needs {MIN_PARTIES} or more different parties, not {len(parties)}: with two, the "
@@ -160,7 +162,7 @@ def _peers(me: str, parties: Sequence[str], collector: str | None = None) -> lis
 
 
 def _check_values(values: Words) -> None:
-    """Refuse what would be summed modulo something else, or sent as something else."""
+    """Raise LocalProtocolError for values that would be summed by a different modulus or sent in a different form."""
     if not isinstance(values, np.ndarray):
         raise LocalProtocolError(f"a vector of uint64 is summed, not a {type(values).__name__}")
     if values.ndim != 1 or values.dtype != np.uint64:

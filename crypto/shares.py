@@ -1,11 +1,11 @@
 """Private vectors of n ≥ 2 parties as additive shares at a compute pair, and their opening.
 
-Leader and deputy are the two parties that evaluate circuits for all. A vector of :func:`share_vector` and an
-opening of :func:`open_vector` go through a :class:`ShareSession`, set up once per job, in which every party
-but the deputy has given the deputy a seed: the deputy's part of every later sharing costs no traffic.
+Leader and deputy are the two parties that evaluate circuits for all. Vectors of :func:`share_vector` and openings
+of :func:`open_vector` go through a :class:`ShareSession`, set up once per job. There every party but the deputy
+gives the deputy a seed, so the deputy's part of every later sharing costs no traffic.
 
-Shares are unsigned words of 16, 32 or 64 bits; the array's dtype says which, so NumPy's arithmetic *is* the
-arithmetic modulo 2**width. Negative integers are the caller's two's complement.
+Shares are unsigned words of 16, 32 or 64 bits. The array's dtype sets the width, so NumPy's arithmetic *is* the
+arithmetic modulo 2**width. The caller encodes negative integers in two's complement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WHOLE = slice(None)
 
 @dataclass(frozen=True, slots=True)
 class ComputePair:
-    """The two parties that hold shares for all; they must not collude with each other."""
+    """The two parties that hold shares for all and must not collude with each other."""
 
     leader: str
     deputy: str
@@ -48,8 +48,8 @@ class ComputePair:
 class ShareSession:
     """One party's state for all vectors shared and opened in a job.
 
-    ``seeds`` are those that this party knows: its own, or at the deputy everybody else's. Each vector has a
-    number, so no keystream is used twice.
+    ``seeds``: the party's own seed, or at the deputy the seeds of all peers. Each vector has a number, so no
+    keystream is used twice.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ShareSession:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Return the peers whose masks are yielded, in that order; of the deputy all others."""
+        """Peers in the order of the yielded masks; at the deputy all peers."""
         return tuple(self._seeds)
 
     @property
@@ -78,23 +78,24 @@ class ShareSession:
         return tuple(party for party in self.parties if party not in self.pair)
 
     def next_share(self) -> str:
-        """Name the next vector to be shared; the same at every party."""
+        """Return the name of the next vector to be shared; the same at every party."""
         self._shared += 1
         return f"share {self._shared}"
 
     def next_open(self) -> str:
-        """Name the next opening; only the pair counts them."""
+        """Return the name of the next opening; only the pair counts openings."""
         self._opened += 1
         return f"open {self._opened}"
 
     def opened(self) -> None:
-        """Something was opened, to us or by us."""
+        """Record that something was opened, to us or by us."""
         self._has_opened = True
 
     def suspects(self, peer: str) -> str:
-        """Return the peers to name for a message of another length than ours would have.
+        """Return the peers to name for a message of a wrong length.
 
-        Lengths follow from what was opened before: one of the pair may have opened to the peer what it did not to us.
+        Lengths follow from earlier openings: a member of the pair may have opened different values to us and to the
+        peer.
         """
         named = (
             peer,
@@ -103,12 +104,12 @@ class ShareSession:
         return " or ".join(dict.fromkeys(named))
 
     def masks(self, vector: str, count: int, width: int) -> Iterator[Shares]:
-        """Yield this party's mask of a vector, or at the deputy everybody else's: ``count`` words each."""
+        """Yield the party's mask of a vector, or at the deputy the masks of all peers: ``count`` words each."""
         for seed in self._seeds.values():
             yield self._mask(seed, vector, count, width)
 
     def refresher(self, vector: str, count: int, width: int) -> Shares:
-        """Return words that only leader and deputy know, ``count`` of them; the deputy gets them negated."""
+        """Return ``count`` words known only to leader and deputy; the deputy gets the negated words."""
         mask = self._mask(self._seeds[self.pair.leader], vector, count, width)
         return mask if self.me == self.pair.leader else np.zeros_like(mask) - mask
 
@@ -121,19 +122,19 @@ class ShareSession:
 def setup_shares(
     me: str, parties: Sequence[str], pair: ComputePair, job_hash: bytes, rng: Rng
 ) -> Rounds[ShareSession]:
-    """Give the deputy one seed of every other party, for all vectors of a job.
+    """Give the deputy a seed of every peer, for all vectors of a job.
 
     Functionality:  a secret common to each party and the deputy.
     Input, each:    roster, pair and ``job_hash``: public and equal for all.
     Output, each:   :class:`ShareSession`, good for any number of vectors.
     Leakage:        none beyond the roster.
     Rounds:         1 ("shares/seed").
-    Bytes:          16 sent by each party but the deputy, who sends none.
+    Bytes:          16 sent by each party but the deputy.
     Assumes:        semi-honest parties; private authenticated channels; n >= 2; fresh coins for every job.
     Source:         pseudo-random secret sharing with a common seed, folklore; keys of the single vectors by
                     HKDF-SHA256 (info = job hash, roster, pair, kind and number of the vector).
 
-    Raises LocalProtocolError for a roster that cannot be, RemoteProtocolError if a seed has not 16 bytes.
+    Raises LocalProtocolError for an impossible roster, RemoteProtocolError if a seed has not 16 bytes.
     """
     _check_roster(me, parties, pair)
     step = "shares/seed"
@@ -154,26 +155,26 @@ def share_vector(
 ) -> Rounds[Shares | None]:
     """Give the pair additive shares of the element-wise sum of every party's vector.
 
-    What a party says of a word that is not its own to count is not looked at.
+    Words that a party has no right to count are ignored.
 
-    The leader's own vector is masked like any other; the deputy's is added to the deputy's share as it is. Both
-    shares are uniform for whoever does not hold the other one, whatever n is (docs/crypto.md).
+    The leader's own vector is masked like any other; the deputy adds its vector to its share unmasked. Each share
+    alone is uniform, for any n (docs/crypto.md).
 
     Functionality:  (x_1, ..., x_n) -> (s, sum_i x_i - s) mod 2**width to (leader, deputy), s uniform.
     Input, each:    ``values``, m words, shape (m,); m and dtype (uint16, uint32 or uint64) public and equal
-                    for all; so is ``counted``, by party which of its words are added up, bits of shape (m,)
-                    (default: all of everybody's).
+                    for all; so is ``counted``, by party the bits, shape (m,), that are 1 for words to add
+                    up (default: all words of all parties).
     Output:         a share of shape (m,) and the same dtype at leader and deputy, None elsewhere.
     Leakage:        m. Leader or deputy, alone or with any contributors, learn nothing else; both together
                     learn every contributor's vector.
     Rounds:         1 ("shares/share"); 0 when n = 2.
     Bytes:          m * width / 8 sent by each contributor, in pieces of at most 1 MiB; 0 by the pair.
-    Assumes:        semi-honest parties; private authenticated channels; the pair does not collude; AES-CTR is
-                    a pseudo-random generator.
-    Source:         additive secret sharing over Z_{2**width} with one share from a seed; folklore.
+    Assumes:        semi-honest parties; private authenticated channels; the pair does not collude; AES-CTR
+                    is a pseudo-random generator.
+    Source:         additive secret sharing over Z_{2**width} with a share from a seed; folklore.
 
-    Raises LocalProtocolError if ``values`` is no vector of such words, RemoteProtocolError if a contributor's
-    message has another length; it names the other of the pair, too, if something was opened before.
+    Raises LocalProtocolError if ``values`` has a wrong shape or dtype, RemoteProtocolError if a contributor's
+    message has a wrong length; after an earlier opening the error also names the second member of the pair.
     """
     width = _check_vector(values)
     count, step, vector = len(values), "shares/share", session.next_share()
@@ -196,7 +197,7 @@ def share_vector(
 
 
 def _counted(words: Shares, party: str, counted: Mapping[str, Bits] | None, piece: slice = _WHOLE) -> Shares:
-    """A party's words, 0 where they are not its own to count."""
+    """Return a party's words, with 0 for words that the party has no right to count."""
     return words if counted is None else words * counted[party][piece].astype(words.dtype)
 
 
@@ -209,22 +210,22 @@ def open_vector(
 ) -> Rounds[Shares | None]:
     """Open a vector that leader and deputy hold in shares, to all parties or to some.
 
-    The pair first adds a fresh sharing of zero, so recipients learn the sum and nothing else wherever the two
-    shares come from (a circuit, a joint histogram, a linear combination, a public constant at one side).
+    The pair first adds a fresh sharing of zero, so recipients learn only the sum, for any origin of the two shares
+    (a circuit, a joint histogram, a linear combination, a public constant at one side).
 
     Functionality:  (s_leader, s_deputy) -> s_leader + s_deputy mod 2**width, to each of ``recipients``.
-    Input:          ``share``, ``count`` words of ``width`` bits at leader and deputy, None elsewhere; count,
-                    width and recipients (default: all) are public and equal for all who take part.
+    Input:          ``share``, ``count`` words of ``width`` bits at leader and deputy, None elsewhere;
+                    count, width and recipients (default: all) are public and equal for all participants.
     Output:         the sum, shape (count,), at recipients, None elsewhere.
     Leakage:        the sum to the recipients, count.
     Rounds:         1 ("shares/open") per MiB of words: the pair exchanges piece by piece.
-    Bytes:          count * width / 8 from leader and deputy each to every recipient but themselves; 0 sent by
-                    others, who need not take part unless they are recipients.
+    Bytes:          count * width / 8 from leader and deputy each to every recipient but the sender; 0 sent
+                    by parties outside the pair, who take part only as recipients.
     Assumes:        as :func:`share_vector`.
     Source:         folklore; rerandomisation as usual before an opening to outsiders.
 
-    Raises LocalProtocolError for a share at the wrong party, of another shape, or for an unknown recipient;
-    RemoteProtocolError if a message has another length.
+    Raises LocalProtocolError for a share at the wrong party, a wrong shape, or an unknown recipient;
+    RemoteProtocolError if a message has a wrong length.
     """
     step, me = "shares/open", session.me
     to = frozenset(session.parties if recipients is None else recipients)
@@ -245,7 +246,7 @@ def open_vector(
 
 
 def dtype(width: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """Return the unsigned dtype of 16, 32 or 64 bits; LocalProtocolError for another width."""
+    """Return the unsigned dtype of 16, 32 or 64 bits; LocalProtocolError for any other width."""
     if width not in WIDTHS:
         raise LocalProtocolError(f"shares have 16, 32 or 64 bits, not {width}")
     return np.dtype(f"u{width // 8}")
@@ -276,7 +277,7 @@ def _pieces(count: int, width: int) -> Iterator[slice]:
 
 
 def _context(parties: Sequence[str], pair: ComputePair, job_hash: bytes) -> bytes:
-    """Encode what a session is for, unambiguously."""
+    """Encode the purpose of a session, unambiguously."""
     roster = "\0".join((*sorted(parties), pair.leader, pair.deputy)).encode()
     return len(job_hash).to_bytes(2, "little") + job_hash + len(roster).to_bytes(4, "little") + roster
 

@@ -1,8 +1,8 @@
 """Two-party computation of circuits: a garbler and an evaluator, garbling plus oblivious transfer.
 
-One session serves a pair of parties for one job. :func:`open_garbler` and :func:`open_evaluator` run the
-base transfers once; ``session.run(circuit, batch, inputs)`` then evaluates any number of circuits, each on
-any number of instances. What each side passes and gets follows from the circuit alone:
+A session serves a pair of parties for a job. :func:`open_garbler` and :func:`open_evaluator` run the base transfers
+once. Then ``session.run(circuit, batch, inputs)`` evaluates any number of circuits, each on any number of
+instances. The circuit alone decides the inputs and outputs of each side:
 
 =================  =======================================  ==============================================
 input held         the garbler passes                       the evaluator passes
@@ -12,25 +12,25 @@ EVALUATOR          nothing                                  the values
 PUBLIC             the values                               the same values
 XOR_SHARED         its share                                its share
 ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width
-CARRIED            what an earlier run returned             what an earlier run returned
+CARRIED            words returned by an earlier run         words returned by an earlier run
 COINS              nothing (drawn by the session)           nothing (drawn by the session)
 =================  =======================================  ==============================================
 
-Outputs come back under their names at whom they are for; shares and carried words at both. Values are
-uint64 arrays of shape (batch, count). Carried words stay labels of the session and cost nothing.
+Outputs are returned by name to their receivers; shares and carried words to both sides. Values are uint64 arrays of
+shape (batch, count). Carried words stay labels of the session and cost nothing.
 
-Both sides must run the same circuits in the same order. The first message of every run opens with a digest
-of session, run number, circuit, batch, public inputs and the origin of carried words, which is compared before
-anything else: sides that differ part there. Where the circuit has choices of the evaluator, it opens, and no
-table or decoding bit has been sent by then. Otherwise the garbler opens, and its first table (or, if the circuit
-has no AND gates, the decoding bits of its first chunk) comes with the digest: the evaluator of another run has
-received them, and refuses them unread.
+Both sides must run the same circuits in the same order. The first message of every run opens with a digest of
+session, run number, circuit, batch, public inputs and the origin of carried words. The digest is compared before
+anything else, and a run with different digests ends. If the circuit has choices of the evaluator, the evaluator
+opens, before any table or decoding bit is sent. Otherwise the garbler opens, and its first table (or, if the
+circuit has no AND gates, the decoding bits of its first chunk) comes with the digest. An evaluator of a different
+run has then received these bits, and refuses them unread.
 
-Semi-honest means here: a party that sends other tables, labels or choices than prescribed can make the
-peer's output wrong, and is not always found out. Found out is what costs nothing: wrong lengths, another
-step, another run, and labels of garbler outputs that are no label of the wire. A bit flipped inside a
-table makes the evaluator's labels of that gate's instance worthless, if the half is used at all: the
-garbler then refuses its outputs; an output that only the evaluator gets may be wrong.
+Semi-honest means here: a party that sends wrong tables, labels or choices can make the peer's output wrong, and is
+not always detected. Detected is every deviation whose check is free: a wrong length, step or run, and labels of
+garbler outputs that are no label of the wire. A bit flipped inside a table makes the evaluator's labels of the
+gate's instance worthless, if the half is used at all. The garbler then refuses its outputs; an output for the
+evaluator alone may be wrong.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ _NONE: Words = np.empty((0, 2), dtype=np.uint64)
 
 
 Asked: TypeAlias = tuple[Circuit, int, Inputs]
-"""A circuit, how many instances of it, and our inputs."""
+"""A circuit, the number of instances, and our inputs."""
 
 
 class Computation(Protocol):
-    """Runs circuits with a peer: the sessions here, and their ideal twins in the tests.
+    """Runner of circuits with a peer: the sessions here, and their ideal twins in the tests.
 
-    role:  Held.GARBLER or Held.EVALUATOR, which private inputs are ours.
+    role:  Held.GARBLER or Held.EVALUATOR, the holder of our private inputs.
     """
 
     peer: str
@@ -111,7 +111,7 @@ class Computation(Protocol):
         ...
 
     def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
-        """Evaluate several batches, of which none takes what another one gives; the outputs of each."""
+        """Evaluate several independent batches; return the outputs of each batch."""
         ...
 
 
@@ -141,7 +141,7 @@ def open_evaluator(me: str, peer: str, rng: Rng) -> Rounds[EvaluatorSession]:
 
 
 class _Session(ABC):
-    """The part that both sides share: the peer, keys, counters that must agree, and the checks before a run."""
+    """The part common to both sides: the peer, keys, counters that must agree, and the checks before a run."""
 
     _passed: frozenset[Held]
 
@@ -170,10 +170,10 @@ class _Session(ABC):
 
     @abstractmethod
     def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
-        """Our side of the runs."""
+        """Run our side."""
 
     def _enter(self, asked: Sequence[Asked]) -> list[Run]:
-        """Check our caller's arguments; from here on the session is these runs' until they end well."""
+        """Check the caller's arguments. From here on the session belongs to these runs until they end well."""
         if not self._usable:
             raise LocalProtocolError("a run of the session is not finished, or broke off: open a new session")
         checked = [
@@ -187,7 +187,7 @@ class _Session(ABC):
         return runs
 
     def _fitting(self, circuit: Circuit, batch: int, inputs: Inputs) -> dict[str, Value]:
-        """Our inputs, if they are what the circuit takes."""
+        """Check and return our inputs for the circuit."""
         groups = {name: g for name, g in circuit.inputs.items() if g.held in self._passed}
         if batch < 0 or inputs.keys() != groups.keys():
             raise LocalProtocolError(
@@ -210,7 +210,7 @@ class _Session(ABC):
         return value
 
     def _digest(self, circuit: Circuit, batch: int, inputs: Inputs) -> bytes:
-        """Return the digest of all that both sides must agree on before anything is sent."""
+        """Return the digest of all inputs on which both sides must agree before anything is sent."""
         h = hashlib.sha256(b"jointcut/two_party" + self._key + circuit.digest)
         h.update(self._runs.to_bytes(8, "little") + batch.to_bytes(8, "little"))
         for name, group in circuit.inputs.items():
@@ -222,7 +222,7 @@ class _Session(ABC):
         return h.digest()[:DIGEST_BYTES]
 
     def _coins(self, bits: int, n: int) -> Bits:
-        """Uniform rows of bits; uint8, shape (bits, n)."""
+        """Draw uniform rows of bits; uint8, shape (bits, n)."""
         octets = np.frombuffer(self._rng.bytes((bits * n + 7) // 8), dtype=np.uint8)
         return np.unpackbits(octets, count=bits * n, bitorder="little").reshape(bits, n)
 
@@ -251,36 +251,36 @@ class GarblerSession(_Session):
 
     @property
     def transfers(self) -> OtSender:
-        """Our end of the pair's transfers, for what else is made of them."""
+        """Our end of the pair's transfers, for further uses."""
         return self._ot
 
     def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
-        """Evaluate batches of circuits together with the evaluator, who sends its choices for all of them at once.
+        """Evaluate batches of circuits together with the evaluator, who sends the choices for all batches at once.
 
-        Functionality:  the circuits, each on the values that the inputs of both sides stand for.
+        Functionality:  the circuits, on the values of both sides' inputs.
         Input:          see the module; circuits, batches and public inputs are public and equal. No batch takes
-                        what another one of them gives.
-        Output:         each side, of every batch: the groups for it, as values; its shares; its carried words.
+                        outputs of a batch of the same call.
+        Output:         each side, for every batch: its output groups, as values; its shares; its carried words.
         Leakage:        circuits, batches; the outputs.
         Rounds:         1 ("two_party/choices") if a circuit has evaluator, shared or coin inputs, + 1
-                        ("two_party/tables") unless there is nothing to send, + 1 ("two_party/outputs") if
-                        the garbler gets outputs. Large batches go in chunks of instances, of which
-                        at most LOOKAHEAD are under way: the first two then come once for each of those
+                        ("two_party/tables") unless there is nothing to send, + 1 ("two_party/outputs") if the
+                        garbler gets outputs. Large batches go in chunks of instances, at most LOOKAHEAD chunks
+                        under way: the first two then come once for each chunk
                         (:func:`crypto.batch.more_rounds`).
-        Bytes:          of every batch, sent by the garbler: for every chunk of n instances, 32 * n for every AND gate
-                        and ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
-                        additive shares). Sent by the evaluator: the transfers of every chunk, as
-                        :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n for every
-                        output bit of the garbler's.
-                        16 by whoever speaks first: the evaluator if the circuit has choices of it.
+        Bytes:          of every batch, sent by the garbler: for every chunk of n instances, 32 * n for every
+                        AND gate and ceil(bits * n / 8) for output bits that the evaluator decodes (outputs for
+                        the evaluator, for both, and additive shares). Sent by the evaluator: the transfers of
+                        every chunk, as :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n
+                        for every output bit of the garbler. 16 by the side that speaks first: the evaluator if
+                        the circuit has choices of the evaluator, else the garbler.
         Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG. An
-                        evaluator that deviates in its transfers is stopped as stated there.
-        Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates
-                        (Zahur et al. 2015) and correlated transfers as evaluator labels.
+                        evaluator that deviates in the transfers is stopped as stated there.
+        Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates (Zahur
+                        et al. 2015) and correlated transfers as evaluator labels.
 
         Raises LocalProtocolError for inputs that do not fit the circuit or a session that broke off, before
-        anything is sent; RemoteProtocolError for a peer that runs something else or whose message has another
-        length or holds labels of no wire.
+        anything is sent; RemoteProtocolError for a peer that runs something else, for a message of a wrong length,
+        and for labels of no wire.
         """
         return (yield from super().run_all(asked))
 
@@ -311,7 +311,7 @@ class GarblerSession(_Session):
         results.put_carried(garbling.labels, chunk, self._ot.delta)
 
     def _prepare(self, run: Run, chunk: slice, garbling: Garbling | None) -> Garbling:
-        """Working memory for a chunk, under a key of its own, with the garbler's input labels drawn."""
+        """Prepare working memory for a chunk, under a fresh key, and draw the garbler's input labels."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         if garbling is None or garbling.n != n or garbling.circuit is not run.circuit:
@@ -333,7 +333,7 @@ class GarblerSession(_Session):
             labels[part] = self._ot.extend(payload, part.stop - part.start, _CHOICES)
 
     def _fill_own(self, run: Run, chunk: slice, garbling: Garbling, results: Results) -> None:
-        """Make the drawn labels those of our own bits: where the bit is 1, the zero label is the other."""
+        """Adjust the drawn labels to our own bits: where the bit is 1, the opposite label is the zero label."""
         for group in run.circuit.inputs.values():
             region = Region.GARBLER if Region.GARBLER in group.first_rows else Region.EVALUATOR
             if group.held in (Held.GARBLER, Held.XOR_SHARED, Held.ADDITIVE_SHARED):
@@ -387,7 +387,7 @@ class EvaluatorSession(_Session):
 
     @property
     def transfers(self) -> OtReceiver:
-        """Our end of the pair's transfers, for what else is made of them."""
+        """Our end of the pair's transfers, for further uses."""
         return self._ot
 
     def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
@@ -408,7 +408,7 @@ class EvaluatorSession(_Session):
         return results
 
     def _choose(self, runs: Sequence[Run], turn: Turn) -> Rounds[Words]:
-        """Choose the labels of our bits of a turn, if it has any."""
+        """Choose the labels of our bits of a turn, if there are bits."""
         run = runs[turn.run]
         if turn.chunk is not None:
             return (yield from self._send_choices(run, turn.chunk))
@@ -440,7 +440,7 @@ class EvaluatorSession(_Session):
         return labels
 
     def _prepare(self, run: Run, chunk: slice, evaluation: Evaluation | None, chosen: Words) -> Evaluation:
-        """Working memory for a chunk, with all input labels in place."""
+        """Prepare working memory for a chunk, with all input labels in place."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         if evaluation is None or evaluation.n != n or evaluation.circuit is not run.circuit:
@@ -478,9 +478,9 @@ class EvaluatorSession(_Session):
 
 
 def expect_outcome(number: int, bound: int, peer: str) -> int:
-    """A number that was opened, and that is below ``bound`` in every honest run with ``peer``.
+    """Return an opened number, which is below ``bound`` in every honest run with ``peer``.
 
-    Raises RemoteProtocolError: tables that were bent give other outcomes, which labels alone do not show.
+    Raises RemoteProtocolError for larger numbers: bent tables give wrong outcomes, which labels alone do not show.
     """
     if not 0 <= number < bound:
         raise RemoteProtocolError(peer, _OUTPUTS, "an outcome is impossible in an honest run")
@@ -488,7 +488,7 @@ def expect_outcome(number: int, bound: int, peer: str) -> int:
 
 
 def _run_nothing(run: Run, peer: str, *, opens: bool) -> Rounds[None]:
-    """An empty batch: one side's digest, where the circuit's first message would be."""
+    """Run an empty batch: the digest of one side replaces the circuit's first message."""
     step = _CHOICES if run.evaluator_opens else _TABLES
     if opens:
         yield from send(step, {peer: run.digest})
@@ -498,7 +498,7 @@ def _run_nothing(run: Run, peer: str, *, opens: bool) -> Rounds[None]:
 
 
 def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes:
-    """Check that a message opens the run we are in; return the rest of it."""
+    """Check that a message opens the current run; return the rest of the message."""
     if payload[:DIGEST_BYTES] != digest:
         raise RemoteProtocolError(
             peer, step, "another run: session, circuit, batch, public inputs or carried words differ"
@@ -507,7 +507,7 @@ def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes
 
 
 def _draw_labels(seed: bytes, circuit: Circuit, half: Garbling | Evaluation) -> None:
-    """Fill the rows of the garbler's inputs with labels that both sides draw from one seed: 0 bytes."""
+    """Fill the rows of the garbler's inputs with labels that both sides draw from a common seed: 0 bytes."""
     rows = half.labels[circuit.region(Region.GARBLER)]
     stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
     if rows.size:
@@ -522,5 +522,5 @@ def _flip(rows: Rows, bits: Bits, delta: Words) -> None:
 
 
 def _masked_by(circuit: Circuit, mask: InputGroup) -> str:
-    """Name of the additive output behind a mask."""
+    """Return the name of the additive output behind a mask."""
     return next(g.name for g in circuit.outputs.values() if g.mask == mask.name)

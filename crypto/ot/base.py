@@ -1,12 +1,12 @@
 """Base oblivious transfer in the prime-order group of edwards25519, a few hundred at a time.
 
-Chou and Orlandi, *The simplest protocol for oblivious transfer* (LATINCRYPT 2015), figure 1, as random
-transfers: the sender's two messages are keys that fall out of the protocol, the receiver's is the one of
-its choice. The group is libsodium's (PyNaCl); every received point must be canonical, on the curve, in
-the subgroup of prime order and not the identity.
+Chou and Orlandi, *The simplest protocol for oblivious transfer* (LATINCRYPT 2015), figure 1, as random transfers:
+the sender's two messages are keys derived by the protocol, and the receiver gets the key of its choice. The group
+is libsodium's (PyNaCl); every received point must be canonical, on the curve, in the subgroup of prime order and
+not the identity.
 
-Not claimed: Python does not run in constant time. The receiver computes both of its candidates for each
-point before it picks one, and nothing here branches on a secret bit.
+Not claimed: Python does not run in constant time. The receiver computes both candidates for each point before it
+picks a candidate, and no code here branches on a secret bit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SentSeeds:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSeeds:
-    """Output of the receiver: the seed of its choice for every transfer, and the same digest."""
+    """Output of the receiver: the chosen seed of every transfer, and the same digest."""
 
     seeds: tuple[bytes, ...] = field(repr=False)
     binding: bytes = field(repr=False)
@@ -55,16 +55,17 @@ def base_send(me: str, peer: str, count: int, rng: Rng) -> Rounds[SentSeeds]:
 
     Functionality:  for every i, random seeds (k0_i, k1_i) to the sender and k_{c_i} to the receiver.
     Input:          sender: none; receiver: ``count`` choice bits. The count is public and equal.
-    Output:         sender: ``count`` pairs of 16-byte seeds; receiver: one seed of each pair. Both: a
-                    digest of both messages and both names, fresh and public.
+    Output:         sender: ``count`` pairs of 16-byte seeds; receiver: a seed of each pair. Both: a digest
+                    of both messages and both names, fresh and public.
     Leakage:        none.
     Rounds:         2 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver).
     Bytes:          32 sent by the sender, 32 * count by the receiver.
-    Assumes:        semi-honest parties; authenticated channels; CDH on edwards25519; SHA-256 a random oracle.
+    Assumes:        semi-honest parties; authenticated channels; CDH on edwards25519; SHA-256 a random
+                    oracle.
     Source:         Chou, Orlandi (LATINCRYPT 2015), figure 1, without the encryption step.
 
-    Raises LocalProtocolError for a negative count, RemoteProtocolError for a message of another length or
-    a point that is not valid.
+    Raises LocalProtocolError for a negative count, RemoteProtocolError for a message of a wrong length or an
+    invalid point.
     """
     if count < 0:
         raise LocalProtocolError(f"{count} transfers asked for")
@@ -123,7 +124,7 @@ def _decode_points(payload: bytes, count: int, peer: str, step: str) -> list[byt
 
 
 def _seed(index: int, offer: bytes, answer: bytes, point: bytes) -> bytes:
-    """Hash a key point together with its index and the exchange, so that equal points give no equal seeds."""
+    """Hash a key point with the index and the exchange, so that equal points give different seeds."""
     text = b"jointcut/ot/base" + index.to_bytes(8, "little") + offer + answer + point
     return hashlib.sha256(text).digest()[:SEED_BYTES]
 

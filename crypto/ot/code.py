@@ -1,8 +1,8 @@
-"""A linear code of 76 bits in 512, of which any two words differ in at least 172 places.
+"""A linear code of 76 bits in 512 with minimum distance at least 172.
 
-The primitive BCH code of length 511 with roots α, α², ..., α^170 in GF(2^9): its generator has degree 435, which
-leaves 76 bits, and its distance is at least 171 (Bose, Ray-Chaudhuri 1960). A bit of parity makes it 172. Orrù,
-Orsini, Scholl (CT-RSA 2017) take the same code, without that bit.
+The primitive BCH code of length 511 with roots α, α², ..., α^170 in GF(2^9) has a generator of degree 435. This
+leaves 76 bits, and the distance is at least 171 (Bose, Ray-Chaudhuri 1960). A parity bit raises the distance to
+172. Orrù, Orsini, Scholl (CT-RSA 2017) take the same code, without the parity bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LENGTH = 512
 """Bits of a word of the code."""
 WORD_LENGTH = LENGTH // WORD_BITS
 DIMENSION = 76
-"""Bits of what is encoded."""
+"""Bits of a message to encode."""
 DISTANCE = 172
 
 _FIELD = 0b1000010001  # x^9 + x^4 + 1, primitive: x has order 511
@@ -29,7 +29,7 @@ _NIBBLE = 4
 
 @lru_cache(maxsize=1)
 def generator() -> Words:
-    """The words of the unit vectors: uint64, shape (DIMENSION, WORD_LENGTH), bit j in word j // 64."""
+    """Return the code words of the unit vectors: uint64, shape (DIMENSION, WORD_LENGTH), bit j in word j // 64."""
     polynomial = _generator_polynomial()
     words = [polynomial << i | (polynomial.bit_count() & 1) << _ORDER for i in range(DIMENSION)]
     octets = b"".join(word.to_bytes(LENGTH // 8, "little") for word in words)
@@ -55,7 +55,9 @@ def encode_columns(columns: Words) -> Words:
 
 @lru_cache(maxsize=1)
 def _nibbles() -> np.ndarray[tuple[int, int], np.dtype[np.intp]]:
-    """For every bit of a word, which row of the flat sums each group of four adds: shape (LENGTH, groups)."""
+    """Return, for every bit of a word, the row of the flat sums that each group of four adds: shape (LENGTH,
+    groups).
+    """
     bits = np.unpackbits(generator().view(np.uint8), axis=1, bitorder="little")
     groups = bits.reshape(-1, _NIBBLE, LENGTH)
     values = sum(groups[:, i].astype(np.intp) << i for i in range(_NIBBLE))
@@ -63,7 +65,7 @@ def _nibbles() -> np.ndarray[tuple[int, int], np.dtype[np.intp]]:
 
 
 def _generator_polynomial() -> int:
-    """The product of the minimal polynomials of α, ..., α^170; bit i is the coefficient of x^i."""
+    """Return the product of the minimal polynomials of α, ..., α^170; bit i is the coefficient of x^i."""
     powers = [1]
     while len(powers) < _ORDER:
         shifted = powers[-1] << 1
@@ -78,7 +80,7 @@ def _generator_polynomial() -> int:
 
 
 def _minimal(conjugates: list[int], powers: list[int]) -> int:
-    """The product of x − α^c, whose coefficients are 0 and 1."""
+    """Return the product of x − α^c; the coefficients are 0 and 1."""
     logarithms = {power: i for i, power in enumerate(powers)}
     polynomial = [1]
     for root in conjugates:
@@ -88,7 +90,7 @@ def _minimal(conjugates: list[int], powers: list[int]) -> int:
 
 
 def _times(a: int, b: int) -> int:
-    """The product of two polynomials over GF(2)."""
+    """Return the product of two polynomials over GF(2)."""
     product = 0
     while b:
         low = b & -b

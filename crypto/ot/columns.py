@@ -1,4 +1,4 @@
-"""The columns of an extension: expanded from seeds, kept as rows of packed bits, turned into one word a transfer."""
+"""The columns of an extension: expanded from seeds, kept as rows of packed bits, transposed to a word per transfer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from crypto.encoding import WORD, Words
 
 
 def stream_of(seed: bytes) -> CipherContext:
-    """The keystream of AES-128 in counter mode under a seed, which is used for nothing else."""
+    """Return the keystream of AES-128 in counter mode under a seed; the seed has no further use."""
     return Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
 
 class ColumnWork:
-    """Working memory of one side of a session for one message."""
+    """Working memory of one side of a session for a message."""
 
     def __init__(self, columns: int, width: int) -> None:
-        """columns: a multiple of 128. width: words of a column at most."""
+        """Allocate the memory.
+
+        columns: a multiple of 128. width: words of a column at most.
+        """
         self.first = np.empty(columns * width, dtype=np.uint64)
         self.second = np.empty(columns * width, dtype=np.uint64)
         self._columns = columns

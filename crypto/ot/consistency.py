@@ -1,27 +1,28 @@
 """The check that a receiver of extended transfers makes the same choices in every column.
 
-Let the 128 columns of the extension be the rows of matrices: the sender holds Q, the receiver T, and
-q_i = t_i ⊕ Δ_i·x_i, where an honest receiver has used one x, its choices, in every row i. For a hash h that is linear
-over GF(2) and drawn after the receiver's message, the receiver sends h(x) and a digest of h(t_1), ..., h(t_128); the
-sender compares that digest with the one of h(q_i) ⊕ Δ_i·h(x), i = 1, ..., 128.
+Let the 128 columns of the extension be the rows of matrices: the sender holds Q, the receiver T, and q_i = t_i ⊕
+Δ_i·x_i. An honest receiver uses the same x, its choices, in every row i. Let h be a hash, linear over GF(2), drawn
+after the receiver's message. The receiver sends h(x) and a digest of h(t_1), ..., h(t_128). The sender compares
+this digest with the digest of h(q_i) ⊕ Δ_i·h(x), i = 1, ..., 128.
 
-h is GHASH, the hash inside AES-GCM: a polynomial over GF(2^128) whose coefficients are the row, at the point that the
-cipher derives from the challenge. Two rows of n transfers have the same hash with probability at most
-(n/128 + 3) / 2^128. So but for that chance, rows that differ in x have different hashes, a receiver that used other
-choices in k of the rows passes only if it knows those k bits of Δ, and a guess is caught with probability 1 − 2^−k.
-The challenge is the digest of the message itself (Fiat and Shamir), so the check costs no round.
+h is GHASH, the hash inside AES-GCM: a polynomial over GF(2^128) with the row as coefficients, at the point that the
+cipher derives from the challenge. Two rows of n transfers have the same hash with probability at most (n/128 + 3) /
+2^128. Except with that probability, different rows x have different hashes. So a receiver that used different
+choices in k of the rows passes only if it knows the k bits of Δ; a guess is caught with probability 1 − 2^−k. The
+challenge is the digest of the message (Fiat and Shamir), so the check costs no round.
 
-h(x) says nothing of the choices: the last two words of x are coins that nothing else uses, and a power of the point,
-which is not 0, multiplies them. (Two hashes have four words of coins, of which two points that differ make two
-uniform sums.) h(t_i) says nothing that the sender cannot compute.
+h(x) says nothing of the choices: the last two words of x are coins without further use, multiplied by a power of
+the point, which is not 0. (Two hashes have four words of coins; two different points turn these into two uniform
+sums.) h(t_i) says nothing that the sender cannot compute.
 
-Where a column's choices are a linear code's (:mod:`crypto.ot.wide`), x is as many rows as the code has bits, the
-receiver sends the hash of each, and the sender encodes them. Then columns are compared with what others add up to,
-not two with each other: so two hashes side by side are taken (docs/proofs.md, Consistency of wide transfers).
+If a column's choices belong to a linear code (:mod:`crypto.ot.wide`), x has as many rows as the code has bits. The
+receiver sends the hash of each row, and the sender encodes the hashes. Then a column is compared with a sum of
+columns, not with a single column, so two hashes side by side are taken (docs/proofs.md, Consistency of wide
+transfers).
 
-Source: Roy, *SoftSpokenOT* (CRYPTO 2022), consistency check by a universal hash, whose proof asks of h just that it
-is universal and hides. It replaces the check of Keller, Orsini, Scholl (CRYPTO 2015), whose single equation over
-GF(2^128) has no proof for keys of 128 bits.
+Source: Roy, *SoftSpokenOT* (CRYPTO 2022), consistency check by a universal hash. The proof requires of h only that
+h is universal and hides. The check replaces the check of Keller, Orsini, Scholl (CRYPTO 2015), whose single
+equation over GF(2^128) has no proof for keys of 128 bits.
 """
 
 from __future__ import annotations
@@ -50,12 +51,14 @@ _NONCE = bytes(12)
 
 
 def padded(width: int, hashes: int = 1) -> int:
-    """Words of a row with ``width`` words of choices: coins are added, and the whole is made full blocks."""
+    """Return the words of a row with ``width`` words of choices, with coins added, rounded up to full blocks."""
     return width + hashes * _COINS + width % 2
 
 
 def challenge(session_key: bytes, position: int, corrections: memoryview, hashes: int = 1) -> Hashing:
-    """Draw the hash, or several to be used side by side, from the receiver's message and its place in the session."""
+    """Derive the hash, or several hashes used side by side, from the receiver's message and its place in the
+    session.
+    """
     digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little")).update(corrections)
     keys = digest.digest(BLOCK_BYTES * hashes)
     return tuple(AESGCM(keys[i : i + BLOCK_BYTES]) for i in range(0, len(keys), BLOCK_BYTES))
@@ -79,7 +82,7 @@ def holds(
 
     q_rows:  Q; uint64, shape (n, w), contiguous.
     delta:   all ones where the bit of Δ is 1, else 0; uint64, shape (n, 1).
-    encode:  what the columns' choices are of the receiver's; by default the one row of it in all.
+    encode:  maps the receiver's choices to the columns' choices; by default a single row for all columns.
     """
     hashed = np.frombuffer(check[:-DIGEST_BYTES], dtype="<u8").astype(np.uint64)
     choices = hashed.reshape(-1, len(hashing) * BLOCK_BYTES // WORD)
@@ -88,7 +91,7 @@ def holds(
 
 
 def _tags(hashing: Hashing, rows: Words) -> Words:
-    """The tags of every row as additional data: its hashes, and constants of the challenge and the length."""
+    """Return the tags of every row as additional data: hashes, plus constants of the challenge and the length."""
     n_bytes = WORD * rows.shape[1]
     octets = rows.reshape(-1).data.cast("B")
     parts = (octets[k : k + n_bytes] for k in range(0, len(octets), n_bytes))

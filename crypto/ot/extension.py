@@ -1,19 +1,19 @@
 """Millions of oblivious transfers out of 128: IKNP, checked, with correlated, random or chosen messages.
 
-Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3; the
-columns of the paper's matrices are expanded from the base seeds (its remark on a PRG), so the receiver
-sends 16 bytes per transfer and the sender nothing. For every transfer j the sender ends with a block q_j,
-the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both
-(:mod:`crypto.hashing`) gives *random* messages; masking with those transfers *chosen* ones.
+Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3. The columns of
+the paper's matrices are expanded from the base seeds (the paper's remark on a PRG), so the receiver sends 16 bytes
+per transfer and the sender nothing. For every transfer j the sender ends with a block q_j, the receiver with t_j =
+q_j ⊕ r_j·Δ: a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random*
+messages; masking with random messages gives *chosen* messages.
 
-Δ has 127 uniform bits, its lowest is 1: so it serves as the free-XOR offset of a garbler, too.
+Δ has 127 uniform bits and lowest bit 1, so Δ also serves as a garbler's free-XOR offset.
 
-A receiver that chooses r differently in the 128 columns would learn bits of Δ from what comes after. So every
-message of it carries a check, which the sender makes before it uses a transfer of that message
+A receiver that chooses r differently in the 128 columns would learn bits of Δ from later messages. So every message
+of the receiver carries a check. The sender makes the check before it uses a transfer of the message
 (:mod:`crypto.ot.consistency`).
 
-One session serves one pair of parties for one job: base transfers once, then any number of calls in any
-mixture. Everything works on chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
+A session serves a pair of parties for a job: base transfers once, then any number of calls in any mixture. All work
+is done in chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 
 CHUNK = 1 << 16
-"""Transfers of one message at most; a multiple of 64."""
+"""Maximum number of transfers in a message; a multiple of 64."""
 
 WINDOW = 4
-"""Chunks of chosen messages that the receiver asks for before it waits for the first."""
+"""Chunks of chosen messages that the receiver requests before it waits for the first chunk."""
 
 _BEGIN, _EXTEND, _MESSAGES = "ot/begin", "ot/extend", "ot/messages"
 BEGIN_BYTES = 3 * WORD
@@ -60,9 +60,9 @@ Bits = NDArray[np.uint8]
 class _End:
     """State that both sides of a session keep alike.
 
-    peer:         the other side.
+    peer:         the peer.
     session_key:  public to both parties, fresh for the session.
-    position:     words of the streams that transfers have used.
+    position:     words of the streams used so far.
     """
 
     def __init__(self, peer: str, session_key: bytes) -> None:
@@ -75,16 +75,16 @@ class _End:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
 
     def next_number(self) -> int:
-        """Return a fresh number to derive a key from; every user of the session takes its numbers here."""
+        """Return a fresh number to derive a key from; all users of the session take their numbers here."""
         self._keys += 1
         return self._keys
 
 
 class OtSender(_End):
-    """One side's secrets of a pair of parties: Δ and one seed of each base transfer.
+    """The sender's secrets of a pair of parties: Δ and a seed of each base transfer.
 
-    delta:  the offset, one block; uint64, shape (2,). Its lowest bit is 1, in a session made by
-            :func:`reverse_sender` 0. Never leaves this party.
+    delta:  the offset, a block; uint64, shape (2,). The lowest bit is 1, in a session made by
+            :func:`reverse_sender` 0. Never leaves the party.
     """
 
     def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
@@ -97,7 +97,7 @@ class OtSender(_End):
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
 
-        Raises RemoteProtocolError for a message of another length, or of choices that differ between columns.
+        Raises RemoteProtocolError for a message of a wrong length, or for choices that differ between columns.
         """
         width = consistency.padded(words_for(count))
         expect_length(payload, extension_bytes(count), self.peer, step)
@@ -116,7 +116,7 @@ class OtSender(_End):
 
 
 class OtReceiver(_End):
-    """The other side's secrets: both seeds of each base transfer, and with them the coins that hide its choices."""
+    """The receiver's secrets: both seeds of each base transfer, and the coins that hide the choices."""
 
     def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
         super().__init__(peer, session_key)
@@ -145,12 +145,12 @@ class OtReceiver(_End):
 
 
 def extension_bytes(count: int) -> int:
-    """Length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
+    """Return the length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
     return BLOCK_BITS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
 
 
 def transfer_bytes(count: int) -> int:
-    """Return the bytes that the receiver sends for any number of transfers, without "ot/begin"."""
+    """Return the bytes sent by the receiver for any number of transfers, without "ot/begin"."""
     return sum(extension_bytes(part.stop - part.start) for part in parts(count))
 
 
@@ -163,7 +163,7 @@ def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:
     """Set up a session in which ``me`` will send; the peer calls :func:`setup_receiver`.
 
     Functionality:  a uniform offset Δ (lowest bit 1) to the sender; for every bit of Δ a random pair of
-                    seeds to the receiver and the one of that bit to the sender.
+                    seeds to the receiver and the seed of the bit to the sender.
     Input:          none.
     Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
     Leakage:        none.
@@ -187,17 +187,19 @@ def setup_receiver(me: str, peer: str, rng: Rng) -> Rounds[OtReceiver]:
 
 
 def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
-    """Set up a session in which the receiver of another one will send; its sender calls :func:`reverse_receiver`.
+    """Set up a session in which the receiver of an existing session will send; its sender calls
+    :func:`reverse_receiver`.
 
-    Functionality:  as :func:`setup_sender`, but that the lowest bit of Δ is 0: so it differs from the other session's
-                    offset, and the lowest bit of the sum of both is 1.
-    Input:          the other session.
+    Functionality:  as :func:`setup_sender`, but the lowest bit of Δ is 0: so Δ differs from the existing
+                    session's offset, and the lowest bit of the sum of both offsets is 1.
+    Input:          the existing session.
     Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the new sender).
     Bytes:          as :func:`random_send` for 128, from the new sender.
     Assumes:        as :func:`random_send`.
-    Source:         as :func:`setup_sender`, with random transfers of the other session as base transfers.
+    Source:         as :func:`setup_sender`, with random transfers of the existing session as base
+                    transfers.
 
     Raises as :func:`random_send`, at the peer.
     """
@@ -208,30 +210,30 @@ def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
 
 
 def reverse_receiver(sender: OtSender) -> Rounds[OtReceiver]:
-    """Set up a session in which the sender of another one will receive; see :func:`reverse_sender`."""
+    """Set up a session in which the sender of an existing session will receive; see :func:`reverse_sender`."""
     zero, one = yield from random_send(sender, BLOCK_BITS)
     pairs = tuple(zip(_seeds(zero), _seeds(one), strict=True))
     return OtReceiver(sender.peer, pairs, _reverse_key(sender))
 
 
 def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
-    """Return q, where the peer gets t = q ⊕ r·Δ for its choice bits r.
+    """Return q; the peer gets t = q ⊕ r·Δ for its choice bits r.
 
     Functionality:  uniform blocks q_j to the sender; q_j ⊕ r_j·Δ to the receiver.
     Input:          sender: the session and the public count; receiver: ``count`` choice bits.
     Output:         sender: q; receiver: t; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver, at most CHUNK transfers a message).
-    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w being
-                    ceil(n / 64) + 2 made even; none by the sender.
-    Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random oracle.
-                    A receiver whose choices differ in k columns is stopped with probability 1 − 2^−k
-                    (:mod:`crypto.ot.consistency`).
-    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO 2022).
+    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w
+                    being ceil(n / 64) + 2 made even; none by the sender.
+    Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random
+                    oracle. A receiver whose choices differ in k columns is stopped with probability 1 −
+                    2^−k (:mod:`crypto.ot.consistency`).
+    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO
+                    2022).
 
-    Raises LocalProtocolError for a negative count, RemoteProtocolError if the peer's messages are of
-    another length, belong to another count, kind or point of the session, or hold choices that differ between
-    columns.
+    Raises LocalProtocolError for a negative count. Raises RemoteProtocolError if the peer's messages have a wrong
+    length, a different count, kind or point of the session, or choices that differ between columns.
     """
     _check_count(count)
     q = np.empty((count, 2), dtype=np.uint64)
@@ -255,11 +257,11 @@ def correlated_receive(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks
 
 
 def random_send(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
-    """Return two vectors of random messages, of which the peer gets one entry each, by choice.
+    """Return two vectors of random messages; the peer gets the entry of its choice at each place.
 
     Functionality:  uniform blocks (m0_j, m1_j) to the sender; m_{r_j} to the receiver.
     Input:          sender: the session and the public count; receiver: ``count`` choice bits.
-    Output:         sender: (m0, m1); receiver: one vector; each uint64, shape (count, 2).
+    Output:         sender: (m0, m1); receiver: a vector; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver).
     Bytes:          as :func:`correlated_send`.
@@ -281,7 +283,7 @@ def random_send(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
 def random_receive(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks]:
     """Return the chosen random messages; see :func:`random_send`.
 
-    Raises LocalProtocolError for choice bits that are not a vector of 0 and 1.
+    Raises LocalProtocolError if choice bits are not a vector of 0 and 1.
     """
     _check_choices(choice_bits)
     count = len(choice_bits)
@@ -356,13 +358,13 @@ def _receive_messages(receiver: OtReceiver, choice_bits: Bits, messages: Blocks,
 
 
 def _begin(receiver: OtReceiver, count: int, kind: int) -> Rounds[None]:
-    """Tell the sender what is about to come and where in the session we stand."""
+    """Tell the sender the coming call and our place in the session."""
     header = np.array([kind, receiver.position, count], dtype=np.uint64)
     yield from send(_BEGIN, {receiver.peer: encode_words(header)})
 
 
 def _meet(sender: OtSender, count: int, kind: int) -> Rounds[None]:
-    """Check that the receiver is about to do the same."""
+    """Check that the receiver is about to make the same call."""
     payload = yield from receive(_BEGIN, sender.peer)
     header = decode_words(payload, 3, sender.peer, _BEGIN).tolist()
     expected = [kind, sender.position, count]
@@ -395,7 +397,7 @@ def _one_message(hashing: BlockHash, t: Blocks) -> Blocks:
 
 
 def _message_hash(session_key: bytes, position: int, count: int) -> BlockHash:
-    """A hash of one call, under a key of its own."""
+    """Return a hash for a call, under a fresh key."""
     return BlockHash(derive_key(session_key, b"ot/messages", position), 2 * min(count, CHUNK))
 
 

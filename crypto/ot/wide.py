@@ -1,13 +1,13 @@
 """Oblivious transfers with 2**76 messages each: an extension over a linear code, checked.
 
-Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017): IKNP (:mod:`crypto.ot.extension`) whose
-receiver's choice is not one bit, the same in all columns, but a word of the code of :mod:`crypto.ot.code`. For every
-transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ (bit by bit), d_j being what the
-receiver chose. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and for any other x at least 172 unknown bits of Δ are in it. The
-relation is linear: sums of rows are the same for the sum of what was chosen.
+Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017). In IKNP (:mod:`crypto.ot.extension`)
+the receiver's choice is a bit, the same in all columns; here the choice is a word of the code of
+:mod:`crypto.ot.code`. For every transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ
+(bit by bit), where d_j is the receiver's choice. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and involves at least 172
+unknown bits of Δ for any other x. The relation is linear: it holds for sums of rows and the sum of their choices.
 
-Every message carries a check that its columns are those of one code word a transfer (:mod:`crypto.ot.consistency`);
-the sender uses no row before it has made it.
+Every message carries a check that the columns come from a single code word per transfer
+(:mod:`crypto.ot.consistency`). The sender uses no row before the check.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from crypto.rng import Rng, uniform_words
 from crypto.rounds import Rounds
 
 VALUE_WORDS = 2
-"""Words of what a receiver chooses: of 128 bits the first 76 count, the others are 0."""
+"""Words of a receiver's choice: of 128 bits the first 76 count, the remaining bits are 0."""
 
 _HASHES = 2
 _CHECK_BYTES = code.DIMENSION * _HASHES * 16 + consistency.DIGEST_BYTES
 
 
 class _End:
-    """State that both sides keep alike: the peer, a key that is public to both, and the words of the streams
-    in use.
-    """
+    """State that both sides keep alike: the peer, a key public to both, and the used words of the streams."""
 
     def __init__(self, peer: str, session_key: bytes, capacity: int) -> None:
         self.peer = peer
@@ -48,9 +46,9 @@ class _End:
 
 
 class WideSender(_End):
-    """One side's secrets: Δ, and one seed a column.
+    """The sender's secrets: Δ, and a seed a column.
 
-    delta:  512 uniform bits; uint64, shape (8,). Never leaves this party.
+    delta:  512 uniform bits; uint64, shape (8,). Never leaves the party.
     """
 
     def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes, capacity: int) -> None:
@@ -62,7 +60,7 @@ class WideSender(_End):
     def extend(self, payload: bytes, count: int, step: str) -> Words:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ capacity transfers into the rows q; shape (count, 8).
 
-        Raises RemoteProtocolError for a message of another length, or of columns that are not a code word's.
+        Raises RemoteProtocolError for a message of a wrong length, or for columns that do not come from code words.
         """
         width = _padded(count)
         expect_length(payload, message_bytes(count), self.peer, step)
@@ -82,7 +80,7 @@ class WideSender(_End):
 
 
 class WideReceiver(_End):
-    """The other side's secrets: both seeds of every column, and with them the coins that hide its choices."""
+    """The receiver's secrets: both seeds of every column, and the coins that hide the choices."""
 
     def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes, capacity: int) -> None:
         super().__init__(peer, session_key, capacity)
@@ -92,7 +90,7 @@ class WideReceiver(_End):
     def extend(self, values: Words) -> tuple[bytes, Words]:
         """Return the message for 1 to capacity transfers, and the rows t; uint64, shape (count, 8).
 
-        values:  what is chosen; uint64, shape (count, 2), of which 76 bits count and the others are 0.
+        values:  the choices; uint64, shape (count, 2): 76 bits count, the remaining bits are 0.
         """
         width = _padded(len(values))
         columns = self._columns(values, width)
@@ -107,7 +105,7 @@ class WideReceiver(_End):
         return b"".join((octets, check)), self._work.transpose(rows)[: len(values)]
 
     def _columns(self, values: Words, width: int) -> Words:
-        """The bits of the values as rows, and behind them coins in whole words; uint64, shape (76, width)."""
+        """Return the bits of the values as rows, followed by coins in whole words; uint64, shape (76, width)."""
         used = words_for(len(values))
         padded = np.zeros((used * WORD_BITS, VALUE_WORDS), dtype=np.uint64)
         padded[: len(values)] = values
@@ -121,23 +119,24 @@ class WideReceiver(_End):
 
 
 def message_bytes(count: int) -> int:
-    """Length of the receiver's message for ``count`` transfers."""
+    """Return the length of the receiver's message for ``count`` transfers."""
     return code.LENGTH * WORD * _padded(count) + _CHECK_BYTES
 
 
 def setup_wide_sender(me: str, peer: str, capacity: int, rng: Rng) -> Rounds[WideSender]:
     """Set up a session in which ``me`` will have Δ; the peer calls :func:`setup_wide_receiver`.
 
-    Functionality:  512 uniform bits Δ to the sender; for each a random pair of seeds to the receiver and the one of
-                    that bit to the sender.
-    Input:          ``capacity``: transfers of one message at most; public, equal for both.
+    Functionality:  512 uniform bits Δ to the sender; for each bit a random pair of seeds to the receiver
+                    and the seed of the bit to the sender.
+    Input:          ``capacity``: transfers of a message at most; public, equal for both.
     Output:         :class:`WideSender` here, :class:`WideReceiver` at the peer.
     Leakage:        none.
     Rounds:         3 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
                     "ot/extend" from the sender).
     Bytes:          10,344 sent by the sender (32, 24 and 10,288), 4,096 by the receiver.
     Assumes:        as :func:`crypto.ot.extension.random_send`, with the roles exchanged.
-    Source:         Orrù, Orsini, Scholl (CT-RSA 2017), initialization; its 512 base transfers are extended ones.
+    Source:         Orrù, Orsini, Scholl (CT-RSA 2017), initialization; the 512 base transfers are extended
+                    transfers.
 
     Raises RemoteProtocolError for a malformed message of the peer.
     """
