@@ -1,7 +1,7 @@
 """Run the benchmarks of an area: `python -m benchmarks AREA`, or `make bench AREA=NAME`.
 
-Each module of an area runs in a process of its own, with its defaults. It prints its figures and writes them as JSON
-below out/. One module with other arguments: `python -m benchmarks.bench_dp NAME`.
+Each module of an area runs in a separate process with its defaults, prints its figures and writes them as JSON
+below out/. For a module with arguments of its own: `python -m benchmarks.bench_dp NAME`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AREAS: Mapping[str, Sequence[str]] = {
 
 
 def main(areas: Sequence[str]) -> None:
-    """Run areas, `all` included; without any, list them. Ends the program where an area is unknown or one fails."""
+    """Run areas, `all` included; without areas, list them. Ends the program for an unknown area or a failed module."""
     chosen = list(AREAS) if "all" in areas else areas
     if unknown := set(chosen) - set(AREAS):
         raise SystemExit(f"no such area: {', '.join(sorted(unknown))}; there are {', '.join(AREAS)}")

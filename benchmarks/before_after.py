@@ -37,11 +37,12 @@ DP = ("model=dp", "epsilon=1", "h=10")
 
 @dataclass(frozen=True)
 class Case:
-    """A job of ../shared/jobs, with keys of the job laid over it, on a line.
+    """A job of ../shared/jobs, with changed job keys, on a line.
 
     line:  round trip in milliseconds and Mbit/s; zeros: loopback.
-    runs:  of one start of the daemons, after a first one that does not count; 0: the first counts, since a second
-           gives the same release again.
+    runs:  runs per start of the daemons, after a warm-up run; 0: count the first run, since a second run
+           repeats the
+           release.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Case:
     runs: int = 2
 
     def folder(self) -> Path:
-        """The job with its tables, made once."""
+        """Return the folder of the job with its tables, made once."""
         made = shared_job("adult", *self.options)
         if not self.keys:
             return made
@@ -109,7 +110,7 @@ def _cases() -> Iterator[Case]:
 
 
 def checked_out(revision: str) -> Path:
-    """The sources of a revision, in the cache folder."""
+    """Return the sources of a revision, in the cache folder."""
     asked = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{revision}^{{commit}}"]
     commit = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
     folder = OUT / "before" / commit
@@ -142,7 +143,7 @@ def one_run(tree: Path, case: Case) -> dict[str, float]:
 
 
 def compared(before: Path, case: Case, turns: int) -> dict[str, tuple[float, float]]:
-    """Medians of every figure, before and now."""
+    """Return medians of every figure, before and now."""
     runs: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
     for _ in range(turns):
         for found, tree in zip(runs, (before, ROOT), strict=True):

@@ -1,9 +1,10 @@
-"""Measures the raw clusters that a released table keeps ([CLU] 5), guided by them and not. `make bench
+"""Benchmark of the raw clusters that a released table keeps ([CLU] 5), guided by clusters or not. `make bench
 AREA=lkc`.
 
-Adult and crx without a class, one quasi-identifier of all columns; means over K and several models. F-measure and
-match point of the raw clusters and those of the released rows, both by the same method. Which of its local optima
-k-means finds is luck: of Adult with k=10, single models give .46 to .61. So one model says little.
+Adult and crx without a class, with a single quasi-identifier of all columns; means over K and several models. The
+figures are F-measure and match point of the raw clusters and the clusters of the released rows, both by the same
+method. The local optimum of k-means is luck: for Adult with k=10, single models give .46 to .61. So a single model
+says little.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def adult() -> tuple[dict[str, Any], Path]:
 
 
 def crx(folder: Path) -> tuple[dict[str, Any], Path]:
-    """Credit applications: flat taxonomies, rows without a missing cell."""
+    """Return credit applications: flat taxonomies, rows without a missing cell."""
     lines = (SHARED / "data" / "crx" / "crx.csv").read_text().splitlines()
     names = [f"A{i}" for i in range(1, 17)]
     rows = [line.split(",") for line in lines if "?" not in line and "A1" not in line.split(",")]
@@ -63,7 +64,7 @@ def crx(folder: Path) -> tuple[dict[str, Any], Path]:
 
 
 def job_of(fields: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-    """The job with all its quasi-identifiers, and nothing else."""
+    """Return the job with all quasi-identifiers, and nothing else."""
     columns = {name: column for name, column in fields["columns"].items() if column["role"] == "qid"}
     return placed({**fields, "columns": columns, **changes})
 
@@ -75,7 +76,7 @@ def task_of(folder: Path, fields: Mapping[str, Any]) -> Task:
 
 
 def kept(task: Task, loaded: Loaded, labels: Ints, count: int, method: str) -> Agreement:
-    """Compare raw clusters with those of the released rows."""
+    """Compare raw clusters with clusters of the released rows."""
     table: CodedTable = loaded.table
     cut = anonymized(task, loaded, Observer()).cut
     points = [released_points(column, cut.positions(i)) for i, column in enumerate(table.schema.qid)]
@@ -87,7 +88,7 @@ def kept(task: Task, loaded: Loaded, labels: Ints, count: int, method: str) -> A
 def measured(
     folder: Path, fields: Mapping[str, Any], source: Source, count: int, method: str, sizes: Sequence[int]
 ) -> Mapping[str, tuple[float, float, float]]:
-    """By way F-measure, match point and adjusted Rand index, means over models and K."""
+    """Return, by way, F-measure, match point and adjusted Rand index, means over models and K."""
     n = len(job_of(fields)["columns"])
     plain = task_of(folder, job_of(fields, goal="general", model={"lkc": {"L": n, "K": 2, "C": 1}}))
     table = load_table(source, plain).table

@@ -1,8 +1,8 @@
-"""Measures the secure computation engine by the second: ``make bench AREA=crypto``.
+"""Benchmark of the secure computation engine by the second: ``make bench AREA=crypto``.
 
-Rates of one core are measured in this process, in CPU seconds, and their units say so. Everything between two
-parties runs in two processes over a socket and is wall time, with the CPU seconds of either side beside it;
-:func:`between_parties` takes the function that runs the pair, so the same rows can be measured over another
+Rates of a single core are measured in this process, in CPU seconds, stated in their units. Measurements between two
+parties run in two processes over a socket, as wall time with the CPU seconds of either side.
+:func:`between_parties` takes the function that runs the pair, so the same rows can be measured over a different
 transport.
 """
 
@@ -63,7 +63,7 @@ def main(path: Path) -> None:
 
 
 def both_engines() -> list[Row]:
-    """NumPy and compiled code in turn; all other figures are NumPy's."""
+    """Measure NumPy and compiled code in turn; all other figures are for NumPy."""
     return [
         *engines.gate_rows({"32-bit comparison": comparison(), "F(x) of 20 bits": f_circuit()}),
         *engines.transpose_rows(),
@@ -91,7 +91,7 @@ def f_circuit(width: int = 20) -> Circuit:
 
 
 def noisy_max(candidates: int = 64, width: int = 20) -> Circuit:
-    """Additive shares of scores, shares of validity flags, joint noise; δ ≤ 2^−40 for ε = 1."""
+    """Build noisy max: additive shares of scores, shares of validity flags, joint noise; δ ≤ 2^−40 for ε = 1."""
     plan = geometric_plan(Fraction(1, 20), candidates, distance_for(Fraction(1, 2**40), Fraction(1)))
     b = Builder("noisy max")
     scores = b.input("scores", Held.ADDITIVE_SHARED, width, candidates)
@@ -103,7 +103,7 @@ def noisy_max(candidates: int = 64, width: int = 20) -> Circuit:
 
 
 def laplace_counts(counts: int = 3840, width: int = 32) -> Circuit:
-    """One count: its shares and joint discrete Laplace noise."""
+    """Build noisy counts: shares of a count and joint discrete Laplace noise."""
     plan = laplace_plan(Fraction(1, 20), counts, distance_for(Fraction(1, 2**40), Fraction(1)))
     b = Builder("noisy count")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
@@ -134,7 +134,7 @@ def conjunction(bits: int = 5000) -> Circuit:
 
 
 def large(gates: int = 100_000) -> Builder:
-    """About 100,000 AND gates and four times as many XOR: for the time that building and compiling takes."""
+    """Build about 100,000 AND gates and four times as many XOR, to time building and compiling."""
     b = Builder("large")
     xs, ys = (b.input(n, h, 32, gates // 62) for n, h in (("x", Held.GARBLER), ("y", Held.EVALUATOR)))
     sums = [add(b, x, y) for x, y in zip(xs, ys, strict=True)]
@@ -158,7 +158,7 @@ def one_core() -> list[Row]:
 def garbling_rows(
     name: str, circuit: Circuit, batch: int, garble_target: float | None, evaluate_target: float | None
 ) -> list[Row]:
-    """AND gates per CPU second of either side alone, the batch in chunks of at most 5,000 instances."""
+    """Measure AND gates per CPU second of either side alone, the batch in chunks of at most 5,000 instances."""
     n = min(batch, 5_000)
     gates = circuit.and_gates * batch
     delta = random_blocks(RNG, 1)[0] | np.array([1, 0], dtype=np.uint64)
@@ -208,7 +208,7 @@ def garbling_rows(
 
 
 def transfer_rows(count: int = 1 << 21) -> list[Row]:
-    """Transfers per CPU second, both roles on one core."""
+    """Measure transfers per CPU second, both roles on the same core."""
 
     def setup() -> dict[str, Any]:
         parties: dict[str, Rounds[Any]] = {
@@ -242,11 +242,11 @@ def transfer_rows(count: int = 1 << 21) -> list[Row]:
 
 
 Steps = list[tuple[Circuit, int, Inputs | None]]
-"""Runs of one side: circuit, batch, inputs; None takes the carried words of the run before."""
+"""Runs of a side: circuit, batch, inputs; None takes the carried words of the previous run."""
 
 
 def between_parties(pair: RunPair) -> list[Row]:
-    """Everything that two parties do with each other; ``pair`` runs two of them (socket_driver)."""
+    """Measure the protocols of two parties; ``pair`` runs two parties (socket_driver)."""
     return [
         *comparison_rows(pair, 131_072, 10, 5, "a plain socket"),
         *comparison_rows(pair, 10_000, None, 9, "a plain socket"),
@@ -260,7 +260,7 @@ def between_parties(pair: RunPair) -> list[Row]:
 def timed(
     pair: RunPair, steps: Mapping[str, Steps], runs: int
 ) -> tuple[float, dict[str, Measured], list[Outputs]]:
-    """Median seconds of one pass over the steps, as the slower side sees it, after one pass to warm up."""
+    """Return the median seconds of a pass over the steps at the slower side, after a warm-up pass."""
 
     def side(name: str, peer: str, opening: Callable[..., Any]) -> Callable[[Callable[[Any], Any]], Any]:
         def passes(drive: Callable[[Any], Any]) -> tuple[list[float], list[Outputs]]:
@@ -291,7 +291,7 @@ def timed(
 
 
 def over_grpc(pair: RunPair) -> list[Row]:
-    """The comparisons again, over gRPC with mutual TLS."""
+    """Measure the comparisons again, over gRPC with mutual TLS."""
     [large] = comparison_rows(pair, 131_072, None, 5, "gRPC loopback")[:1]
     return [large, *comparison_rows(pair, 10_000, None, 9, "gRPC loopback", 0.25)[1:]]
 
@@ -363,7 +363,7 @@ def argmax_row(pair: RunPair) -> Row:
 
 
 def other_rows(pair: RunPair) -> list[Row]:
-    """Measure the parts that sealed LKC and joint noise run most."""
+    """Measure the main parts of sealed LKC and joint noise."""
     rows = []
     for name, circuit, batch, held in (
         ("F(x) of 1,000 shared counts of 20 bits, kept", f_circuit(), 1_000, "x"),
@@ -391,7 +391,7 @@ def other_rows(pair: RunPair) -> list[Row]:
 
 
 def peak_memory(gates: int = 100_000_000) -> Row:
-    """The peak of either process while 10^8 gates stream, measured from a fresh interpreter."""
+    """Measure the peak of either process while 10^8 gates stream, from a fresh interpreter."""
     command = [sys.executable, "-m", "benchmarks.bench_crypto", "--memory", str(gates)]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     peaks = json.loads(done.stdout)
@@ -401,7 +401,7 @@ def peak_memory(gates: int = 100_000_000) -> Row:
 
 
 def stream(gates: int) -> dict[str, int]:
-    """Stream that many gates between two processes; return their peaks in bytes."""
+    """Stream ``gates`` gates between two processes; return their peaks in bytes."""
     circuit, batch = comparison(), gates // 32
 
     def side(
@@ -425,7 +425,7 @@ def stream(gates: int) -> dict[str, int]:
 
 
 def arithmetic_rows() -> list[Row]:
-    """The rows of the protocols that do not run on circuits, where they are present."""
+    """Return the rows of protocols without circuits, if present."""
     if importlib.util.find_spec("benchmarks.bench_crypto_arithmetic") is None:
         return []
     rows: list[Row] = importlib.import_module("benchmarks.bench_crypto_arithmetic").rows()

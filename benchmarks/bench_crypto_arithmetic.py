@@ -1,8 +1,8 @@
-"""Paillier protocols, set intersection and joint histograms: CPU seconds of both roles in one process.
+"""Paillier protocols, set intersection and joint histograms: CPU seconds of both roles in a single process.
 
-CPU seconds are stated because both roles share a process here; between two machines the wall time is about
-half. ``python -m benchmarks.bench_crypto_arithmetic`` prints these rows alone; ``make bench AREA=crypto`` prints
-them with those of the rest of the engine.
+The figures are CPU seconds because both roles share a process; between two machines the wall time is about half.
+``python -m benchmarks.bench_crypto_arithmetic`` prints these rows alone; ``make bench AREA=crypto`` prints the rows
+of the whole engine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JOB = bytes(32)
 
 
 def rows() -> list[Row]:
-    """Measure everything of this file."""
+    """Measure all rows of the file."""
     rng = SystemRng()
     keys = {bits: generate_key("a", rng, bits) for bits in (2048, 3072)}
     return [
@@ -63,17 +63,17 @@ def rows() -> list[Row]:
 
 
 def cpu_s(work: Callable[[], object], runs: int = 3) -> float:
-    """Median CPU seconds of ``work``."""
+    """Return the median CPU seconds of ``work``."""
     return median_cpu_s(work, runs, warmup=0)
 
 
 def rate(work: Callable[[], object], count: int, runs: int = 3) -> float:
-    """Median of ``work`` done per CPU second, ``count`` times at a go."""
+    """Return the median of ``work`` done per CPU second, ``count`` times at a go."""
     return count / cpu_s(lambda: [work() for _ in range(count)], runs)
 
 
 def paillier_rows(key: PrivateKey, rng: Rng) -> list[Row]:
-    """Encryptions and decryptions per CPU second, phe's own beside."""
+    """Measure encryptions and decryptions per CPU second, next to phe's."""
     bits, public = key.public.bits, key.public
     theirs = phe.PaillierPublicKey(int(public.n))
     ciphertext = key.encrypt(1, rng)  # the tables, too
@@ -107,7 +107,7 @@ def paillier_rows(key: PrivateKey, rng: Rng) -> list[Row]:
 
 
 def measured(parties: Callable[[], dict[str, Rounds[Any]]], runs: int = 3) -> tuple[float, Transcript]:
-    """Median CPU seconds of a protocol's roles together, and the last run's transcript."""
+    """Return the median CPU seconds of a protocol's roles together, and the last run's transcript."""
     transcripts: list[Transcript] = []
     return cpu_s(lambda: transcripts.append(run_local(parties())[1]), runs), transcripts[-1]
 
@@ -152,7 +152,7 @@ def polynomial_row(key: PrivateKey, rng: Rng) -> Row:
 
 
 def random_value_row(count: int, rng: Rng) -> Row:
-    """Shares of ``count`` values below shared 52-bit bounds; session setup and compiling not included."""
+    """Measure shares of ``count`` values below shared 52-bit bounds; session setup and compiling not included."""
     first = uniform_words(rng, count) >> np.uint64(12)
     second = (np.uint64(10**15) - first) & np.uint64((1 << 52) - 1)
     random_value_circuit(52, TRIES)
@@ -190,12 +190,12 @@ def curve_rows(rng: Rng) -> list[Row]:
 
 
 def half_shared(size: int, n: int) -> dict[str, list[bytes]]:
-    """``n`` sets of ``size``; neighbours share half of their identifiers."""
+    """Return ``n`` sets of ``size``; neighbours share half of their identifiers."""
     return {f"p{i}": [b"%d" % (j + i * size // 2) for j in range(size)] for i in range(n)}
 
 
 def ring_row(size: int, rng: Rng) -> Row:
-    """Two parties by the ring, which three and more take: what two took before they had tables."""
+    """Measure two parties in the ring of three and more parties: the cost for two parties before tables."""
     sets = half_shared(size, 2)
     sizes = {me: len(ids) for me, ids in sets.items()}
     seconds, transcript = measured(
@@ -205,7 +205,7 @@ def ring_row(size: int, rng: Rng) -> Row:
 
 
 def intersection_row(size: int, n: int, rng: Rng, target: float | None = None, anchor: str = "") -> Row:
-    """Sets as of :func:`half_shared`."""
+    """Measure sets of :func:`half_shared`."""
     sets = half_shared(size, n)
     names = list(sets)
     seconds, transcript = measured(
@@ -222,7 +222,7 @@ def intersection_row(size: int, n: int, rng: Rng, target: float | None = None, a
 
 
 def histogram_row(records: int, rng: Rng, runs: int, target: float, anchor: str) -> Row:
-    """32 × 32, transfers included, base transfers not (30 ms once per pair of parties and job)."""
+    """Measure 32 × 32, transfers included, base transfers not (30 ms once per pair of parties and job)."""
     a, b = np.random.default_rng(2).integers(0, 32, (2, records))
     shape = HistogramShape(records, 32, 32)
     sessions: dict[str, Any]
@@ -257,7 +257,7 @@ def histogram_row(records: int, rng: Rng, runs: int, target: float, anchor: str)
 
 
 def shares_row(rng: Rng) -> Row:
-    """Three parties share and open a million words."""
+    """Measure three parties that share and open a million words."""
     names, pair = ["p0", "p1", "p2"], ComputePair("p0", "p1")
     values = np.ones(MILLION, np.uint64)
 
@@ -273,7 +273,7 @@ def shares_row(rng: Rng) -> Row:
 
 
 def mix_rows_of(rng: Rng) -> list[Row]:
-    """Boxes made and opened, and a mix of three parties' rows of 64 bytes, without boxes."""
+    """Measure making and opening boxes, and a shuffle of three parties' rows of 64 bytes, without boxes."""
     names, pair, count, width = ["p0", "p1", "p2"], ComputePair("p0", "p1"), 5_000, 64
     rows = np.frombuffer(rng.bytes(count * width), np.uint8).reshape(count, width)
     key = OpeningKey(rng)

@@ -1,8 +1,8 @@
-"""Differential privacy: what releases are worth, and what they take. `make bench AREA=dp`.
+"""Benchmark of the worth and cost of differentially private releases. `make bench AREA=dp`.
 
-Adult, 30,162 records for training, 15,060 for testing, all 14 columns, an entropy tree on the released cells ([T]
-figure 6.4, benchmarks/RESULTS.md); diabetes130 with a set-valued column; speed of single holders in memory
-and of parties with their daemons up, over loopback with mutual TLS.
+Adult: 30,162 records for training, 15,060 for testing, all 14 columns, an entropy tree on the released cells ([T]
+figure 6.4, benchmarks/RESULTS.md). diabetes130 with a set-valued column. Speed of single holders in memory, and of
+parties with running daemons, over loopback with mutual TLS.
 
     python -m benchmarks.bench_dp [accuracy] [steps] [joint] [diabetes] [speed]
 """
@@ -54,7 +54,7 @@ from jobs.owner.account import Unaccounted
 from jobs.reading import load_table
 
 RUNS = 50
-"""Of a single holder, which take milliseconds; the reference has 10."""
+"""Number of runs of a single holder, each of milliseconds; the reference has 10."""
 JOINT_RUNS = 10
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 REFERENCE = {"0.1": 80.7, "0.25": 81.0, "0.5": 82.4, "1": 82.7}
@@ -76,7 +76,9 @@ def write_job(folder: Path, fields: Mapping[str, Any]) -> Bundle:
 
 @cache
 def adult_columns() -> Mapping[str, Any]:
-    """Adult's columns as in the shared job, all generalized, without a value for missing cells: there are none."""
+    """Return Adult's columns as in the shared job, all generalized, without a value for missing cells (no cell is
+    missing).
+    """
     fields = yaml.safe_load((shared_job("adult", "model=dp") / "job.yaml").read_text())
     columns: dict[str, Any] = fields["columns"]
     hierarchies = SHARED / "data" / "adult" / "hierarchies"
@@ -95,7 +97,7 @@ def adult_job(epsilon: str, h: int, **changes: Any) -> dict[str, Any]:
 
 @cache
 def adult_files() -> Path:
-    """The complete rows of Adult, as UCI splits them: train.csv and test.csv."""
+    """Return the folder of the complete rows of Adult, split as by UCI: train.csv and test.csv."""
     folder = OUT / "adult-split"
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(SHARED / "data" / "adult" / "adult.csv.gz", "rt", newline="") as file:
@@ -114,7 +116,7 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
-    """Return the table that a release is made from, and the table that it is tested on."""
+    """Return the table for the release and the table for testing."""
     parts = (load_table(Csv(folder / f"{part}.csv"), open_task(bundle)).table for part in ("train", "test"))
     return next(parts), next(parts)
 
@@ -131,7 +133,7 @@ def single_releases(bundle: Bundle, train: CodedTable, test: CodedTable, runs: i
 
 
 def accuracy_rows() -> list[Row]:
-    """Adult, h = 10."""
+    """Measure Adult, h = 10."""
     files = adult_files()
     rows: list[Row] = []
     for epsilon in EPSILONS:
@@ -145,7 +147,7 @@ def accuracy_rows() -> list[Row]:
 
 
 def limits(train: CodedTable, test: CodedTable) -> list[Row]:
-    """Return the figures that no release falls below, and that none reaches."""
+    """Return the lower and upper limits of the figures of a release."""
     binned = without_privacy(train, test, leaves(train.schema)).accuracy
     return [
         Row("Adult, majority class", majority(train, test), "%", anchor="benchmarks/RESULTS.md: 75.4"),
@@ -154,7 +156,7 @@ def limits(train: CodedTable, test: CodedTable) -> list[Row]:
 
 
 def leaves(schema: Schema) -> Cut:
-    """The finest cut."""
+    """Return the finest cut."""
     return Cut(tuple(tuple(_leaves_below(column, column.root)) for column in schema.qid))
 
 
@@ -168,7 +170,7 @@ def _leaves_below(column: QidColumn, node: Node) -> Iterator[Node]:
 
 
 def worth(name: str, releases: list[Worth], epsilon: str | None = None) -> Row:
-    """The mean accuracy, next to the reference where there is one."""
+    """Return the mean accuracy, next to the reference if there is a reference."""
     found = [release.accuracy for release in releases]
     mean, spread = statistics.mean(found), statistics.stdev(found)
     if epsilon is None:
@@ -181,7 +183,7 @@ def worth(name: str, releases: list[Worth], epsilon: str | None = None) -> Row:
 
 
 def step_rows() -> list[Row]:
-    """[T] figure 6.4: h from 4 to 16."""
+    """Measure [T] figure 6.4: h from 4 to 16."""
     rows = []
     for epsilon in EPSILONS:
         for h in STEPS:
@@ -197,7 +199,7 @@ def step_rows() -> list[Row]:
 
 
 def joint_rows() -> list[Row]:
-    """The same releases by two parties with different columns, and by three with different records."""
+    """Measure the same releases by two parties with different columns, and by three with different records."""
     rows = []
     for epsilon in EPSILONS:
         bundle = write_job(OUT / "dp" / "single", adult_job(epsilon, 10))
@@ -212,7 +214,7 @@ def joint_rows() -> list[Row]:
 
 
 def compared(name: str, joint: list[Worth], single: list[Worth]) -> Row:
-    """A joint mean next to the single holder's; met if it is not significantly below (three standard errors)."""
+    """Compare a joint mean with the single holder's; met if not significantly below (three standard errors)."""
     found, alone = ([release.accuracy for release in releases] for releases in (joint, single))
     mean, reference = statistics.mean(found), statistics.mean(alone)
     error = statistics.stdev(alone) * (1 / len(found) + 1 / len(alone)) ** 0.5
@@ -221,7 +223,7 @@ def compared(name: str, joint: list[Worth], single: list[Worth]) -> Row:
 
 
 def vertical(table: CodedTable, request: DpRequest, seed: int) -> Released:
-    """Two parties after alignment; seven columns each."""
+    """Run two parties after alignment, seven columns each."""
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     half = len(table.qid) // 2
     parties = {"p0": range(half), "p1": range(half, len(table.qid))}
@@ -240,7 +242,7 @@ def vertical(table: CodedTable, request: DpRequest, seed: int) -> Released:
 
 
 def own_columns(table: CodedTable, rows: Any, numbers: Sequence[int]) -> OwnColumns:
-    """A party's columns of every record."""
+    """Return a party's columns of every record."""
     schema = Schema(
         tuple(table.schema.qid[i] for i in numbers), table.schema.class_name, table.schema.classes
     )
@@ -251,7 +253,7 @@ def own_columns(table: CodedTable, rows: Any, numbers: Sequence[int]) -> OwnColu
 
 
 def horizontal(table: CodedTable, request: DpRequest, seed: int) -> Released:
-    """Three parties, each with a third of the rows."""
+    """Run three parties, each with a third of the rows."""
     owner = np.random.default_rng(seed).integers(0, 3, len(table.weights))
     names = ("p0", "p1", "p2")
     return _joint(
@@ -287,7 +289,7 @@ AGES = [f"[{i * 10}-{i * 10 + 10})" for i in range(10)]
 
 @cache
 def diabetes_files() -> Path:
-    """Two thirds of the encounters for training; the diagnoses of each as a set; readmitted within 30 days or not."""
+    """Write the encounters, two thirds for training, diagnoses as sets, with readmission within 30 days or not."""
     folder = OUT / "diabetes"
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(SHARED / "data" / "diabetes130" / "diabetic_data.csv.gz", "rt", newline="") as file:
@@ -326,7 +328,9 @@ def diabetes_job(epsilon: str) -> dict[str, Any]:
 
 
 def diabetes_rows() -> list[Row]:
-    """Demographics, a set of ICD-9 codes and a class, released together ([T] chapter 6: heterogeneous data)."""
+    """Measure demographics, a set of ICD-9 codes and a class, released together ([T] chapter 6: heterogeneous
+    data).
+    """
     rows: list[Row] = []
     for epsilon in EPSILONS:
         bundle = write_job(OUT / "dp" / "diabetes", diabetes_job(epsilon))
@@ -353,7 +357,7 @@ def diabetes_rows() -> list[Row]:
 
 
 def chapters(schema: Schema) -> Cut:
-    """Demographics as they are, codes by chapter."""
+    """Return the cut with raw demographics, and codes by chapter."""
     return Cut(
         tuple(
             column.children(column.root) if column.sets is not None else nodes
@@ -370,7 +374,7 @@ def speed_rows() -> list[Row]:
 
 
 def single_speed() -> list[Row]:
-    """One million rows, h = 15: in memory, and with reading and writing."""
+    """Measure a million rows, h = 15: in memory, and with reading and writing."""
     folder = shared_job("adult", "rows=1000000", "model=dp", "epsilon=1", "h=15")
     bundle = load_task(folder / "job.yaml").bundle
     start = time.perf_counter()
@@ -395,7 +399,7 @@ JOINT = (
 
 
 def joint_speed() -> list[Row]:
-    """Daemons up, loopback, mutual TLS: from submission to delivery, alignment included."""
+    """Measure from submission to delivery with running daemons, loopback, mutual TLS, alignment included."""
     rows = []
     for name, target, options in JOINT:
         folder = shared_job("adult", "model=dp", "epsilon=1", "h=10", *options)
@@ -406,7 +410,7 @@ def joint_speed() -> list[Row]:
 
 
 def run_repeatedly(folder: Path, runs: int) -> tuple[float, dict[str, Any]]:
-    """The median of several runs, each by daemons with ledgers of their own: a second one would be a retry."""
+    """Return the median of several runs. Each run has fresh daemons and ledgers: a second run would be a retry."""
     bundle = load_task(folder / "job.yaml").bundle
     task = open_task(bundle)
     sources = sources_of(task, {party: folder / f"{party}.csv" for party in bundle.job.roster})
@@ -435,7 +439,7 @@ class Counted(Observer):
 
 
 def traffic(folder: Path, report: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Gates and payload bytes of one more run, in this process: reports leave out what depends on records."""
+    """Return gates and payload bytes of an extra run in this process: reports omit figures that depend on records."""
     bundle = load_task(folder / "job.yaml").bundle
     task = open_task(bundle)
     job, counted = bundle.job, Counted()

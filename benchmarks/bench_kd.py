@@ -1,7 +1,7 @@
-"""kd: one holder in memory, and sealed with three parties in one process. `make bench AREA=kd`.
+"""Benchmark of kd: a holder in memory, and sealed with three parties in a single process. `make bench AREA=kd`.
 
-The rows of a million are Adult's with a tenth of the quasi-identifiers redrawn. Times are seconds of one core; sealed
-runs compute all three parties in it, one after the other.
+The million rows are Adult's with a tenth of the quasi-identifiers redrawn. Times are seconds of a single core;
+sealed runs compute all three parties there in turn.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ NAMES = ("a", "b", "c")
 
 
 def required(table: CodedTable, diversity: int = 1) -> AskedList:
-    """K = 50, and a diversity; of 2: no group of one value in any sensitive column."""
+    """Return K = 50 with a diversity; diversity 2: no group has a single value in any sensitive column."""
     demands: tuple[Demand, ...] = (Size(50),) if diversity < 2 else (Size(50), DiverseValues(diversity))
     return AskedList((Ask(len(table.schema.qid), demands),))
 
 
 def with_none_unprotected(table: CodedTable) -> CodedTable:
-    """No gain and no loss are no protected values: one of them has every record, which leaves no diversity of 3."""
+    """Unprotect "no gain" and "no loss": every record has one of the two, which leaves no diversity of 3."""
     columns = tuple(
         replace(column, protected=column.protected[1:]) if column.name in CUTS else column
         for column in table.schema.sensitive
@@ -48,7 +48,7 @@ def with_none_unprotected(table: CodedTable) -> CodedTable:
 
 
 def single_rows(name: str, table: CodedTable, targets: dict[int, float], runs: int) -> list[Row]:
-    """Time, and what the table is worth."""
+    """Measure time, and the worth of the table."""
     rows = []
     for diversity, target in targets.items():
         requirement = required(table, diversity)
@@ -66,14 +66,14 @@ def single_rows(name: str, table: CodedTable, targets: dict[int, float], runs: i
 
 
 def worth(outcome: KdOutcome) -> tuple[Metrics, float]:
-    """Of a table its groups, and NCP."""
+    """Return the groups of a table, and NCP."""
     release = release_of_boxes(outcome.schema, outcome.table)
     names = [column.name for column in outcome.schema.qid]
     return Groups(release, names, []).metrics, measure_loss(outcome.schema, outcome.table).ncp
 
 
 def worth_rows(table: CodedTable) -> list[Row]:
-    """Measure the loss of Adult that the target is set for."""
+    """Measure the loss of Adult for which the target is set."""
     outcome = anonymize_kd(table, required(table))
     found, ncp = worth(outcome)
     return [
@@ -85,7 +85,7 @@ def worth_rows(table: CodedTable) -> list[Row]:
 
 @dataclass
 class Counting(Observer):
-    """Gates and fronts of a run at one of the pair."""
+    """Gates and fronts of a run at a member of the pair."""
 
     and_gates: int = 0
     fronts: int = 0
@@ -98,7 +98,7 @@ class Counting(Observer):
 
 
 def sealed_rows(table: CodedTable) -> list[Row]:
-    """Three parties in one process."""
+    """Measure three parties in a single process."""
     owner = np.random.default_rng(0).integers(0, len(NAMES), len(table.cells))
     rows = []
     for diversity, target, runs in ((1, 6, 3), (2, 6, 3), (3, None, 1)):

@@ -1,7 +1,7 @@
-"""Compares kd on Adult with anonypy's Mondrian, and checks a kd table with pyCANON.
+"""Comparison of kd on Adult with anonypy's Mondrian, and a check of a kd table by pyCANON.
 
-Both are run in an environment of their own below `out/`, made when it is not there. Their figures must be ours: k,
-the fewest different values, and t of equal distance, of every sensitive column.
+Both programs run in a separate environment below `out/`, made if absent. Their figures must equal ours: k, the
+fewest different values, and t of equal distance, of every sensitive column.
 
     python -m benchmarks.bench_kd_anchors
 """
@@ -33,7 +33,7 @@ K = 50
 
 
 def environment() -> Path:
-    """The interpreter that has them."""
+    """Return the interpreter of the environment."""
     folder = OUT.parent / "anchors"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -51,14 +51,14 @@ def asked(**what: Any) -> Any:
 
 
 def printed(release: Release, names: Sequence[str]) -> list[list[str]]:
-    """The rows of a table."""
+    """Return the rows of a table."""
     columns = (release.columns[name] for name in names)
     labels = [[column.labels[code] for code in column.codes] for column in columns]
     return [list(row) for row in zip(*labels, strict=True)]
 
 
 def check_rows(release: Release) -> list[Row]:
-    """pyCANON's checks of a kd table, its figures compared with ours. Raises ValueError where they differ."""
+    """Check a kd table by pyCANON and compare the figures with ours. Raises ValueError for a difference."""
     names = [*QID, *SENSITIVE]
     bounds = [Bound(name, frozenset(), Fraction(1)) for name in SENSITIVE]
 
@@ -84,7 +84,7 @@ def check_rows(release: Release) -> list[Row]:
 
 
 def mondrian_row() -> Row:
-    """anonypy's Mondrian of the raw table, K alone."""
+    """Measure anonypy's Mondrian of the raw table, K alone."""
     names = [*QID, SENSITIVE[1]]
     raw = [[int(row[name]) if name in GRIDS else row[name] for name in names] for row in adult_rows()]
     found = asked(what="mondrian", columns=names, rows=raw, qid=QID, sensitive=SENSITIVE[1:2], k=K)

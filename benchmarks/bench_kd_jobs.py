@@ -1,8 +1,8 @@
-"""kd as jobs, from CSV to CSV: one holder's million rows, and Adult sealed between daemons. `make bench AREA=kd`.
+"""kd as jobs, from CSV to CSV: a holder's million rows, and Adult sealed between daemons. `make bench AREA=kd`.
 
-The sealed runs are those of `coordinator simulate`: a daemon for each of three parties, on loopback or behind relays
-that delay and limit what they send each other. Their seconds are wall time from the coordinator's first call to the
-last delivery, and beside them CPU seconds of all daemons, which other work on the machine leaves as they are.
+The sealed runs use `coordinator simulate`: a daemon for each of three parties, on loopback or behind relays that
+delay and limit the traffic. Wall seconds run from the coordinator's first call to the last delivery. CPU seconds of
+all daemons are independent of other work on the machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROUND_TRIP_MS, MBIT_S = 20, 100
 
 
 def written(table: CodedTable, path: Path) -> None:
-    """A coded table as the CSV of its raw values; numbers at the lower edges of their cells."""
+    """Write a coded table as the CSV of its raw values; numbers at the lower edges of their cells."""
     schema, columns = table.schema, {}
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     for column, codes in zip(schema.qid, table.qid, strict=True):
@@ -58,7 +58,7 @@ def _values(column: QidColumn) -> tuple[str, ...]:
 
 
 def job(table: CodedTable, *, diverse: bool, **rest: Any) -> dict[str, Any]:
-    """K = 50; diverse: and no group of one value in any sensitive column."""
+    """Return a job with K = 50; diverse: also no group with a single value in any sensitive column."""
     schema = table.schema
     hierarchies = SHARED / "data" / "adult" / "hierarchies"
     columns: dict[str, Any] = {}
@@ -78,7 +78,7 @@ def job(table: CodedTable, *, diverse: bool, **rest: Any) -> dict[str, Any]:
 
 
 def single_rows(folder: Path, table: CodedTable, runs: int) -> list[Row]:
-    """A million rows in a process of their own; the peak includes Python and its libraries."""
+    """Measure a million rows in a separate process; the peak includes Python and its libraries."""
     rows = []
     written(table, folder / "table.csv")
     for diverse, target in ((False, None), (True, 8)):
@@ -104,13 +104,13 @@ def single_rows(folder: Path, table: CodedTable, runs: int) -> list[Row]:
 
 
 def _cpu_of_children() -> float:
-    """Seconds of processes that have ended."""
+    """Return the CPU seconds of ended child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def sealed_rows(folder: Path, table: CodedTable, runs: int) -> list[Row]:
-    """Adult dealt out among three parties at random."""
+    """Measure Adult dealt out among three parties at random."""
     owner: Ints = np.random.default_rng(0).integers(0, len(NAMES), len(table.cells))
     sources = {}
     for i, name in enumerate(NAMES):

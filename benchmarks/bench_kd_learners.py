@@ -54,7 +54,7 @@ ALL_LEARNERS: Mapping[str, Callable[[int], Any]] = {**LEARNERS, "forest": forest
 
 
 def required(table: CodedTable, known: int, size: int, bound: Fraction) -> AskedList:
-    """K and C of every protected value; known: L, or all."""
+    """Return K and C of every protected value; known: L, or all."""
     n = len(table.schema.qid)
     of_columns = tuple((column.name, bound) for column in table.schema.sensitive)
     return AskedList((Ask(known or n, (Size(size), Confidences(bounds=of_columns))),))
@@ -81,7 +81,7 @@ WAYS: Mapping[str, Callable[[CodedTable, int, Fraction], Seen]] = {
 
 
 def rows_of(data: DataSet) -> list[Row]:
-    """Errors in percent, means over splits, by way and learner."""
+    """Return errors in percent, means over splits, by way and learner."""
     rows = data.load()
     size, schema, classes = data.sizes[1], rows.table().table.schema, rows.class_codes
     errors: dict[tuple[str, str], list[float]] = {}

@@ -1,14 +1,18 @@
-"""Tests orders of kd's public cuts that know classes: do they make kd tables good for classification? K = 50,
-no C.
+"""Test of orders of kd's public cuts that use classes: do such orders make kd tables good for classification? K =
+50, no C.
 
-Orders beside today's. *Gain*: every group takes, of its valid cuts, the one with the greatest information gain.
-The sides of a cut that is not taken do not follow from the release, so a joint run would tell more than its table: a
-bound of what orders can do, for one holder. *Learned*: columns in the order of what cuts of boxes of such a width
-gained in earlier fronts, for each record, columns of which nothing is known yet first, spread over the groups. All
-that it looks at is class counts of groups that were made, which are unions of final ones: a replay finds the same.
-*Scouts*: the same, but the smaller side of the first cut goes ahead, and the other one, which waits for it, begins
-with what it learned. *Constant*: columns by what their best cut of the whole table gains, half of it in boxes half
-as wide, and so on: a bound of orders that a job could name, as if its author knew the gains from elsewhere.
+The orders are compared with today's order.
+
+- *Gain*: every group takes the valid cut with the greatest information gain. The sides of a rejected cut do not
+  follow from the release, so a joint run would disclose more than its table: a bound for orders, for a single
+  holder.
+- *Learned*: columns by the gain per record of cuts of boxes of equal width in earlier fronts. Columns without a
+  known gain come first, spread over the groups. The order uses only class counts of earlier groups, which are
+  unions of final groups: a replay finds the same order.
+- *Scouts*: the same, but the smaller side of the first cut goes ahead. The larger side waits and begins with the
+  gains learned there.
+- *Constant*: columns by the gain of their best cut of the whole table, half the gain in boxes half as wide, and so
+  on: a bound for orders that a job could name, as if its author knew the gains from elsewhere.
 
     python -m benchmarks.bench_kd_orders [DATA_SET ...]
 """
@@ -45,7 +49,7 @@ Floats = NDArray[np.float64]
 
 
 class _ByClass(SingleHolder):
-    """Takes valid cuts in an order that it makes of classes."""
+    """Holder that takes valid cuts in an order computed from classes."""
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
         super().__init__(table, criteria)
@@ -67,14 +71,14 @@ class _ByClass(SingleHolder):
         return at_once(Verdict(taken, records))
 
     def order(self, front: Front, gains: Floats) -> Ints:
-        """Places of candidates as they are tried: shape as ``front.at``."""
+        """Return the places of candidates in the order of trial: shape as ``front.at``."""
         raise NotImplementedError
 
     def took(self, front: Front, taken: Ints, records: Ints, gains: Floats) -> None:
-        """Is told what was cut."""
+        """Note the taken cuts."""
 
     def _gain(self, front: Front, place: int) -> Floats:
-        """Bits that a cut of every group tells of the classes of its records: shape (n_groups,)."""
+        """Return the bits of information on the classes of its records by a cut of every group: shape (n_groups,)."""
         n = front.n_groups
         at = np.where(front.at[:, place] > 0, front.at[:, place], front.boxes.last[0])
         columns = np.where(front.at[:, place] > 0, front.columns[:, place], 0)
@@ -86,21 +90,21 @@ class _ByClass(SingleHolder):
 
 
 def _bits(counts: Ints) -> Floats:
-    """Records times entropy, over the last axis."""
+    """Return records times entropy, over the last axis."""
     sizes = counts.sum(axis=-1)
     found: Floats = sizes * np.log2(np.maximum(sizes, 1)) - (counts * np.log2(np.maximum(counts, 1))).sum(-1)
     return found
 
 
 class Gain(_ByClass):
-    """Greatest gain first, ties as they come."""
+    """Greatest gain first, ties in the given order."""
 
     def order(self, front: Front, gains: Floats) -> Ints:
         return np.argsort(-np.round(gains, 6), axis=1, kind="stable")
 
 
 class Learned(_ByClass):
-    """Columns by what they gained in earlier fronts, for each record, at boxes half as wide, a quarter, ..."""
+    """Columns by gain per record in earlier fronts; halved for boxes half as wide, and so on."""
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
         super().__init__(table, criteria)
@@ -132,7 +136,7 @@ class Learned(_ByClass):
 
 
 class Scouts(Learned):
-    """The smaller side of the first cut learns for the other one, which waits for it: here a run before the run."""
+    """The smaller side of the first cut learns for the waiting larger side: here a run before the run."""
 
     def __init__(
         self, table: CodedTable, criteria: Sequence[Criterion], before: Scouts | None = None
@@ -163,7 +167,7 @@ class Scouts(Learned):
             super().took(front, np.where(chosen, taken, NONE), records, gains)
 
     def _sides(self, front: Front) -> Iterator[NDArray[np.bool_]]:
-        """Yield the groups that are scouts, and those that wait, each with what they know."""
+        """Yield the scouting groups, then the waiting groups, each with their known gains."""
         column, at, is_left = self._cut
         left = front.boxes.last[column] <= at
         for known, chosen in zip(self._known, (left == is_left, left != is_left), strict=True):
@@ -178,7 +182,7 @@ def scouted(table: CodedTable, criteria: Sequence[Criterion]) -> Scouts:
 
 
 class Constant(Learned):
-    """Columns by what they gain in the whole table."""
+    """Columns by their gain in the whole table."""
 
     def order(self, front: Front, gains: Floats) -> Ints:
         if not self._records.any():
@@ -187,7 +191,7 @@ class Constant(Learned):
         return super().order(front, gains)
 
     def took(self, front: Front, taken: Ints, records: Ints, gains: Floats) -> None:
-        """Nothing changes."""
+        """Change nothing."""
 
 
 def required(table: CodedTable, known: int) -> AskedList:
@@ -221,7 +225,7 @@ WAYS: Mapping[str, Callable[[CodedTable], Seen]] = {
 
 
 def rows_of(data: DataSet) -> list[Row]:
-    """Errors in percent, means over splits, by way and learner."""
+    """Return errors in percent, means over splits, by way and learner."""
     rows, errors = data.load(), dict[tuple[str, str], list[float]]()
     schema = rows.table().table.schema
     for split in splits_of(rows.whose, Fraction(1, 3), min(data.splits, MOST_SPLITS), 0):

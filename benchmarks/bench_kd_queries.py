@@ -1,9 +1,8 @@
-"""Compares answers of released tables to counting queries: kd, at public places and at medians, beside
-top-down.
+"""Comparison of released tables by counting queries: kd, at public places and at medians, and top-down.
 
-A query counts the records that meet one to four conditions, one of them on a sensitive column: a value that some
-record has; the others on different quasi-identifiers: a run of leaves, of any length, that holds some record's own.
-The answer takes the records of a group to be spread evenly over the leaves that its label covers. The error is
+A query counts the records that meet one to four conditions. One condition is on a sensitive column: a value of some
+record. The remaining conditions are on different quasi-identifiers: a run of leaves, of any length, that holds a
+leaf of some record. The answer spreads the records of a group evenly over the leaves of its label. The error is
 |answer - truth| / max(truth, N / 1000).
 
     python -m benchmarks.bench_kd_queries [DATA_SET ...]
@@ -44,7 +43,7 @@ Shares = NDArray[np.float64]
 class Query:
     """One counting query.
 
-    runs:       by quasi-identifier, the leaves [first, last) that it asks for.
+    runs:       by quasi-identifier, the queried leaves [first, last).
     sensitive:  the number of a sensitive column. value: its place there.
     """
 
@@ -58,7 +57,7 @@ class Grouped:
     """A released table.
 
     group:   of every record: int64, shape (n_records,).
-    covered: for every group, the share of its leaves of a column that is in [first, last): column, first, last;
+    covered: for every group, the share of its leaves of a column in [first, last): column, first, last;
              float64, shape (n_groups,).
     """
 
@@ -89,7 +88,7 @@ def by_cut(table: CodedTable, cut: Cut) -> Grouped:
 
 
 def queries(table: CodedTable, rng: np.random.Generator) -> list[Query]:
-    """Drawn at random; table: one row a record."""
+    """Draw queries at random; table: a row per record."""
     found = []
     for _ in range(N_QUERIES):
         n_runs = int(rng.integers(0, MOST_CONDITIONS))
@@ -107,12 +106,12 @@ def queries(table: CodedTable, rng: np.random.Generator) -> list[Query]:
 
 
 def values_of(table: CodedTable, sensitive: int) -> Ints:
-    """The place of every row's value in a sensitive column: int64, shape (n_rows,)."""
+    """Return the place of every row's value in a sensitive column: int64, shape (n_rows,)."""
     return table.schema.axes(table.cells)[1 + sensitive]
 
 
 def errors_of(table: CodedTable, grouped: Grouped, asked: Sequence[Query]) -> Shares:
-    """float64, shape (n_queries,)."""
+    """Return errors: float64, shape (n_queries,)."""
     n_groups = int(grouped.group.max()) + 1
     counts = []
     for i, column in enumerate(table.schema.sensitive):
@@ -151,7 +150,7 @@ WAYS: Mapping[str, Callable[[CodedTable], Grouped]] = {
 
 
 def by_record(table: CodedTable) -> CodedTable:
-    """The same table, one row for every record."""
+    """Return the same table with a row for every record."""
     return table.some(np.repeat(np.arange(len(table.cells)), table.weights))
 
 

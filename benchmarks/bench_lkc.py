@@ -41,7 +41,7 @@ SINGLE = (
 
 @dataclass(frozen=True)
 class Process:
-    """Measures of one whole process."""
+    """Measures of a whole process."""
 
     wall_s: float
     peak_mb: float
@@ -77,7 +77,7 @@ def start_rows() -> list[Row]:
 
 
 def single_rows() -> list[Row]:
-    """CSV to CSV, one holder."""
+    """Measure CSV to CSV, a single holder."""
     rows = []
     for name, options, runs in SINGLE:
         folder = shared_job("adult", *options)
@@ -128,7 +128,7 @@ def _single_figures(
 
 
 def _read_and_write(path: Path) -> float:
-    """The reference: read the file as text columns and write it again."""
+    """Time the reference: read the file as text columns and write the columns again."""
 
     def work() -> None:
         pyarrow.csv.write_csv(pyarrow.csv.read_csv(path), pa.BufferOutputStream())
@@ -144,7 +144,7 @@ WIDE_AREA = (20, 100)  # round trip in ms, Mbit/s
 
 
 def joint_rows() -> list[Row]:
-    """Parties with their daemons up, over loopback with mutual TLS; the clock runs from submit to delivered."""
+    """Measure parties with running daemons, over loopback with mutual TLS; the clock runs from submit to delivered."""
     rows = []
     for job, options, targets in JOINT:
         for disclosure, parties in (
@@ -166,11 +166,11 @@ def joint_rows() -> list[Row]:
 
 
 COLLUDERS = ((2, 1), (3, 2), (5, 2))
-"""Parties, and the most of them that may put their rows together."""
+"""Number of parties, and the maximum number of colluders."""
 
 
 def colluders_rows() -> list[Row]:
-    """Measure jobs that also test the remainder after colluding parties; beside each the job without."""
+    """Measure jobs that also test the remainder after colluding parties; next to each the job without the test."""
     rows = []
     for parties, most in COLLUDERS:
         folder = shared_job("adult", f"parties={parties}", "disclosure=sealed", "L=4", "K=50", "C=0.2")
@@ -191,7 +191,7 @@ def colluders_rows() -> list[Row]:
 
 
 def _with_colluders(folder: Path, colluders: int) -> str:
-    """The name of a job file in the folder, which asks for so many."""
+    """Return the name of a job file in the folder with ``colluders`` colluders."""
     fields = yaml.safe_load((folder / "job.yaml").read_text())
     fields["model"]["lkc"]["colluders"] = colluders
     name = f"colluders-{colluders}.yaml"
@@ -200,13 +200,13 @@ def _with_colluders(folder: Path, colluders: int) -> str:
 
 
 def _children_s() -> float:
-    """Seconds of processor time of all processes that we started and that have ended."""
+    """Return the CPU seconds of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def wide_area_rows() -> list[Row]:
-    """The same over a relay that delays and limits every connection between any two of them."""
+    """Measure the same over a relay that delays and limits every connection between two parties."""
     rtt, rate = WIDE_AREA
     rows = []
     for parties, target in ((3, 45), (2, None)):
@@ -218,7 +218,7 @@ def wide_area_rows() -> list[Row]:
 
 
 def account(report: dict[str, Any]) -> str:
-    """Bytes per party; of the leader: gates, rounds it took part in, seconds by phase."""
+    """Return bytes per party, and the leader's gates, rounds and seconds by phase."""
     parties = report["cost"]["parties"]
     sent = " ".join(f"{bytes_sent(cost) / 1e6:.2f}" for cost in parties.values())
     phases = parties[report["leader"]]["phases"]
@@ -253,7 +253,7 @@ def bytes_sent(cost: dict[str, Any]) -> int:
 
 
 def wide_rows() -> list[Row]:
-    """41 quasi-identifiers."""
+    """Measure 41 quasi-identifiers."""
     rows = []
     for L in (2, 4):
         folder = shared_job("blood", f"L={L}", "K=50", "C=0.4")

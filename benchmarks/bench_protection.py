@@ -1,5 +1,4 @@
-"""Measures the cost of protection: the check of extended transfers, and bundles that are read in a process of
-their own.
+"""Benchmark of protection: the check of extended transfers, and bundles read in a separate process.
 
 python -m benchmarks.bench_protection [OUT.json]
 """
@@ -32,7 +31,7 @@ PAIRS = 200
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Transfers as they were without the check, but for its coins and the bytes on the wire."""
+    """Disable the check of transfers, except for its coins and its bytes on the wire."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(consistency, "challenge", lambda *_: None))
         stack.enter_context(patch.object(consistency, "proof", lambda *_: bytes(consistency.CHECK_BYTES)))
@@ -47,7 +46,7 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def check_rows() -> list[Row]:
-    """Both roles on one core, 65,536 transfers, in turn with the check and without it."""
+    """Measure both roles on the same core, 65,536 transfers, in turn with and without the check."""
     ends, _ = run_local(
         {
             "s": extension.setup_sender("s", "r", SystemRng()),
@@ -87,7 +86,7 @@ def check_rows() -> list[Row]:
 
 
 def decoding_rows() -> list[Row]:
-    """Measure the time that a daemon adds to the start of a job by reading its bundle in another process."""
+    """Measure the delay of a job's start when a daemon reads the bundle in a separate process."""
     encoded = jobs.bundle_of(joint_job()).encoded
     READER.start()
     open_foreign(encoded)

@@ -1,8 +1,8 @@
-"""Measures every score on held-out rows of five data sets: error of an entropy tree. `make bench AREA=lkc`.
+"""Benchmark of every score on held-out rows of five data sets: error of an entropy tree. `make bench AREA=lkc`.
 
-Two thirds of the rows are anonymized, the others only generalized by that cut; the tree is learned from the former on
-the quasi-identifiers and the sensitive column. Means over 18 settings (L 2, 4, all; three K; C of the data set and 1)
-and some splits. `python -m benchmarks.bench_scores NAME ...`: these data sets alone.
+Two thirds of the rows are anonymized, the rest only generalized by the same cut. The tree is learned from the
+anonymized rows on the quasi-identifiers and the sensitive column. Means over 18 settings (L 2, 4, all; three K; C
+of the data set and 1) and some splits. `python -m benchmarks.bench_scores NAME ...` runs the named data sets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELD_OUT = Fraction(1, 3)
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make and compare candidates. child: True where children leave a node one by one."""
+    """A way to make and compare candidates. child: True if children leave a node separately."""
 
     score: JointScore
     child: bool = False
@@ -76,26 +76,26 @@ def settings_of(data: DataSet, n_columns: int) -> Iterator[Setting]:
 
 
 def refined(table: CodedTable, way: Way) -> CodedTable:
-    """The table as this way refines its taxonomies."""
+    """Return the table with taxonomies refined by the way."""
     columns = (replace(c, by_child=way.child and not c.is_numeric) for c in table.schema.qid)
     return replace(table, schema=replace(table.schema, qid=tuple(columns)))
 
 
 def cut_of(table: CodedTable, setting: Setting, way: Way) -> Cut:
-    """Of the release."""
+    """Return the cut of the release."""
     return anonymize_alone(refined(table, way), setting.asked(table), way.score).cut
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees on one split of a data set."""
+    """Trees on a split of a data set."""
 
     rows: Rows
     split: Split
     min_leaf: int
 
     def learned(self, features: Features) -> Figures:
-        """Return the figures of predictions of the rows that are held out."""
+        """Return the figures of predictions of the held-out rows."""
         train, test, classes = self.split.train, self.split.test, self.rows.class_codes
         tree = DecisionTreeClassifier(
             criterion="entropy", min_samples_leaf=self.min_leaf, random_state=0
@@ -107,7 +107,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Percent:
-    """Means over settings, in percent. auc: weighted, of each class against all others."""
+    """Means over settings, in percent. auc: weighted, each class against all remaining classes."""
 
     error: float
     auc: float
@@ -118,7 +118,7 @@ def percent(found: Sequence[Figures]) -> Percent:
 
 
 def held_out(data: DataSet, n_splits: int) -> list[Row]:
-    """By way the mean error over settings and splits, and the paired difference to the reference."""
+    """Return, by way, the mean error over settings and splits, and the paired difference to the reference."""
     rows = data.load()
     schema = rows.table().table.schema
     fixed = {
@@ -160,7 +160,7 @@ PUBLISHED = ((2, 50), (4, 20), (4, 50), (4, 100))
 
 
 def published_protocol() -> list[Row]:
-    """Adult at C=0.2 by the papers: all rows are anonymized, then split, so that test rows steer the cut, too."""
+    """Measure Adult at C=0.2 by the papers: all rows are anonymized, then split, so test rows also steer the cut."""
     table = DATA_SETS["Adult"].load().table().table
     rows = []
     for name, way in WAYS.items():

@@ -1,8 +1,8 @@
-"""Paths and sets ([T] chapter 4): how fast a holder of all records is, and what each way of suppressing loses.
+"""Paths and sets ([T] chapter 4): speed of a holder of all records, and loss of each way of suppressing.
 
-`make bench AREA=sequences`. The data sets of [T] are not public: benchmarks/movements.py has two in
-their likeness, so that ratios compare and absolute figures do not. What [T] prints stands beside the figures. Seconds
-in memory are those of one core; runs from CSV to CSV are those of `coordinator run` in a process of its own.
+`make bench AREA=sequences`. The data sets of [T] are not public: benchmarks/movements.py has two similar sets, so
+ratios compare and absolute figures do not. [T]'s figures are printed for comparison. Seconds in memory are seconds
+of a single core; runs from CSV to CSV are runs of `coordinator run` in a separate process.
 
     python -m benchmarks.bench_sequences [memory] [csv] [loss] [by] [exclusion]
 """
@@ -55,24 +55,24 @@ from jointcut.launcher import command
 
 MILLION = 1_000_000
 MOST = 1 << 25
-"""Sequences of one size that may be counted: no table here has so many."""
+"""Maximum number of counted sequences of a size: no table here has so many."""
 FREQUENT = Fraction(1, 100)
 SOLVER_S = 60
 K, C, L = 30, Fraction(3, 5), 3
 
 
 class Even:
-    """A cost that is the same for every item."""
+    """A cost equal for all items."""
 
     def __init__(self, violations: Violations) -> None:
         self.counts: Ints = np.ones_like(violations.gains)
 
     def take(self, item: int) -> None:
-        """It stays as it is."""
+        """Leave the cost unchanged."""
 
 
 class LossAlone(Frequent):
-    """A cost that leaves nothing of the gain: an item is one to what it loses."""
+    """A cost that ignores the gain: the score of an item is 1 / its loss."""
 
     def __init__(self, violations: Violations, frequent: Sequence[Itemset]) -> None:
         super().__init__(frequent, len(violations.gains))
@@ -85,7 +85,7 @@ class LossAlone(Frequent):
 
 @dataclass(frozen=True)
 class Case:
-    """A table, and what is asked of it; the first sensitive value is protected."""
+    """A table and its requirement; the first sensitive value is protected."""
 
     name: str
     readings: Readings
@@ -93,7 +93,7 @@ class Case:
     K: int = K
     C: Fraction = C
     mined: bool = True
-    """True where maximal frequent sequences are looked for: not where 1 % of the records are one or two."""
+    """True to look for maximal frequent sequences; False if 1 % of the records are one or two records."""
 
     @cached_property
     def collapsed(self) -> tuple[Paths, Ints]:
@@ -136,7 +136,7 @@ class Case:
         return suppress_everywhere(self.paths, self.bounds, MOST, self.least if frequent else None)
 
     def everywhere_by(self, cost: Callable[[Violations], Even | Frequent]) -> Suppressed:
-        """Global suppression at another cost, which may depend on what is left to gain."""
+        """Suppress globally at a given cost, which may depend on the remaining gain."""
         paths = self.paths
         found, sweep = minimal_violating(paths, self.bounds, MOST)
         violations = Violations(found, paths.domain)
@@ -144,11 +144,11 @@ class Case:
         return Suppressed(without(paths, np.isin(paths.items, items)), (sweep,), items)
 
     def by_gain(self) -> Suppressed:
-        """[T] Score2: the gain alone."""
+        """Suppress by [T] Score2: the gain alone."""
         return self.everywhere_by(Even)
 
     def by_loss(self) -> Suppressed:
-        """[T] Score3: one for the loss alone."""
+        """Suppress by [T] Score3: 1 / loss alone."""
         frequent = maximal_frequent(self.paths, self.least, MOST)
         return self.everywhere_by(lambda violations: LossAlone(violations, frequent))
 
@@ -158,7 +158,7 @@ class Case:
 
 
 def memory_rows() -> list[Row]:
-    """Seconds of one core, from paths in memory; what [T] reports is of a 1.6 GHz Core2."""
+    """Measure seconds of a single core, from paths in memory; [T]'s figures are of a 1.6 GHz Core2."""
     rows = []
     limits: Mapping[str, tuple[Case, float | None, str]] = {
         "City-like 80 k": (Case("", city()), 0.5, "[T]: every case within 15 s"),
@@ -187,7 +187,7 @@ def _excluded(case: Case, left: Paths) -> object:
 
 
 def job_of(case: Case, **rest: Any) -> dict[str, Any]:
-    """The job that reads what :meth:`Readings.write` writes."""
+    """Return the job that reads the output of :meth:`Readings.write`."""
     read = case.readings
     model = {"sequences": {"L": case.L, "K": case.K, "C": str(case.C), "max_candidates": MOST}}
     columns = {
@@ -206,9 +206,9 @@ def job_of(case: Case, **rest: Any) -> dict[str, Any]:
 
 
 def csv_rows(runs: int) -> list[Row]:
-    """From CSV to CSV, verified, in a process of its own; the peak includes Python and its libraries.
+    """Measure from CSV to CSV, verified, in a separate process; the peak includes Python and its libraries.
 
-    A process inherits the peak of who starts it, so tables are made in a process of their own, too.
+    A process inherits the peak of its parent, so tables are also made in a separate process.
     """
     rows = []
     limits = {
@@ -232,7 +232,7 @@ def csv_rows(runs: int) -> list[Row]:
 
 
 def _run(job: Path, out: Path) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds, MiB at the peak."""
+    """Return wall seconds, CPU seconds, MiB at the peak."""
     start = time.perf_counter()
     running = subprocess.Popen(
         [*command("coordinator"), "run", str(job), "--out", str(out)],
@@ -276,7 +276,7 @@ def loss_rows() -> list[Row]:
 
 
 def _loss(case: Case, way: str, found: Suppressed) -> Row:
-    """Readings lost; what became of the maximal frequent sequences at K' = 1 %."""
+    """Measure lost readings, and the fate of the maximal frequent sequences at K' = 1 %."""
     before = case.paths
     loss = loss_of(before, found.paths)
     said = [f"{loss.touched / before.n_records:.1%} of records touched"]
@@ -294,9 +294,9 @@ def _loss(case: Case, way: str, found: Suppressed) -> Row:
 
 
 def _best(case: Case, greedy: float) -> Row:
-    """The fewest readings that global suppression can lose: each minimal violating sequence loses an item.
+    """Find the least loss of readings under global suppression: each minimal violating sequence loses an item.
 
-    greedy:  what it loses where items are taken one by one.
+    greedy:  the loss if items are suppressed step by step.
     """
     before = case.paths
     violating, _ = minimal_violating(before, case.bounds, MOST)
@@ -323,7 +323,7 @@ def _best(case: Case, greedy: float) -> Row:
 
 
 def by_rows() -> list[Row]:
-    """MFS lost by K and by C, as in [T] Figures 4.4, 4.5 and 4.7; of those only two numbers are printed."""
+    """Measure lost MFS by K and by C, as in [T] Figures 4.4, 4.5 and 4.7; [T] prints only two of the numbers."""
     rows = []
     cities, trips = city(), metro()
     cases = [Case(f"City-like, K={k}", cities, K=k) for k in (10, 20, 30, 40, 50)]

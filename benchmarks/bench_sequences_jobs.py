@@ -1,9 +1,8 @@
 """Sequences of three holders as sealed jobs between daemons, from CSV to CSV. `make bench AREA=sequences`.
 
-The runs are those of `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and
-limit what they send each other. Seconds are wall time from the coordinator's first call to the last delivery; CPU
-seconds are those of the daemons from their start to their end, all three together. L=3 K=30 C=3/5, one of five
-values protected.
+The runs use `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and limit the
+traffic. Wall seconds run from the coordinator's first call to the last delivery. CPU seconds cover all three
+daemons from start to end. L=3 K=30 C=3/5, with a single protected value of five.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def job(readings: Readings) -> dict[str, Any]:
 
 
 def dealt(readings: Readings, seed: int = 0) -> list[Readings]:
-    """The readings of every party's records, which are dealt out at random."""
+    """Deal out the records at random; return the readings of every party."""
     owner = np.random.default_rng(seed).integers(0, len(NAMES), readings.n_records)
     own = (np.flatnonzero(owner[readings.records] == i) for i in range(len(NAMES)))
     return [
@@ -86,7 +85,7 @@ def dealt(readings: Readings, seed: int = 0) -> list[Readings]:
 
 
 def joint_rows(folder: Path, kind: str, readings: Readings, links: Sequence[str]) -> list[Row]:
-    """One run over every link, and what it tested and sent."""
+    """Run over every link, and report tests and traffic."""
     sources = {}
     for name, own in zip(NAMES, dealt(readings), strict=True):
         own.write(folder / f"{kind}-{name}.csv")
@@ -115,7 +114,7 @@ def _children() -> float:
 
 
 def _costs(name: str, report: Mapping[str, Any]) -> list[Row]:
-    """Of the last run: what was tested, and the costs that parties tell; the mix is not among these."""
+    """Report tests and shared costs of the last run; the costs exclude the shuffle."""
     phases = {party: cost["phases"].values() for party, cost in report["cost"]["parties"].items()}
     sent = {party: sum(phase["bytes_sent"] for phase in of) / 1e6 for party, of in phases.items()}
     leader, deputy, other = NAMES

@@ -1,12 +1,13 @@
-"""Compares the worth of a synthetic table with other methods. `make bench AREA=synthetic`.
+"""Comparison of a synthetic table with other methods by worth. `make bench AREA=synthetic`.
 
-Learners are trained on synthetic rows and tested on real ones that had no part in them: Adult's own test rows; of
-other tables a third that was held back when choices were made (benchmarks/bench_synthetic_tuning.py). Distances are
-from the rows that the table was made of. Mean over seeds, standard errors beside it.
+Learners are trained on synthetic rows and tested on unused real rows: Adult's own test rows, or a third of a table
+held back from all choices (benchmarks/bench_synthetic_tuning.py). Distances are from the rows that the table was
+made of. The figures are means over seeds with standard errors.
 
-It can be run in parts: what was measured is kept in out/, each method, ε and seed once.
+The benchmark can be run in parts: results are kept in out/, each method, ε and seed once.
 
-    python -m benchmarks.bench_synthetic [TABLE ...] [methods=synthetic,DiffGen] [epsilons=0.1,1] [seeds=10] [from=0]
+    python -m benchmarks.bench_synthetic [TABLE ...] [methods=synthetic,DiffGen] [epsilons=0.1,1] [seeds=10]
+    [from=0]
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ KEPT = OUT / "synthetic"
 
 
 def parts(name: str) -> tuple[Coded, Coded]:
-    """Rows that tables are made of, and rows that learners are tested on."""
+    """Return the rows for making tables, and the rows for testing learners."""
     return adult() if name == "Adult" else halves(TRAINING[name](), 2 / 3, seed=1)
 
 
 def measured(name: str, method: str, epsilon: str, seeds: Sequence[int]) -> list[Worth]:
-    """Return the measures of each seed. Measures that are not kept yet are made now."""
+    """Return the measures of each seed; make missing measures now."""
     path = KEPT / f"{name}-{method}-{epsilon}.json"
     kept = {int(seed): each for seed, each in json.loads(path.read_text()).items()} if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,7 @@ def rows_of(name: str, method: str, epsilon: str, seeds: Sequence[int]) -> list[
 
 
 def real(name: str) -> list[Row]:
-    """Without privacy."""
+    """Measure without privacy."""
     train, test = parts(name)
     tree, boosting = accuracies(train, test)
     return [Row(f"{name}, real rows: tree", tree, "%"), Row(f"{name}, real rows: boosting", boosting, "%")]

@@ -1,7 +1,7 @@
-"""Measures the links of the class where it is a column like others, and the effect on learners.
+"""Links of a class treated as a column, and the effect on learners.
 
-Adult, goal general, `edges: auto`, the seeds of `make bench AREA=synthetic`: accuracy of tree and gradient boosting,
-apart by whether the forest has a pair of class and education (or `education-num`, which says the same).
+Adult, goal general, `edges: auto`, the seeds of `make bench AREA=synthetic`: accuracy of tree and gradient
+boosting, split by the presence in the forest of a pair of class and education (or the equivalent `education-num`).
 
     python -m benchmarks.bench_synthetic_general [epsilons=0.25,0.5] [seeds=20]
 """
@@ -25,7 +25,7 @@ EPSILONS = "0.1,0.25,0.5,1"
 
 
 def linked(outcome: SyntheticOutcome, of_class: str) -> frozenset[str]:
-    """The columns that are measured together with the class."""
+    """Return the columns measured together with the class."""
     names = [column.name for column in outcome.schema.qid]
     pairs = [{names[i] for i in measured.marginal.columns} for measured in outcome.opened.pairs]
     return frozenset().union(*(pair - {of_class} for pair in pairs if of_class in pair))

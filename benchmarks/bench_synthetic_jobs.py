@@ -1,14 +1,14 @@
 """Joint synthetic tables between daemons, from CSV to CSV: gates, bytes, seconds. `make bench AREA=synthetic`.
 
-The runs are those of `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and
-limit what they send each other (`line`: 20 ms a round trip, 100 Mbit/s each way). Seconds are wall time from the
-coordinator's first call to the last delivery, after a first run of the same daemons that does not count; of vertical
-jobs the parties' alignment (PSI) is taken off and stands beside it. CPU seconds are those of all daemons from their
-start to their end. Beside the figures stand the estimates
-made before there was a program (benchmarks/RESULTS.md), and what `coordinator validate` says before a run.
+The runs use `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and limit the
+traffic (`line`: 20 ms a round trip, 100 Mbit/s each way). Wall seconds run from the coordinator's first call to the
+last delivery, after an uncounted first run of the same daemons. For vertical jobs the parties' alignment (PSI) is
+subtracted and stated separately. CPU seconds cover all daemons from start to end. The figures are printed next to
+the estimates made before the program existed (benchmarks/RESULTS.md), and next to the forecast of `coordinator
+validate`.
 
-Horizontal: Adult's 30,162 training records, and 1 M records which are these again and again, dealt out among three
-parties at random; 30,000 records of 50 columns. Vertical: Adult's 45,222 records, half of the columns at each of two.
+Horizontal: Adult's 30,162 training records, and 1 M records that repeat these, dealt out among three parties at
+random; 30,000 records of 50 columns. Vertical: Adult's 45,222 records, half of the columns at each of two parties.
 
     python -m benchmarks.bench_synthetic_jobs [horizontal] [million] [fifty] [vertical] [links=loopback] [runs=3]
 """
@@ -50,7 +50,7 @@ LINKS: Mapping[str, Between] = {
     LINE: partial(relayed, round_trip_ms=ROUND_TRIP_MS, mbit_s=MBIT_S),
 }
 MAX_ROWS = 400_000
-"""Of one holder: the same in all horizontal jobs, so that a million records are no other job."""
+"""Maximum number of rows of a holder: equal in all horizontal jobs, so a million records need no different job."""
 MILLION = 1_000_000
 MOST_FACTOR = 2
 PERSON = "person"
@@ -60,12 +60,12 @@ HIERARCHIES = SHARED / "data" / "adult" / "hierarchies"
 
 @dataclass(frozen=True)
 class Case:
-    """A job and what is wanted of it.
+    """A job and its targets.
 
     rows:      makes the records of all parties.
-    edges:     pairs that are measured.
-    targets:   seconds by link; over others it is not run.
-    gates, megabytes:  millions, and sent by all, as estimated before there was a program.
+    edges:     number of measured pairs.
+    targets:   seconds by link; a link without a target is not run.
+    gates, megabytes:  millions, and sent by all, as estimated before the program existed.
     """
 
     title: str
@@ -83,20 +83,20 @@ class Case:
 
 
 def whole_adult() -> Coded:
-    """The training and the test records."""
+    """Return the training and the test records."""
     parts = adult()
     leaves, classes = (np.concatenate([getattr(p, name) for p in parts]) for name in ("leaves", "classes"))
     return Coded(parts[0].schema, leaves, classes)
 
 
 def million() -> Coded:
-    """Adult's training records again and again."""
+    """Return Adult's training records, repeated."""
     rows = adult()[0]
     return rows.some(np.arange(MILLION) % len(rows.classes))
 
 
 def fifty(n_rows: int = 30_000) -> Coded:
-    """Fifty columns of 32 and of 6 values that depend on the class."""
+    """Return fifty columns of 32 and of 6 values that depend on the class."""
     rng = np.random.default_rng(50)
     classes = rng.integers(0, 2, n_rows)
     sizes = {f"x{i}": (32, 6)[i % 2] for i in range(50)}
@@ -157,10 +157,10 @@ def _halves(rows: Coded) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Tasks:
-    """The same job with shares of ε, which is what a policy may limit to their sum.
+    """The same job with three ε: the sum allowed by a policy, and two shares of the sum.
 
-    first:    nearly none: no daemon runs its first job while it is measured, nor gives the same release again.
-    counted:  the one that figures are of.
+    first:    nearly zero: so the measured run is not the daemons' first, and does not repeat a release.
+    counted:  the measured job.
     """
 
     allowed: Task
@@ -169,7 +169,7 @@ class Tasks:
 
 
 def written(folder: Path, case: Case, rows: Coded) -> tuple[Tasks, dict[str, Csv]]:
-    """The jobs, and a table for every party."""
+    """Write the jobs, and a table for every party."""
     tasks = []
     for epsilon in ("1.01", "0.01", "1"):
         path = folder / f"job-{epsilon}.yaml"
@@ -184,14 +184,14 @@ def written(folder: Path, case: Case, rows: Coded) -> tuple[Tasks, dict[str, Csv
 
 
 def _by_rows(rows: Coded, n_parties: int) -> list[Release]:
-    """Dealt out at random."""
+    """Deal out the rows at random."""
     owner = np.random.default_rng(0).integers(0, n_parties, len(rows.classes))
     whole = _as_read(rows)
     return [whole.some(np.flatnonzero(owner == i)) for i in range(n_parties)]
 
 
 def _by_columns(rows: Coded) -> list[Release]:
-    """The class is everybody's, and who a record is of."""
+    """Split the columns; every party has the class and the person of a record."""
     n_rows, whole = len(rows.classes), _as_read(rows)
     people = LabelledColumn(tuple(f"id-{i:06d}" for i in range(n_rows)), np.arange(n_rows))
     shared = {PERSON: people, str(rows.schema.class_name): whole.columns[str(rows.schema.class_name)]}
@@ -199,7 +199,7 @@ def _by_columns(rows: Coded) -> list[Release]:
 
 
 def _as_read(rows: Coded) -> Release:
-    """Raw values; numbers at the lower edges of their cells."""
+    """Return raw values; numbers at the lower edges of their cells."""
     columns = {
         column.name: LabelledColumn(values_of(column), codes)
         for column, codes in zip(rows.schema.qid, rows.leaves.T, strict=True)
@@ -221,14 +221,14 @@ def values_of(column: QidColumn) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, or the median of several.
+    """A run, or the median of several.
 
-    wall_s:     of the whole.
-    align_s:    of it the alignment, at the slowest party.
-    compute_s:  of it what the parties compute together once they are aligned, at the slowest party.
-    cpu_s:      of all daemons, their start and the first run included.
+    wall_s:     whole run.
+    align_s:    the alignment, at the slowest party; part of wall_s.
+    compute_s:  the joint computation after alignment, at the slowest party; part of wall_s.
+    cpu_s:      all daemons, their start and the first run included.
     gates:      AND gates.
-    sent:       bytes that all parties sent each other, but for the alignment.
+    sent:       bytes between all parties, without the alignment.
     """
 
     wall_s: float
@@ -240,7 +240,7 @@ class Run:
 
 
 def run(tasks: Tasks, sources: Mapping[str, Csv], between: Between) -> Run:
-    """With daemons and ledgers of its own."""
+    """Run with fresh daemons and ledgers."""
     before = _children()
     with (
         tempfile.TemporaryDirectory(dir=OUT.parent) as folder,
@@ -269,7 +269,7 @@ def _children() -> float:
 
 
 def rows_of(case: Case, links: Sequence[str], runs: int) -> list[Row]:
-    """Measure the cost of a case over each link; gates and bytes are those of the first."""
+    """Measure the cost of a case over each link; gates and bytes are of the first link."""
     found: list[Row] = []
     with tempfile.TemporaryDirectory(dir=OUT.parent) as folder:
         rows = case.rows()
@@ -283,7 +283,7 @@ def rows_of(case: Case, links: Sequence[str], runs: int) -> list[Row]:
 
 
 def median(runs: Sequence[Run]) -> Run:
-    """Of each figure."""
+    """Return the median of each figure."""
     return Run(*map(statistics.median, zip(*map(astuple, runs), strict=True)))
 
 
@@ -308,7 +308,7 @@ def _seconds(case: Case, link: str, made: Run, said: Expected) -> list[Row]:
 
 
 def _factor(one: float, other: float) -> float:
-    """At least 1."""
+    """Return the ratio of the larger to the smaller number, at least 1."""
     return max(one / other, other / one)
 
 

@@ -1,9 +1,10 @@
-"""Synthetic tables of several holders are worth what those of one are. `make bench AREA=synthetic`.
+"""Check that synthetic tables of several holders are worth as much as a single holder's. `make bench
+AREA=synthetic`.
 
-Adult, ε and figures as in :mod:`benchmarks.bench_synthetic`, `edges: auto`: the protocol run whole by three holders
-of rows and by two of columns, next to as many runs of one holder. Both draw from the same law up to δ, so what is
-left between their means is chance: printed in standard errors of the difference, of which one in three is above 1
-and one in twenty above 2. Kept and resumed as there.
+Adult, ε and figures as in :mod:`benchmarks.bench_synthetic`, `edges: auto`: full protocol runs by three holders of
+rows and by two of columns, next to as many runs of a single holder. Both draw from the same law up to δ, so a
+difference of their means is chance, printed in standard errors of the difference. A third of the differences are
+above 1, a twentieth above 2. Results are kept and resumed as there.
 
     python -m benchmarks.bench_synthetic_joint [epsilons=0.1,1] [seeds=20]
 """
@@ -27,7 +28,7 @@ MOST_ERRORS = 3.0
 
 
 def rows_of(epsilon: str, seeds: Sequence[int]) -> list[Row]:
-    """Return the distance of the means of either kind of joint runs from those of one holder."""
+    """Return the distances of the means of both kinds of joint runs from a single holder's mean."""
     one, own_error = means(measured(TABLE, ALONE, epsilon, seeds))
     rows = []
     for name in JOINT:

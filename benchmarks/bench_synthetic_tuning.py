@@ -1,11 +1,11 @@
-"""Shows the choices of `method: synthetic` (anonymize/synthetic/requirement.py, Design): on training rows.
+"""Choices of `method: synthetic` (anonymize/synthetic/requirement.py, Design), made on training rows.
 
-Of every table a share is for training; that is split again, into rows that synthetic ones are made from and rows that
-learners trained on these are tested on. Adult's test rows are never read here. Every run is seeded.
+A share of every table is for training. It is split again, into rows for making synthetic rows and rows for testing
+the learners trained on synthetic rows. Adult's test rows are never read here. Every run is seeded.
 
     python -m benchmarks.bench_synthetic_tuning QUESTION [TABLE ...] [seeds=5] [epsilons=1/10,1/4,1/2,1]
 
-QUESTION is one of :data:`QUESTIONS`. What each settled: benchmarks/RESULTS.md.
+QUESTION is a key of :data:`QUESTIONS`. For the answers see benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ROWS = 30_000
 
 
 def shares(leaves: int, choice: int, pair: int) -> Design:
-    """The first two in percent of ε."""
+    """Return a design; the first two arguments are percent of ε."""
     return replace(Design(), leaves=Fraction(leaves, 100), choice=Fraction(choice, 100), pair=pair)
 
 
@@ -60,7 +60,7 @@ QUESTIONS: Mapping[str, Mapping[str, Variant]] = {
 
 @cache
 def parts(name: str) -> tuple[Coded, Coded]:
-    """Rows that tables are made from, and rows that learners are tested on."""
+    """Return the rows for making tables, and the rows for testing learners."""
     rows = TRAINING[name]()
     training = rows if name == "Adult" else halves(rows, 2 / 3, seed=1)[0]
     if len(training.classes) > MOST_ROWS:
@@ -69,7 +69,7 @@ def parts(name: str) -> tuple[Coded, Coded]:
 
 
 def measured(name: str, epsilon: str, variant: Variant, seeds: int) -> tuple[Worth, Worth, float]:
-    """The means of some runs, their standard errors, and the mean number of pairs measured."""
+    """Return the means of some runs, their standard errors, and the mean number of measured pairs."""
     (train, test), (design, edges) = parts(name), variant
     if edges is not None:
         edges = min(edges, len(train.schema.qid) - 1)

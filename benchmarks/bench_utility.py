@@ -37,7 +37,7 @@ CLASS = "income"
 
 
 def features(release: Release, names: Iterable[str]) -> NDArray[np.float64]:
-    """Intervals and numbers by their lower edge, categories one column per value."""
+    """Return intervals and numbers by their lower edge, categories as a column per value."""
     parts = []
     for name in names:
         column = release.columns[name]
@@ -57,7 +57,7 @@ def _lower_edge(label: str) -> float | None:
 
 
 def tree_error(release: Release, names: Iterable[str], class_name: str = CLASS) -> float:
-    """Mean test error in percent over a few random thirds."""
+    """Return the mean test error in percent over a few random thirds."""
     x = features(release, names)
     column = release.columns[class_name]
     y = np.asarray(OrdinalEncoder().fit_transform(np.array(column.labels)[column.codes][:, None]))[:, 0]
@@ -71,13 +71,13 @@ def tree_error(release: Release, names: Iterable[str], class_name: str = CLASS) 
 
 
 def raw_release(folder: Path) -> Release:
-    """The raw table."""
+    """Return the raw table."""
     path = folder / "raw.csv"
     return read_csv(path, path.open().readline().strip().split(","))
 
 
 def anonymous(table: CodedTable, L: int, K: int, c: str) -> Release:
-    """The table anonymized under L, K, C."""
+    """Return the table anonymized under L, K, C."""
     bounds = tuple((column.name, Fraction(c)) for column in table.schema.sensitive)
     requirement = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
     return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut)

@@ -1,9 +1,9 @@
-"""Vertical LKC on Adult: speed with daemons up, what integration is worth ([T] figure 5.4), the price of `insider`.
+"""Vertical LKC on Adult: speed with running daemons, worth of integration ([T] figure 5.4), price of `insider`.
 
 `make bench AREA=vertical`.
 
-The clock runs from submit to delivered, set intersection included; its part stands beside.
-Parties have 500 people more each that nobody else knows.
+The clock runs from submit to delivered, set intersection included and also stated separately. Each party has 500
+further people unknown to its peers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),
     "education",
 )
-"""[T] Table 5.5 in its order: what the Immigration Department has; the Taxation Department has the other five."""
+"""[T] Table 5.5 in its order: the Immigration Department's columns; the Taxation Department has the remaining five."""
 OTHER_FIVE = ("hours-per-week", "capital-gain", "capital-loss", "workclass", "occupation")
 SENSITIVE = "marital-status"
 EXTRA = 500
@@ -48,13 +48,13 @@ THESIS: Split = {"immigration": FIRST_NINE, "taxation": OTHER_FIVE}
 
 
 def base() -> Path:
-    """The job that the figures mean, as make_jobs.py writes it: two parties, columns in file order."""
+    """Return the shared job as written by make_jobs.py: two parties, columns in file order."""
     options = [f"{key}={value}" for key, value in LKC.items()]
     return shared_job("adult", "partition=vertical", "parties=2", f"extra={EXTRA}", *options)
 
 
 def split_job(split: Split, lkc: Mapping[str, str], **keys: Any) -> Path:
-    """The same people with their columns in other hands; return the folder."""
+    """Split the columns of the same people differently; return the folder."""
     source = base()
     fields = yaml.load((source / "job.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506  text only
     fields |= {"model": {"lkc": dict(lkc)}, "leader": next(iter(split)), **keys}
@@ -76,7 +76,7 @@ def split_job(split: Split, lkc: Mapping[str, str], **keys: Any) -> Path:
 
 
 def _write_table(path: Path, raw: Path, columns: Sequence[str], seed: int) -> None:
-    """A party's columns of everybody, and of some people more, in an order of its own."""
+    """Write a party's columns of all shared and some extra people, in an order specific to the party."""
     coins = random.Random(seed)  # noqa: S311  which rows are doubled
     with raw.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -89,7 +89,7 @@ def _write_table(path: Path, raw: Path, columns: Sequence[str], seed: int) -> No
 
 
 def speed_rows() -> list[Row]:
-    """Two and three parties; the sensitive column at either end."""
+    """Measure two and three parties, with the sensitive column at either end."""
     p0, p1 = (entry["columns"] for entry in _parties(base()).values())
     moved = {"p0": [c for c in p0 if c != SENSITIVE], "p1": [*p1, SENSITIVE]}
     names = [*p0, *p1]
@@ -117,7 +117,7 @@ def _parties(folder: Path) -> dict[str, Any]:
 def _timed(
     name: str, folder: Path, target: float | None, seconds: float, report: dict[str, Any]
 ) -> list[Row]:
-    """The whole, and how long the alignment took of it at the slowest party."""
+    """Return the whole time, and the time of the alignment at the slowest party."""
     phases = [cost["phases"] for cost in report["cost"]["parties"].values()]
     align = max(p["align"]["seconds"] for p in phases)
     made = len(report["specializations"])
@@ -145,7 +145,7 @@ def released(split: Split, lkc: Mapping[str, str], **keys: Any) -> tuple[Release
 
 
 def utility_rows() -> list[Row]:
-    """Errors of a decision tree: on each party's own raw columns, on the joint tables, on the raw join."""
+    """Measure errors of a decision tree: on each party's own raw columns, on the joint tables, on the raw join."""
     raw, predictors = raw_release(base()), (*FIRST_NINE, *OTHER_FIVE)
     own = tree_error(raw, FIRST_NINE), tree_error(raw, OTHER_FIVE)
     rows = [

@@ -1,5 +1,4 @@
-"""Measures one test against a holder's columns in a vertical run, by what is asked and by the number of
-values.
+"""Benchmark of a test against a holder's columns in a vertical run, by requirement and number of values.
 
 python -m benchmarks.bench_vertical_checks
 """
@@ -42,7 +41,9 @@ class _Gates(Observer):
 
 
 def schema_of(sizes: tuple[int, int]) -> Schema:
-    """One quasi-identifier of two values, and two sensitive columns of so many, all protected."""
+    """Return a schema: a quasi-identifier of two values, and two sensitive columns of these sizes, all values
+    protected.
+    """
     qid = QidColumn("q", from_nested({"*": ["a", "b"]}, "q", missing_leaf=False))
     sensitive = tuple(
         SensitiveColumn(f"s{i}", tuple(map(str, range(n))), tuple(range(n))) for i, n in enumerate(sizes)
@@ -61,14 +62,14 @@ def asked() -> Mapping[str, Demand]:
 
 
 def plan_of(requirement: AskedList, schema: Schema) -> CheckPlan:
-    """Every group one leaf partition of equally many records."""
+    """Return a plan with a leaf partition of equally many records for every group."""
     sizes, of_all = np.full(GROUPS, RECORDS // GROUPS), np.ones((1, GROUPS), dtype=bool)
     entries = requirement.entries(schema)
     return CheckPlan(np.arange(RECORDS), sizes, (np.arange(GROUPS),), GROUPS, 2, entries, of_all, RECORDS)
 
 
 def run(sizes: tuple[int, int], demand: Demand) -> tuple[float, int, int]:
-    """CPU seconds of both roles, bytes, AND gates of the owner's side."""
+    """Return CPU seconds of both roles, bytes, AND gates of the owner's side."""
     schema, requirement, coins = schema_of(sizes), AskedList((Ask(1, (demand,)),)), np.random.default_rng(0)
     plan, gates = plan_of(requirement, schema), _Gates()
     protected = Protected.of(requirement, schema, (0, 1))

@@ -36,7 +36,7 @@ SHARES = (Fraction(0), Fraction(1, 200), Fraction(1, 50), Fraction(1, 20))
 
 
 def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Row]:
-    """Every share of one setting."""
+    """Measure every share of a setting."""
     bounds = tuple(bounds_of(task.job).items())
     asked = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
     goal, (class_name, *_) = job_score(task.job), (*task.job.names("class"), "")
@@ -67,7 +67,7 @@ def adult() -> tuple[Task, CodedTable]:
 
 
 def diabetes() -> tuple[Task, CodedTable]:
-    """First encounters; class: readmitted within 30 days."""
+    """Return first encounters; class: readmitted within 30 days."""
     rows = [{**row, "soon": "yes" if row["readmitted"] == "<30" else "no"} for row in first_encounters()]
     categories = ("race", "gender", "age", "admission_type_id", "admission_source_id", "insulin", "change")
     columns = {name: values(rows, name) for name in categories} | {
@@ -81,7 +81,9 @@ def diabetes() -> tuple[Task, CodedTable]:
 
 
 def customers(n: int = 5000) -> tuple[Task, CodedTable]:
-    """Two genders but for three records, an income with a long tail, a skewed state: goal general."""
+    """Return customers: two genders but for three records, an income with a long tail, a skewed state; goal
+    general.
+    """
     coins = np.random.default_rng(0)
     states = [f"S{i}" for i in range(20)]
     of_state = coins.choice(20, n, p=np.arange(20, 0, -1) / 210).tolist()

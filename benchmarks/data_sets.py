@@ -1,8 +1,8 @@
-"""Real tables for what releases are worth: four of ../shared/data, and one of a PyPI package.
+"""Real tables for the worth of releases: four of ../shared/data, and a table of a PyPI package.
 
-Grids and roles are made up here; taxonomies are flat but for Adult's. Rows that miss a number are left out. Three of
-the tables come a second time with another class and another sensitive column: no parameter of any score was chosen
-on these tasks.
+Grids and roles are made up here; taxonomies are flat but for Adult's. Rows without a number are left out. Three of
+the tables occur twice, with a different class and sensitive column: no parameter of any score was chosen on these
+tasks.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Records = Sequence[Mapping[str, str]]
 
 
 class DataAbsent(Exception):
-    """A data set is not on this machine; the message says where it comes from."""
+    """A data set is not on this machine; the message names its source."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A table with settings to anonymize it under.
+    """A table with settings for anonymization.
 
-    bound:     the C of its settings, beside 1: at most so many of a group have a protected value.
-    min_leaf:  records that a leaf of a tree learned from it has at least.
-    splits:    into rows that are learned from and rows that are held out.
+    bound:     the C of the settings, in addition to 1: maximum share of protected values in a group.
+    min_leaf:  minimum number of records in a leaf of a learned tree.
+    splits:    number of splits into training rows and held-out rows.
     """
 
     name: str
@@ -50,14 +50,14 @@ class DataSet:
 
 
 def job_of(name: str, columns: Mapping[str, Any], goal: str = "classification") -> dict[str, Any]:
-    """One holder's job."""
+    """Return a single holder's job."""
     model = {"lkc": {"L": 4, "K": 20}}
     common = {"version": "1", "name": name, "partition": "single", "data": "t.csv", "model": model}
     return {**common, "goal": goal, "columns": dict(columns)}
 
 
 def written(fields: Mapping[str, Any], rows: Records) -> tuple[Task, Path]:
-    """The job in the cache folder, and its table."""
+    """Write the job into the cache folder; return it and the path of the table."""
     folder = OUT / "data_sets" / str(fields["name"])
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "t.csv").open("w", newline="") as file:
@@ -70,7 +70,7 @@ def written(fields: Mapping[str, Any], rows: Records) -> tuple[Task, Path]:
 
 
 def made(fields: Mapping[str, Any], rows: Records) -> tuple[Task, CodedTable]:
-    """The job, and its table as a run is given it."""
+    """Return the job, and its table in the form given to a run."""
     task, path = written(fields, rows)
     return task, load_table(Csv(path), task).table
 
@@ -97,7 +97,7 @@ def the_class(rows: Records, name: str) -> dict[str, Any]:
 
 
 def first_encounters() -> list[dict[str, str]]:
-    """Of diabetes130 the first one of every patient: 71,518."""
+    """Return the first encounter of every patient of diabetes130: 71,518."""
     path = SHARED / "data" / "diabetes130" / "diabetic_data.csv.gz"
     with gzip.open(path, "rt", newline="") as file:
         first: dict[str, dict[str, str]] = {}
@@ -107,7 +107,7 @@ def first_encounters() -> list[dict[str, str]]:
 
 
 def _adult() -> Rows:
-    """13 quasi-identifiers with the taxonomies of ../shared/data; class: income; sensitive: marital status."""
+    """Load 13 quasi-identifiers with the taxonomies of ../shared/data; class: income; sensitive: marital status."""
     folder = shared_job("adult")
     return read_rows(Csv(folder / "raw.csv"), load_task(folder / "job.yaml"))
 
@@ -126,7 +126,9 @@ _GROUPS: Mapping[str, Sequence[str]] = {
 
 
 def _adult_occupation() -> Rows:
-    """Class: the group of the occupation; sensitive: a high income; weights of the census are left out."""
+    """Load Adult with class: the group of the occupation; sensitive: a high income; weights of the census are left
+    out.
+    """
     group = {name: of for of, names in _GROUPS.items() for name in names}
     with (shared_job("adult") / "raw.csv").open(newline="") as file:
         rows = [{**row, "group": group[row["occupation"]]} for row in csv.DictReader(file)]
@@ -165,7 +167,7 @@ def _support2_rows() -> Records:
 
 
 def _support2() -> Rows:
-    """Demographics and values of the first day; class: death in hospital; sensitive: cancer."""
+    """Load demographics and values of the first day; class: death in hospital; sensitive: cancer."""
     rows = _support2_rows()
     categories = ("sex", "dzgroup", "income", "race", "diabetes", "dementia")
     columns = {name: values(rows, name) for name in categories} | dict(_MEASURED)
@@ -174,7 +176,7 @@ def _support2() -> Rows:
 
 
 def _support2_disease() -> Rows:
-    """Class: the class of the disease, of four; sensitive: death in hospital."""
+    """Load support2 with class: the class of the disease, of four; sensitive: death in hospital."""
     rows = _support2_rows()
     categories = ("sex", "income", "race", "diabetes", "dementia", "ca")
     columns = {name: values(rows, name) for name in categories} | dict(_MEASURED)
@@ -200,7 +202,7 @@ _OF_STAY: Mapping[str, Any] = {
 
 
 def _diabetes() -> Rows:
-    """First encounters; class: readmitted; sensitive: the chapter of the first diagnosis."""
+    """Load first encounters; class: readmitted; sensitive: the chapter of the first diagnosis."""
     path = SHARED / "data" / "diabetes130" / "icd9.csv"
     parts = [line.split(";") for line in path.read_text().splitlines()]
     chapter = {code: above for code, _, above, *_ in parts}
@@ -219,7 +221,7 @@ def _diabetes() -> Rows:
 
 
 def _diabetes_insulin() -> Rows:
-    """First encounters; class: insulin not given, steady or changed; sensitive: readmitted within 30 days."""
+    """Load first encounters; class: insulin not given, steady or changed; sensitive: readmitted within 30 days."""
     doses = {"No": "no", "Steady": "steady", "Up": "changed", "Down": "changed"}
     rows = [{**row, "dose": doses[row["insulin"]]} for row in first_encounters()]
     categories = (
@@ -232,7 +234,7 @@ def _diabetes_insulin() -> Rows:
 
 
 def _crx() -> Rows:
-    """Complete rows; class: A16; sensitive: A4."""
+    """Load complete rows; class: A16; sensitive: A4."""
     with (SHARED / "data" / "crx" / "crx.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if "?" not in row.values()]
     categories = ("A1", "A5", "A6", "A7", "A9", "A10", "A12", "A13")
@@ -250,9 +252,9 @@ def _crx() -> Rows:
 
 
 def _fair() -> Rows:
-    """Women on their marriages (Fair 1978); class: how they rate it, from 1 to 5; sensitive: whether any affair.
+    """Load women on their marriages (Fair 1978); class: rating of the marriage, 1 to 5; sensitive: any affair.
 
-    No parameter of any score was chosen on it.
+    No parameter of any score was chosen on the table.
     """
     package = importlib.util.find_spec("statsmodels")
     if package is None or package.origin is None:

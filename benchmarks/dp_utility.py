@@ -1,7 +1,6 @@
-"""Measures the worth of a DP release: an entropy tree learns from its cells and is tested on records it never
-saw ([T] 6.4).
+"""Worth of a DP release: an entropy tree learns from the cells and is tested on unseen records ([T] 6.4).
 
-The cells weigh what Norm-Sub makes of their noisy counts; test records are generalized to the cut of the release.
+The cells weigh the Norm-Sub results of their noisy counts; test records are generalized to the cut of the release.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from anonymize.tds import Outcome
 
 Floats = NDArray[np.float64]
 LEAF_RECORDS = 100
-"""Fewest records in a leaf of a tree: smaller ones are mostly noise."""
+"""Minimum number of records in a leaf of a tree: smaller leaves are mostly noise."""
 
 
 @dataclass(frozen=True)
 class Released:
-    """A release as a reader has it; without a table, records that are generalized to a cut."""
+    """A release as a reader has it; without a table, records generalized to a cut."""
 
     outcome: Outcome
     table: NoisyTable | None
@@ -36,10 +35,10 @@ class Released:
 
 @dataclass(frozen=True)
 class Worth:
-    """Figures of a tree on records it never saw, in percent.
+    """Figures of a tree on unseen records, in percent.
 
-    accuracy:  share of the records whose class it predicts.
-    ranking:   area under the ROC curve, for two classes: 50 is chance, also where one class is rare.
+    accuracy:  share of the records with a correctly predicted class.
+    ranking:   area under the ROC curve, for two classes: 50 is chance, even if a class is rare.
     """
 
     accuracy: float
@@ -81,7 +80,7 @@ def _share(predicted: NDArray[np.float64], test: CodedTable) -> float:
 
 
 def majority(train: CodedTable, test: CodedTable) -> float:
-    """Accuracy of the most frequent class."""
+    """Return the accuracy of the most frequent class."""
     counts = train.class_histogram(0).sum(axis=0)
     return _share(np.full(len(test.weights), int(counts.argmax())), test)
 
@@ -95,10 +94,10 @@ def without_privacy(train: CodedTable, test: CodedTable, cut: Cut) -> Worth:
 
 
 class Features:
-    """One column as numbers: intervals by their place, others one number for each node of the cut.
+    """A column as numbers: intervals by their place, categories as a number for each node of the cut.
 
-    Of a set-valued column each number says whether a node is touched; a coarser value that a release has for
-    rare combinations is looked up as a reader would, from the finest cut to the coarsest.
+    For a set-valued column each number tells if a node is touched. A release may have coarser values for rare
+    combinations. A value is looked up as a reader would, from the finest cut to the coarsest.
     """
 
     def __init__(self, column: QidColumn, release: Released, number: int) -> None:
@@ -112,7 +111,7 @@ class Features:
         self._labels = [column.label(node) for node in nodes]
 
     def of_labels(self, labels: Sequence[str]) -> Floats:
-        """Features of released values, shape (n_values, n_features)."""
+        """Return features of released values, shape (n_values, n_features)."""
         if self.column.is_numeric:
             return np.array([[self._labels.index(label)] for label in labels], dtype=np.float64)
         rule = self.column.sets
@@ -120,7 +119,7 @@ class Features:
         return np.array([[name in part for name in self._labels] for part in parts], dtype=np.float64)
 
     def of_records(self, table: CodedTable) -> Floats:
-        """Features of every row of a table."""
+        """Return features of every row of a table."""
         codes = table.qid[self._number]
         if self.column.sets is None:
             labels = [self._labels[p] for p in self._cuts[-1].positions(self._number)]
@@ -131,7 +130,7 @@ class Features:
         return self.of_labels(labels)[codes]
 
     def _value_of(self, leaves: Sequence[int]) -> str:
-        """The released value of a set: the finest combination it touches that is listed."""
+        """Return the released value of a set: the finest listed combination touched by the set."""
         assert self.column.sets is not None
         found = ""
         for cut in reversed(self._cuts):
@@ -143,7 +142,7 @@ class Features:
 
 
 def _cuts(outcome: Outcome) -> list[Cut]:
-    """The cuts of a run from the top to the last; of an outcome without steps its cut."""
+    """Return the cuts of a run from the top to the last; for an outcome without steps, its cut."""
     if not outcome.steps:
         return [outcome.cut]
     cuts = [top(outcome.schema)]

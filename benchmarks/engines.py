@@ -27,7 +27,7 @@ EMP = {131_072: (1 / 0.93, 45 / 51, 32 / 43), 10_000: (1 / 0.78, 0.80, 0.66)}
 
 
 def engines() -> dict[str, engine.Engine]:
-    """NumPy, and compiled code where it can be had."""
+    """Return NumPy, and compiled code if available."""
     found: dict[str, engine.Engine] = {"NumPy": engine.Reference()}
     if importlib.util.find_spec("llvmlite") is not None:
         from crypto.compiled.loading import load
@@ -37,7 +37,7 @@ def engines() -> dict[str, engine.Engine]:
 
 
 def in_turn(measure: Callable[[], Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Measure with one engine after the other, several times; by engine, the median of each figure."""
+    """Measure with the engines in turn, several times; by engine, return the median of each figure."""
     before, all_engines = engine.in_force(), engines()
     seen: dict[str, list[Mapping[str, float]]] = {name: [] for name in all_engines}
     for _ in range(TURNS):
@@ -49,7 +49,7 @@ def in_turn(measure: Callable[[], Mapping[str, float]]) -> dict[str, dict[str, f
 
 
 def rows_of(what: str, unit: str, found: Mapping[str, Mapping[str, float]]) -> Iterator[Row]:
-    """A row for each figure and engine; beside a compiled one stands how many times NumPy's it is."""
+    """Yield a row for each figure and engine; for a compiled engine with the factor over NumPy."""
     for figure in found["NumPy"]:
         for name, figures in found.items():
             ratio = figures[figure] / found["NumPy"][figure]
@@ -58,7 +58,7 @@ def rows_of(what: str, unit: str, found: Mapping[str, Mapping[str, float]]) -> I
 
 
 def gate_rows(circuits: Mapping[str, Circuit]) -> Iterator[Row]:
-    """Gates alone, on one core, for so many instances side by side."""
+    """Measure gates alone, on a single core, for so many instances side by side."""
     for name, circuit in circuits.items():
         for n in (1, 8, 100, 1_000, 5_000):
             found = in_turn(lambda circuit=circuit, n=n: _gates(circuit, n))
@@ -82,7 +82,7 @@ def _gates(circuit: Circuit, n: int) -> dict[str, float]:
 
 
 def transpose_rows() -> Iterator[Row]:
-    """The bit transpose of one message of transfers."""
+    """Measure the bit transpose of a message of transfers."""
     rows = random_blocks(RNG, 64 * _COLUMNS).reshape(128, _COLUMNS)
     scratch, out = np.empty(64 * _COLUMNS, dtype=np.uint64), np.empty((64 * _COLUMNS, 2), dtype=np.uint64)
 
@@ -94,7 +94,7 @@ def transpose_rows() -> Iterator[Row]:
 
 
 def _cpu_s(work: Callable[[], Any], passes: int) -> float:
-    """CPU seconds of one pass, after one that does not count."""
+    """Return CPU seconds of a pass, after an uncounted pass."""
     work()
     start = time.process_time()
     for _ in range(passes):
@@ -103,7 +103,7 @@ def _cpu_s(work: Callable[[], Any], passes: int) -> float:
 
 
 def pair_rows(compare: Callable[[int, int], Row]) -> Iterator[Row]:
-    """Two processes, transfers and input and output included; ``compare`` runs a batch so many times."""
+    """Measure two processes, transfers and input and output included; ``compare`` runs a batch so many times."""
     for batch, runs in ((131_072, 3), (10_000, 15)):
         found = in_turn(lambda batch=batch, runs=runs: _sides(compare(batch, runs)))
         for name, figures in found.items():

@@ -1,7 +1,7 @@
 """Two processes, gRPC with mutual TLS between them: :mod:`benchmarks.socket_driver` over the product's transport.
 
-Same signature, so the same rows can be measured over both. The links, the runner and the server are those of
-``party serve``; only the daemon is replaced by one that hands every stream to the benchmark.
+The signature is the same, so the same rows can be measured over both. The links, the runner and the server are
+those of ``party serve``. Only the daemon is replaced by an object that hands every stream to the benchmark.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _write_configs(folder: Path, first: str, second: str) -> None:
 
 
 class _Handover:
-    """Instead of a daemon: the one stream that is due is what the benchmark waits for."""
+    """Replacement of the daemon: hands the expected stream to the waiting benchmark."""
 
     def __init__(self, config: PartyConfig) -> None:
         self.name = config.name

@@ -1,4 +1,4 @@
-"""Adult as kd takes it: eight quasi-identifiers, four sensitive columns; and a million rows in its likeness."""
+"""Adult for kd: eight quasi-identifiers, four sensitive columns; and a million similar rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CUTS = {"capital-gain": (100000, [1, 3000, 5000, 7000, 15000]), "capital-loss": 
 
 
 def adult_rows() -> list[dict[str, str]]:
-    """The 45,222 complete records."""
+    """Return the 45,222 complete records."""
     folder = SHARED / "data" / "adult"
     if not folder.exists():
         raise SharedDataAbsent("these benchmarks need ../shared (data and jobs), which is not here")
@@ -40,7 +40,7 @@ def adult_rows() -> list[dict[str, str]]:
 
 
 def adult() -> CodedTable:
-    """Adult, coded."""
+    """Return Adult, coded."""
     rows = adult_rows()
     qid = [_qid_column(name) for name in QID]
     classes = tuple(sorted({row["income"] for row in rows}))
@@ -52,7 +52,7 @@ def adult() -> CodedTable:
 
 
 def blown_up(table: CodedTable, n: int, seed: int = 0) -> CodedTable:
-    """``n`` rows drawn from a table, of which every tenth value of a quasi-identifier is another row's."""
+    """Draw ``n`` rows from a table; every tenth value of a quasi-identifier comes from a different row."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, len(table.cells), n)
     qid = []
@@ -73,7 +73,7 @@ def _qid_column(name: str) -> QidColumn:
 
 
 def _sensitive(name: str, rows: Sequence[Mapping[str, str]]) -> tuple[SensitiveColumn, Codes]:
-    """A sensitive column, all its values protected, and its codes."""
+    """Return a sensitive column, all values protected, and its codes."""
     if name in CUTS:
         high, cuts = CUTS[name]
         grid = from_cuts(Decimal(0), Decimal(high), tuple(map(Decimal, cuts)), name)

@@ -1,8 +1,9 @@
-"""Movements of people: two generators in the likeness of published data sets, and two real sets.
+"""Movements of people: two generators similar to published data sets, and two real sets.
 
-The data sets behind published figures on trajectories are not public. City-like and Metro-like have their shapes and
-sizes: a city of 26 blocks and 24 hours, and a network of 65 stations and 60 minutes. Every generator is a function of
-its arguments and a seed. The real ones are tracks of cars and buses, and sets of diagnoses, both of ../shared/data.
+The data sets behind published figures on trajectories are not public. City-like and Metro-like have their shapes
+and sizes: a city of 26 blocks and 24 hours, and a network of 65 stations and 60 minutes. Every generator is a
+function of its arguments and a seed. The real sets are tracks of cars and buses, and sets of diagnoses, both of
+../shared/data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HOURS = 24
 MINUTES = 60
 LAST_START = 48
 EVERY = 3
-"""Minutes between two trains of one line and direction."""
+"""Minutes between two trains of the same line and direction."""
 DIAGNOSES = tuple(f"diag {number}" for number in range(1, 6))
 LINES = (
     tuple(f"green {i}" for i in range(1, 28)),
@@ -33,14 +34,15 @@ LINES = (
     tuple(f"blue {i}" for i in range(1, 13)),
 )
 SAME = {"orange 9": "green 15", "orange 15": "green 9", "orange 19": "blue 1", "blue 9": "orange 4"}
-"""Stations of several lines, by the names that they do not go by: Berri-UQAM, Lionel-Groulx, Snowdon, Jean-Talon."""
+"""Stations of several lines, by their unused names: Berri-UQAM, Lionel-Groulx, Snowdon, Jean-Talon."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Readings of records, in no order; a record may have none.
+    """Readings of records, in no order; a record may have no reading.
 
-    records:    whose each reading is, a number below ``n_records``; items: what was read, cell · n_places + place:
+    records:    the record of each reading, a number below ``n_records``; items: the item, cell · n_places +
+                place:
                 int64, shape (n_readings,) each.
     sensitive:  by record the place of its value in ``values``: int64, shape (n_records,).
     n_cells:    of time; 1 for sets of values, which have no time.
@@ -63,7 +65,7 @@ class Readings:
         return self.n_cells * len(self.places)
 
     def once(self) -> Readings:
-        """Every reading once, by record and item."""
+        """Return every reading once, by record and item."""
         keys = np.unique(self.records * self.domain + self.items)
         return Readings(
             self.name,
@@ -76,7 +78,7 @@ class Readings:
         )
 
     def write(self, path: Path) -> None:
-        """A table with a line for every reading: who, where, when, and the record's sensitive value."""
+        """Write a table with a line for every reading: person, place, time, and the record's sensitive value."""
         cells, places = np.divmod(self.items, len(self.places))
         columns = zip(
             self.records.tolist(),
@@ -94,7 +96,7 @@ class Readings:
 
 
 def _blocks() -> tuple[tuple[str, ...], list[list[int]]]:
-    """A grid of 5 × 5 blocks and one more at a corner; neighbours of each."""
+    """Return a grid of 5 × 5 blocks and a further block at a corner, and the neighbours of each block."""
     names = (*(f"block {row}{column}" for row in "abcde" for column in range(1, 6)), "block f1")
     near: list[list[int]] = [[] for _ in names]
     for row in range(5):
@@ -108,7 +110,7 @@ def _blocks() -> tuple[tuple[str, ...], list[list[int]]]:
 
 
 def _walk(near: Sequence[Sequence[int]], length: int, rng: np.random.Generator) -> list[int]:
-    """From a block drawn at random to any neighbour but the one that was left, unless there is no other."""
+    """Walk from a random block to random neighbours; turn back only without an alternative."""
     walk = [int(rng.integers(len(near)))]
     while len(walk) < length:
         ways = [block for block in near[walk[-1]] if len(walk) < 2 or block != walk[-2]]
@@ -117,7 +119,7 @@ def _walk(near: Sequence[Sequence[int]], length: int, rng: np.random.Generator) 
 
 
 def _routes(near: Sequence[Sequence[int]], n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """Routes of 8 to 12 hops: their blocks, hop by hop, shape (n, 13); how many; the hours they start in."""
+    """Draw routes of 8 to 12 hops: their blocks, hop by hop, shape (n, 13); their lengths; their start hours."""
     longest = 13
     walks = np.zeros((n, longest), dtype=np.int64)
     lengths = rng.integers(8, longest, n)
@@ -134,7 +136,7 @@ def city(
     irregular: float = 0.0,
     seed: int = 1,
 ) -> Readings:
-    """Citizens in 26 blocks over 24 hours, an hour in each: they ride parts of routes, some more popular than others.
+    """Draw citizens in 26 blocks over 24 hours, an hour in each: they ride parts of routes of different popularity.
 
     skew:       popularity falls as the −skew-th power of a route's rank.
     irregular:  the part of the citizens who walk at random.
@@ -169,14 +171,14 @@ def city(
 
 @dataclass(frozen=True)
 class _Stop:
-    """A station as one line stops at it in one direction: 2 · line + direction, and the place on the way."""
+    """A station as a stop of a line in a direction: 2 · line + direction, and the place on the way."""
 
     train: int
     order: int
 
 
 def _rides(stations: Sequence[str]) -> list[list[list[int]]]:
-    """By origin and destination the stations on a shortest way, without the lines."""
+    """Return, by origin and destination, the stations on a shortest way, without the lines."""
     number = {name: i for i, name in enumerate(stations)}
     near: list[list[int]] = [[] for _ in stations]
     for line in LINES:
@@ -198,7 +200,7 @@ def _rides(stations: Sequence[str]) -> list[list[list[int]]]:
 
 
 def _trains(stations: Sequence[str]) -> dict[tuple[int, int], _Stop]:
-    """By two neighbouring stations the train that goes from one to the other."""
+    """Return, by two neighbouring stations, the train between the two."""
     number = {name: i for i, name in enumerate(stations)}
     found = {}
     for line, names in enumerate(LINES):
@@ -210,7 +212,9 @@ def _trains(stations: Sequence[str]) -> dict[tuple[int, int], _Stop]:
 
 
 def _ride(way: Sequence[int], minute: int, trains: dict[tuple[int, int], _Stop]) -> Iterator[tuple[int, int]]:
-    """Station and minute, from the first train at or after a minute on; where trains are changed, that of leaving."""
+    """Yield station and minute, from the first train at or after ``minute``; at a change of trains, the minute of
+    departure.
+    """
     on = -1
     for a, b in pairwise(way):
         stop = trains[a, b]
@@ -224,7 +228,8 @@ def _ride(way: Sequence[int], minute: int, trains: dict[tuple[int, int], _Stop])
 
 
 def metro(n_records: int = 100_000, *, seed: int = 2) -> Readings:
-    """Passengers of a network of four lines within an hour: trains every 3 minutes, a minute from stop to stop.
+    """Draw passengers of a network of four lines within an hour: trains every 3 minutes, a minute from stop to
+    stop.
 
     Origins and destinations are popular as the −0.7th power of a station's rank; trips have about 9 stations.
     """
@@ -255,7 +260,7 @@ def metro(n_records: int = 100_000, *, seed: int = 2) -> Readings:
 
 
 def crowd(n_records: int = 20_000, *, seed: int = 3) -> Readings:
-    """Everybody is read every hour, 12 hours long, at a place of 8 that is drawn as the inverse of its rank."""
+    """Draw people read every hour for 12 hours, at 8 places with probability inverse to the rank of the place."""
     rng = np.random.default_rng(seed)
     hours, places = 12, tuple(f"place {i}" for i in range(1, 9))
     popular = np.arange(1, len(places) + 1) ** -1.0
@@ -267,7 +272,7 @@ def crowd(n_records: int = 20_000, *, seed: int = 3) -> Readings:
 
 
 def diagnoses() -> Readings:
-    """Of every encounter of diabetes130 the three-digit ICD-9 categories, and whether it was followed by another."""
+    """Return the three-digit ICD-9 categories of every encounter of diabetes130; sensitive: readmission."""
     folder = _shared("diabetes130")
     with (folder / "icd9.csv").open(newline="") as file:
         category = {row[0]: row[1] for row in csv.reader(file, delimiter=";") if row[0] != "?"}
@@ -294,7 +299,7 @@ def diagnoses() -> Readings:
 
 
 def tracks(*, timed: bool = True, degrees: float = 0.02) -> Readings:
-    """Cars and buses in Aracaju: squares of 0.02° and hours of the day, or squares alone."""
+    """Return cars and buses in Aracaju: squares of 0.02° and hours of the day, or squares alone."""
     folder = _shared("trajectories")
     with gzip.open(folder / "gps_aracaju_points.csv.gz", "rt", newline="") as table:
         rows = list(csv.DictReader(table))
@@ -328,7 +333,7 @@ def _shared(name: str) -> Path:
 
 
 def main(name: str, n_records: str, path: str) -> None:
-    """Write the readings of a generator, in a process that then ends with all its memory."""
+    """Write the readings of a generator, in a process that then ends and frees its memory."""
     {"city": city, "metro": metro}[name](int(n_records)).write(Path(path))
 
 

@@ -1,10 +1,10 @@
-"""One job, run by the sources that PYTHONPATH names; prints one line of JSON. For :mod:`benchmarks.before_after`.
+"""One job, run by the sources named by PYTHONPATH; prints a line of JSON. For :mod:`benchmarks.before_after`.
 
     python -P one_run.py JOB_FOLDER RUNS ROUND_TRIP_MS MBIT_S        0 0: no relay
 
-Nothing but what both states of the project have is used. One holder: seconds of a whole process. Several: wall
-seconds from submit to delivered with daemons up (the median of RUNS after a first one; RUNS 0: of the first one), CPU
-seconds of all processes of a run on average, their start and the first run included.
+The module uses only features common to both states of the project. Single holder: seconds of a whole process.
+Several: wall seconds from submit to delivered with running daemons (the median of RUNS after a first run; RUNS 0:
+of the first run), CPU seconds of all processes of a run on average, their start and the first run included.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from jointcut.launcher import command
 
 
 def cpu_s() -> float:
-    """Of this process and of those it started that have ended."""
+    """Return the CPU seconds of this process and its ended child processes."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def alone(folder: Path, runs: int, out: Path) -> dict[str, float]:
-    """Whole processes, one after another."""
+    """Run whole processes in turn."""
     walls, cpus = [], []
     for _ in range(runs):
         shutil.rmtree(out, ignore_errors=True)
@@ -50,7 +50,7 @@ def alone(folder: Path, runs: int, out: Path) -> dict[str, float]:
 
 
 def jointly(folder: Path, runs: int, out: Path, round_trip_ms: float, mbit_s: float) -> dict[str, float]:
-    """The same daemons for all runs."""
+    """Run all jobs on the same daemons."""
     task = load_task(folder / "job.yaml")
     sources = sources_of(task, {party: folder / f"{party}.csv" for party in task.job.roster})
     line = partial(relayed, round_trip_ms=round_trip_ms, mbit_s=mbit_s) if mbit_s else directly
@@ -67,7 +67,7 @@ def jointly(folder: Path, runs: int, out: Path, round_trip_ms: float, mbit_s: fl
 
 
 def costs(report: dict[str, Any]) -> dict[str, float]:
-    """Return the traffic and gates that a report states of the first party."""
+    """Return the traffic and gates of the first party in a report."""
     first = next(iter(report["cost"]["parties"].values()))
     links, phases = first["links"].values(), first["phases"].values()
     return {

@@ -1,12 +1,12 @@
-"""The route of a command through the library: files and functions that it enters, modules that it loads.
+"""The route of a command through the library: called files and functions, loaded modules.
 
     python -m benchmarks.route                              README's single-holder job: validate, run, verify
     python -m benchmarks.route coordinator validate J.yaml  any command
     python -m benchmarks.route --list coordinator ...       ... with the name of every function, by file
 
-A file counts where one of its functions is called. Bodies of modules and classes do not count, nor do comprehensions.
-A module is loaded where the process has it when the command ends. Each command runs in a process of its own; its
-threads are followed, and processes that it starts are not.
+A file counts if one of its functions is called. Bodies of modules and classes do not count, nor do comprehensions.
+A module is loaded if the process has it when the command ends. Each command runs in a separate process. The threads
+of the process are followed, but not its child processes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>
 
 @dataclass(frozen=True)
 class Route:
-    """Functions that a command entered, by file and first line, and modules that its process had at the end."""
+    """Functions called by a command, by file and first line, and modules loaded at the end of its process."""
 
     functions: Mapping[str, list[str]]
     modules: list[str]
@@ -54,7 +54,7 @@ def n_modules() -> int:
 
 
 def follow(main: Callable[[], object]) -> Route:
-    """Call a function; return the route of everything that it calls, in all threads."""
+    """Call a function; return the route of all its calls, in all threads."""
     entered: set[CodeType] = set()
 
     def enter(frame: FrameType, event: str, _: Any) -> None:
@@ -78,7 +78,7 @@ def follow(main: Callable[[], object]) -> Route:
 
 
 def _below_root(file: str) -> str | None:
-    """Return the path of a file of the library below the root, or None of any other file."""
+    """Return the path of a file of the library below the root, or None for any other file."""
     path = Path(file)
     if not path.is_relative_to(ROOT):
         return None
@@ -87,13 +87,13 @@ def _below_root(file: str) -> str | None:
 
 
 def _modules() -> list[str]:
-    """Return the modules of the library that this process has."""
+    """Return the library modules loaded in this process."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return sorted(path for file in files if file and (path := _below_root(file)))
 
 
 def of_command(words: list[str], folder: Path) -> Route:
-    """Return the route of a command that a new process runs in a folder. Raises RuntimeError where it fails."""
+    """Return the route of a command run by a new process in a folder. Raises RuntimeError if the command fails."""
     command = [sys.executable, "-m", "benchmarks.route", "--json", str(folder), *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -102,7 +102,9 @@ def of_command(words: list[str], folder: Path) -> Route:
 
 
 def _in_this_process(words: list[str]) -> Route:
-    """Run a command here; return its route. Its output goes to standard error. Raises RuntimeError where it fails."""
+    """Run a command here; return its route. Its output goes to standard error. Raises RuntimeError if the command
+    fails.
+    """
     from jointcut.isolated import _main_of
 
     def main() -> None:

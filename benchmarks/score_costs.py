@@ -1,9 +1,9 @@
-"""Measures the cost of every score: seconds in one hand, gates and seconds under seal.
+"""Cost of every score: seconds for a single holder, gates and seconds in a sealed run.
 
 Part of `make bench AREA=lkc` (bench_lkc).
 
-Seconds are CPU seconds of one core. A sealed run computes all three parties in one process, one after the other; its
-gates are exact. `python -m benchmarks.score_costs`: these rows alone.
+Seconds are CPU seconds of a single core. A sealed run computes all three parties in turn in a single process; its
+gates are exact. `python -m benchmarks.score_costs` prints these rows alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def table_of(*options: str) -> CodedTable:
 
 
 def memory_rows() -> list[Row]:
-    """One holder, in memory."""
+    """Measure a single holder, in memory."""
     adult, million = table_of(), table_of("rows=1000000", "L=4", "K=20", "C=1")
     rows = []
     for title, table, setting, target, runs in (
@@ -66,7 +66,7 @@ def memory_rows() -> list[Row]:
 
 @dataclass
 class _Gates(Observer):
-    """AND gates that one of the pair takes part in."""
+    """AND gates at a member of the pair."""
 
     count: int = 0
 
@@ -83,7 +83,7 @@ class Sealed:
 
 
 def sealed_run(table: CodedTable, setting: Setting, score: JointScore, seed: int = 0) -> Sealed:
-    """Rows are dealt out at random. Raises SystemExit where it is not the single holder's run."""
+    """Deal out the rows at random and run. Raises SystemExit if the result differs from the single holder's."""
     owner = np.random.default_rng(seed).integers(0, len(NAMES), len(table.cells))
     request = Request(table.schema, setting.asked(table), score, bytes(32))
     watching = _Gates()
@@ -107,7 +107,7 @@ def sealed_run(table: CodedTable, setting: Setting, score: JointScore, seed: int
 
 
 def sealed_rows() -> list[Row]:
-    """Adult, three parties."""
+    """Measure Adult, three parties."""
     table, rows = table_of(), []
     for title, setting in (("L=4 K=50 C=0.2", STRICT), ("L=2 K=20 C=1", LOOSE)):
         for name in TIMED:

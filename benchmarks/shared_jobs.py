@@ -1,4 +1,4 @@
-"""The jobs that figures mean (../shared/jobs), made into a cache folder; benchmarks say so where they are absent."""
+"""The shared jobs of the figures (../shared/jobs), made into a cache folder; benchmarks report missing jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SharedDataAbsent(SystemExit):
 
 
 def shared_job(kind: str, *options: str) -> Path:
-    """Make a job with its tables; return the folder. Kept between runs, as the large ones take a minute."""
+    """Make a job with its tables; return the folder. Jobs are kept between runs, as large jobs take a minute."""
     script = SHARED / "jobs" / "make_jobs.py"
     if not script.exists():
         raise SharedDataAbsent("these benchmarks need ../shared (data and jobs), which is not here")

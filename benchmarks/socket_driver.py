@@ -1,7 +1,7 @@
 """Two processes, a socket between them: the plainest driver of :mod:`crypto.rounds` that shows real overlap.
 
-Messages are framed by lengths. Each process sends from a thread of its own with a bounded queue, so that
-computing, sending and receiving overlap and memory stays bounded.
+Messages are framed by lengths. Each process sends from a separate thread with a bounded queue. So computing,
+sending and receiving overlap, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FRAME = struct.Struct("<II")
 _BUFFER_BYTES = 1 << 22
 
 Start = Callable[..., Rounds[Any]]
-"""Makes one party's generator from its arguments, inside that party's process."""
+"""Maker of a party's generator from its arguments, inside the process of the party."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measures of one process: its output, wall and CPU seconds, bytes sent, peak memory."""
+    """Measures of a process: output, wall and CPU seconds, bytes sent, peak memory."""
 
     output: Any
     wall_s: float
@@ -52,7 +52,7 @@ class Link:
         self._sender.start()
 
     def drive(self, generator: Rounds[Any]) -> Any:
-        """Run one party's protocol to its end."""
+        """Run a party's protocol to its end."""
         try:
             current = next(generator)
             while True:
@@ -88,10 +88,11 @@ class Link:
 
 
 def run_pair(sides: Mapping[str, Callable[[Callable[[Rounds[Any]], Any]], Any]]) -> dict[str, Measured]:
-    """Run two parties in two processes.
+    """Run two parties in two forked processes.
 
-    sides:  for each party a function that is given ``drive`` and calls it once or several times on its
-            generators; what it returns is its output. It runs in a process forked from this one.
+    sides:  for each party a function that is given ``drive`` and calls ``drive`` at least once on its
+            generators.
+            The return value of the function is its output.
     """
     (first, second), ends = sides, socket.socketpair()
     for end in ends:
@@ -101,9 +102,9 @@ def run_pair(sides: Mapping[str, Callable[[Callable[[Rounds[Any]], Any]], Any]])
 
 
 def forked(child: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> dict[str, Measured]:
-    """Run a function in one process for each of its arguments; it puts (name, what it measured) into a queue.
+    """Run a function in a process for each of its arguments; the function puts (name, measures) into a queue.
 
-    Raises RuntimeError with the traceback that a process puts there instead.
+    Raises RuntimeError with the traceback if a process puts a traceback there instead.
     """
     context = multiprocessing.get_context("fork")
     results: multiprocessing.Queue[tuple[str, Measured | str]] = context.Queue()

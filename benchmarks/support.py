@@ -1,9 +1,9 @@
-"""Commons of the benchmarks: repeated timing, the machine's name, a table, a JSON file.
+"""Common parts of the benchmarks: repeated timing, the machine's name, a table, a JSON file.
 
-Times on a shared machine say little alone, so rows carry medians over several runs and the load at the time, and
-where a target is stated, the target and the reference measured in the same run stand beside them. What one core
-does is measured in CPU seconds, which say so in the unit: they depend on other work only through the caches and
-sibling threads it shares. A missed target is a note: by how much, under which load, and why if the row knows.
+A time on a shared machine says little alone, so rows carry medians over several runs and the load at the time. A
+stated target is printed with the reference of the same run. Work of a single core is measured in CPU seconds, named
+in the unit: they depend on other work only through shared caches and sibling threads. A missed target gives a note:
+the distance, the load, and the reason if the row knows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rich.table import Table
 class Row:
     """One measured figure.
 
-    better:  "less" or "more", which direction meets the target.
-    anchor:  what the figure is measured against, in words.
-    why:     what explains the figure should it miss the target.
-    load:    processes that wanted to run when the row was made, averaged over a minute.
+    better:  "less" or "more", the direction of the target.
+    anchor:  the reference of the figure, in words.
+    why:     the explanation if the figure misses the target.
+    load:    processes ready to run when the row was made, averaged over a minute.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def note(self) -> str:
-        """By how much a target is missed, and why; empty if it is met or there is none."""
+        """The distance from a missed target, and the reason; empty without a target or if the target is met."""
         if self.met is not False or self.target is None:
             return ""
         missed = abs(self.value / self.target - 1)
@@ -60,12 +60,12 @@ class Row:
 
 
 def median_s(work: Callable[[], object], runs: int = 3, warmup: int = 1) -> float:
-    """Median wall seconds of ``work`` over ``runs``, after ``warmup`` runs that do not count."""
+    """Return the median wall seconds of ``work`` over ``runs``, after ``warmup`` uncounted runs."""
     return statistics.median(_times(work, runs, warmup, time.perf_counter))
 
 
 def median_cpu_s(work: Callable[[], object], runs: int = 3, warmup: int = 1) -> float:
-    """The same in CPU seconds of this process, all its threads together."""
+    """Return the same in CPU seconds of all threads of this process."""
     return statistics.median(_times(work, runs, warmup, time.process_time))
 
 
@@ -81,7 +81,7 @@ def _times(work: Callable[[], object], runs: int, warmup: int, clock: Callable[[
 
 
 def machine() -> dict[str, Any]:
-    """Name what the figures were measured on."""
+    """Describe the measuring machine."""
     model = ""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

@@ -1,9 +1,9 @@
-"""A compact AIM, to measure against: adaptive selection of marginals with a graphical model in between.
+"""A compact AIM for comparison: adaptive selection of marginals with a graphical model in between.
 
 McKenna, Mullins, Sheldon, Miklau, *AIM: An Adaptive and Iterative Mechanism for Differentially Private Synthetic
-Data*, VLDB 2022, with (ε, 10^−9) by zCDP. Smaller than the authors' program: the workload is all pairs of columns,
-the class being one, and all triples with it; a model has at most 20,000 cells; fitting is mirror descent with few
-iterations a round. Noise is drawn in floating point: it is no release.
+Data*, VLDB 2022, with (ε, 10^−9) by zCDP. Differences from the authors' program: the workload is all pairs of
+columns, class included, and all triples with the class; a model has at most 20,000 cells; fitting is mirror descent
+with few iterations a round. Noise is drawn in floating point, so the result is not for release.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ITERATIONS, LAST_ITERATIONS = 30, 300
 
 @dataclass(frozen=True)
 class Noisy:
-    """Counts of a clique with Gaussian noise of this standard deviation."""
+    """Counts of a clique with Gaussian noise of the standard deviation ``sigma``."""
 
     clique: Clique
     counts: Floats
@@ -40,7 +40,7 @@ class Noisy:
 
 
 def zcdp(epsilon: float) -> float:
-    """The ρ of zero-concentrated DP that is (ε, DELTA)-DP by the simple bound."""
+    """Return the ρ of zero-concentrated DP that is (ε, DELTA)-DP by the simple bound."""
     return float((sqrt(log(1 / DELTA) + epsilon) - sqrt(log(1 / DELTA))) ** 2)
 
 
@@ -60,7 +60,7 @@ class Tree:
         return sum(prod(self.sizes[c] for c in node) for node in self.nodes)
 
     def _spanning(self) -> list[tuple[int, int]]:
-        """(above, below) for every node but the first, those above first; largest separators first (Prim)."""
+        """Return (above, below) for every node but the first, in top-down order; largest separators first (Prim)."""
         found, inside = [], [0]
         while len(inside) < len(self.nodes):
             pairs = [(a, b) for a in inside for b in range(len(self.nodes)) if b not in inside]
@@ -70,7 +70,7 @@ class Tree:
         return found
 
     def marginals(self, potentials: Mapping[Clique, Floats], total: float) -> list[Floats]:
-        """Belief propagation: the table of every node, of this sum."""
+        """Run belief propagation; return the table of every node, each with the sum ``total``."""
         beliefs = [np.zeros([self.sizes[c] for c in node]) for node in self.nodes]
         for clique, potential in potentials.items():
             place = next(i for i, node in enumerate(self.nodes) if set(clique) <= set(node))
@@ -97,14 +97,14 @@ class Tree:
         return found
 
     def table(self, tables: Sequence[Floats], clique: Clique) -> Floats:
-        """The table of columns of one node, or of several parts by independence of what lies in no one node."""
+        """Return the table of a clique: from a node with all its columns, else from several nodes by independence."""
         for node, table in zip(self.nodes, tables, strict=True):
             if set(clique) <= set(node):
                 return _summed(table, node, clique)
         return self._eliminated(tables, clique)
 
     def _eliminated(self, tables: Sequence[Floats], clique: Clique) -> Floats:
-        """Columns of several nodes: conditionals along the tree, all other columns summed out on the way."""
+        """Return columns of several nodes: conditionals along the tree, all other columns summed out on the way."""
         below: dict[int, list[tuple[Clique, Floats]]] = {i: [] for i in range(len(self.nodes))}
         for above, node in reversed(self.links):
             between = self._between(above, node)
@@ -121,7 +121,7 @@ class Tree:
         return _summed(factor, columns, clique)
 
     def drawn(self, tables: Sequence[Floats], n_rows: int, rng: Prg) -> Ints:
-        """Rows, shape (n_rows, n_columns): each node given what it shares with the one above."""
+        """Draw rows, shape (n_rows, n_columns): each node given the columns shared with the node above."""
         rows: dict[int, Ints] = {}
         for node, shared in [(0, ()), *((b, self._between(a, b)) for a, b in self.links)]:
             new = tuple(c for c in self.nodes[node] if c not in shared)
@@ -137,7 +137,7 @@ class Tree:
 
 
 def _triangulated(n_columns: int, cliques: Sequence[Clique]) -> list[Clique]:
-    """Cliques of a chordal graph that covers these: columns are taken out by fewest new links."""
+    """Return cliques of a chordal graph that covers ``cliques``: columns are removed by fewest new links."""
     near = {c: {o for clique in cliques if c in clique for o in clique} - {c} for c in range(n_columns)}
     found = []
     while near:
@@ -158,7 +158,7 @@ def _maximal(cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _spread(table: Floats, clique: Clique, node: Clique) -> Floats:
-    """A table of some columns with an axis for each of a node's."""
+    """Return a table of some columns with an axis for each column of a node."""
     return table.reshape([table.shape[clique.index(c)] if c in clique else 1 for c in node])
 
 
@@ -174,7 +174,7 @@ def _product(factors: Sequence[tuple[Clique, Floats]], sizes: Sequence[int]) -> 
 
 
 class Fit:
-    """Potentials that are moved towards what was measured, by mirror descent."""
+    """Potentials moved towards the measurements by mirror descent."""
 
     def __init__(self, sizes: Sequence[int], total: float) -> None:
         self.sizes = sizes
@@ -191,7 +191,7 @@ class Fit:
         self.tree = Tree(self.sizes, list(self.potentials))
 
     def _loss(self, tables: Sequence[Floats]) -> tuple[float, dict[Clique, Floats]]:
-        """Half the squared distances by variance, and their gradient by clique."""
+        """Return half the squared distances by variance, and their gradient by clique."""
         loss, gradient = 0.0, {clique: np.zeros_like(p) for clique, p in self.potentials.items()}
         for noisy in self.measured:
             off = self.tree.table(tables, noisy.clique) - noisy.counts
@@ -200,7 +200,7 @@ class Fit:
         return loss, gradient
 
     def run(self, iterations: int) -> None:
-        """The step grows while the loss falls and is halved when it does not."""
+        """Fit the potentials. The step grows while the loss falls, else the step is halved."""
         tables = self.tree.marginals(self.potentials, self.total)
         loss, gradient = self._loss(tables)
         for _ in range(iterations):
@@ -219,7 +219,9 @@ class Fit:
 
 
 def aim_rows(rows: Ints, sizes: Sequence[int], of_class: int, rho: float, seed: int) -> Ints:
-    """Synthetic rows of the same columns. rows: int64, shape (n_rows, n_columns); of_class: the class's column."""
+    """Return synthetic rows of the same columns. rows: int64, shape (n_rows, n_columns); of_class: the class's
+    column.
+    """
     rng, n = np.random.default_rng(seed), len(sizes)
     workload = [*combinations(range(n), 2)]
     workload += [tuple(sorted((of_class, a, b))) for a, b in workload if of_class not in (a, b)]
@@ -264,7 +266,7 @@ def _chosen(
     spent: float,
     rng: np.random.Generator,
 ) -> Clique:
-    """By the exponential mechanism, among cliques with which the model stays small."""
+    """Choose by the exponential mechanism, among cliques with which the model stays small."""
     small = [r for r in weights if Tree(fit.sizes, [*fit.potentials, r]).n_cells <= spent * MOST_CELLS]
     small = small or [min(weights, key=lambda r: exact[r].size)]
     scores = []

@@ -1,4 +1,4 @@
-"""Synthetic tables of several holders: the real protocol, all parties in one process, one after the other."""
+"""Synthetic tables of several holders: the real protocol, all parties in turn in a single process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crypto.rounds import Rounds
 
 
 def by_rows(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """Of three holders, a third of the rows each."""
+    """Run three holders, a third of the rows each."""
     table, names = train.table, ("p0", "p1", "p2")
     parts = [part_of(table, np.arange(i, len(table.weights), len(names))) for i in range(len(names))]
     request = _request(train, epsilon)
@@ -37,7 +37,7 @@ def by_rows(train: Coded, epsilon: Fraction, seed: int) -> Coded:
 
 
 def by_columns(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """Of two holders, half of the columns each, records already aligned."""
+    """Run two holders, half of the columns each, records already aligned."""
     table, names = train.table, ("p0", "p1")
     order, n = np.repeat(np.arange(len(table.weights)), table.weights), len(table.qid)
     request = _request(train, epsilon)
@@ -63,7 +63,7 @@ def _roster(me: str, names: Sequence[str]) -> Roster:
 
 
 def _coins(seed: int, party: int) -> Prg:
-    """Known to all, so that a figure can be made again: the records are public."""
+    """Return coins known to all, so that a figure can be reproduced: the records are public."""
     return Prg((seed + (party + 2 << 32)).to_bytes(16, "little"))
 
 

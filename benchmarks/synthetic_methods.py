@@ -1,8 +1,8 @@
-"""Ways to make a table of rows with differential privacy, one holder: ours, and what it is measured against.
+"""Ways for a single holder to make a table of rows with differential privacy: ours, and methods for comparison.
 
-MST is a compact version of our own with the model of :mod:`anonymize.synthetic.fit`: columns, then a tree over all
-columns, the class being one, then its pairs; a third of the budget each (McKenna, Miklau, Sheldon, JPC 2021). Its
-noise is drawn in floating point: it is no release.
+MST is a compact version of ours with the model of :mod:`anonymize.synthetic.fit`: columns, then a tree over all
+columns, class included, then the pairs of the tree; a third of the budget each (McKenna, Miklau, Sheldon, JPC
+2021). Noise is drawn in floating point, so the result is not for release.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from crypto.rng import Prg
 
 MAX_ROWS = 100_000
 _NOTHING = Fraction(1, 10**6)
-"""The rate of what was not measured."""
+"""The rate of an unmeasured marginal."""
 Method = Callable[[Coded, Fraction, int], Coded]
 
 
 def ours(edges: int | None) -> Method:
-    """`method: synthetic`."""
+    """Return `method: synthetic`."""
 
     def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
         return synthetic_rows(train, Synthetic(epsilon, edges, max_rows=MAX_ROWS), seed)[1]
@@ -47,12 +47,12 @@ def ours(edges: int | None) -> Method:
 
 
 def general(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """The same with goal general: the class is a column like others."""
+    """Run the same with goal general: the class is a column like others."""
     return with_class(ours(None)(without_class(train), epsilon, seed), train.schema)
 
 
 def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """DiffGen with h = 10; inside its cells rows are spread evenly. A missing number counts in the lowest cell."""
+    """Run DiffGen with h = 10, and spread rows evenly inside its cells. A missing number counts in the lowest cell."""
     rng = np.random.default_rng(seed)
     asked = Dp(epsilon, 10, max_rows=MAX_ROWS)
     found = release_alone(
@@ -70,7 +70,7 @@ def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
 
 
 def _all_numbers(rows: Coded) -> Coded:
-    """No column with a leaf for missing numbers."""
+    """Remove the leaf for missing numbers from every column."""
     columns = tuple(replace(column, missing_cell=False) for column in rows.schema.qid)
     known = rows.leaves < np.array([column.n_leaves for column in columns])
     return Coded(replace(rows.schema, qid=columns), np.where(known, rows.leaves, 0), rows.classes)
@@ -79,7 +79,7 @@ def _all_numbers(rows: Coded) -> Coded:
 def _spread(
     column: QidColumn, nodes: Sequence[Node], labels: Sequence[str], codes: Ints, rng: np.random.Generator
 ) -> Ints:
-    """A uniform leaf of every row's node."""
+    """Draw a uniform leaf of every row's node."""
     of_label = {column.label(node): node for node in nodes}
     first = np.array([of_label[label].first for label in labels])[codes]
     size = np.array([of_label[label].n_leaves for label in labels])[codes]
@@ -91,7 +91,7 @@ def _spread(
 
 
 def mst(*, gaussian: bool) -> Method:
-    """With pure ε, or with zCDP such that it is (ε, 10^−9)-DP."""
+    """Return MST with pure ε, or with (ε, 10^−9)-DP by zCDP."""
 
     def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
         rows = without_class(train)
@@ -111,7 +111,7 @@ class _Spending:
         self._third = (zcdp(epsilon) if gaussian else epsilon) / 3
 
     def measured(self, marginals: Sequence[Marginal], table: CodedTable) -> tuple[Measured, ...]:
-        """With one third."""
+        """Measure with a third of the budget."""
         scale = sqrt(len(marginals) / (2 * self._third)) if self._gaussian else len(marginals) / self._third
         draw = self._rng.normal if self._gaussian else self._rng.laplace
         variance = scale**2 if self._gaussian else 2 * scale**2
@@ -122,13 +122,13 @@ class _Spending:
         )
 
     def best(self, scores: Sequence[float], picks: int) -> int:
-        """By the exponential mechanism, of which there are so many picks, with one third; a score moves by 1."""
+        """Pick by the exponential mechanism, with a third of the budget for all ``picks``; a score moves by 1."""
         epsilon = sqrt(8 * self._third / picks) if self._gaussian else self._third / picks
         return int(np.argmax(np.array(scores) * epsilon / 2 + self._rng.gumbel(size=len(scores))))
 
 
 def aim(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """Bins with a tenth of the budget, AIM over them with the rest."""
+    """Run bins with a tenth of the budget, AIM over the bins with the rest."""
     rows, rho, rng = without_class(train), zcdp(float(epsilon)), np.random.default_rng(seed)
     scale = sqrt(len(rows.schema.qid) / (2 * 0.1 * rho))
     axes, shares = list[Axis](), list[Floats]()
@@ -172,7 +172,7 @@ def _mst_opened(table: CodedTable, spending: _Spending) -> Opened:
 
 
 def _off(pair: Marginal, table: CodedTable, leaves: Sequence[Measured]) -> float:
-    """Return the distance of a pair from the product of what was measured of its columns."""
+    """Return the distance of a pair from the product of the measurements of its columns."""
     one, other = (_binned(axis, leaves[axis.column]) for axis in pair.axes)
     total = max(1.0, (one.sum() + other.sum()) / 2)
     expected = np.rint(one[:, None, None] * other[None, :, None] / total).astype(np.int64)
@@ -186,7 +186,7 @@ def _binned(axis: Axis, measured: Measured) -> Ints:
 
 
 def without_class(rows: Coded) -> Coded:
-    """The class as one more column, the last."""
+    """Append the class as the last column."""
     assert rows.schema.class_name is not None
     values = from_nested({"*": list(rows.schema.classes)}, rows.schema.class_name, missing_leaf=False)
     schema = Schema((*rows.schema.qid, QidColumn(rows.schema.class_name, values)), None, ("",))
@@ -194,7 +194,7 @@ def without_class(rows: Coded) -> Coded:
 
 
 def with_class(rows: Coded, schema: Schema) -> Coded:
-    """The last column as the class again."""
+    """Take the last column as the class again."""
     return Coded(schema, rows.leaves[:, :-1], rows.leaves[:, -1])
 
 

@@ -1,6 +1,6 @@
-"""Tables that synthetic ones are made from, coded by leaf: four of ../shared/data, and two with a known structure.
+"""Source tables of synthetic tables, coded by leaf: four of ../shared/data, and two with a known structure.
 
-No row is left out: a missing category is the leaf `?`, a missing number a leaf of its own.
+No row is left out: a missing category is the leaf `?`, a missing number a separate leaf.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Coded:
 
 
 def halves(rows: Coded, share: float, seed: int) -> tuple[Coded, Coded]:
-    """A random share of the rows, and the rest."""
+    """Return a random share of the rows, and the rest."""
     order = np.random.default_rng(seed).permutation(len(rows.classes))
     n = round(share * len(order))
     return rows.some(order[:n]), rows.some(order[n:])
@@ -104,7 +104,7 @@ _ADULT: Numbers = {
 
 @cache
 def adult() -> tuple[Coded, Coded]:
-    """The complete rows of Adult, as UCI splits them: for training, and the test rows that nothing is chosen on."""
+    """Return the complete rows of Adult, split as by UCI: training rows, and test rows on which no choice is made."""
     rows = [row for row in _read("adult", "adult.csv.gz") if "?" not in row.values()]
     names = [name for name in rows[0] if name not in ("income", "split")]
     columns = [number(name, _ADULT[name]) if name in _ADULT else _adult_values(name) for name in names]
@@ -132,7 +132,7 @@ _DIABETES: Numbers = {
 
 @cache
 def diabetes() -> Coded:
-    """diabetes130, all encounters; class: readmitted, within or after 30 days, or not."""
+    """Return diabetes130, all encounters; class: readmitted, within or after 30 days, or not."""
     rows = _read("diabetes130", "diabetic_data.csv.gz")
     names = ["race", "gender", "age", "admission_type_id", "discharge_disposition_id", "admission_source_id"]
     names += [*_DIABETES, "medical_specialty", "max_glu_serum", "A1Cresult", "metformin", "glipizide"]
@@ -165,7 +165,7 @@ _SUPPORT2: Numbers = {
 
 @cache
 def support2() -> Coded:
-    """All patients, demographics and what is known in the first days; class: death in hospital."""
+    """Return all patients, demographics and facts known in the first days; class: death in hospital."""
     rows = _read("support2", "support2.csv.gz")
     names = [*_SUPPORT2, "sex", "dzgroup", "income", "race", "diabetes", "dementia", "ca"]
     return coded(rows, _columns(rows, names, _SUPPORT2), "hospdead")
@@ -191,7 +191,7 @@ def crx() -> Coded:
 
 
 def generated(columns: Mapping[str, Ints], sizes: Mapping[str, int], classes: Ints) -> Coded:
-    """Columns of even place are grids, the others flat lists."""
+    """Return a table: columns of even place are grids, the rest flat lists."""
     made = [
         number(name, ("0", str(sizes[name]), "1"))
         if i % 2 == 0
@@ -206,7 +206,7 @@ def generated(columns: Mapping[str, Ints], sizes: Mapping[str, int], classes: In
 
 @cache
 def forest(n_rows: int = 20_000) -> Coded:
-    """Drawn from a class-conditional forest: six chains of two or three columns; four columns alone."""
+    """Draw from a class-conditional forest: six chains of two or three columns; four columns alone."""
     rng = np.random.default_rng(15)
     classes = (rng.random(n_rows) < 0.35).astype(np.int64)
     columns, sizes = dict[str, Ints](), dict[str, int]()
@@ -224,7 +224,7 @@ def forest(n_rows: int = 20_000) -> Coded:
 
 @cache
 def mixture(n_rows: int = 30_000) -> Coded:
-    """Twelve columns that depend on each other through five hidden groups, and a class of two of them: no forest."""
+    """Draw twelve columns linked through five hidden groups, and a class from two of the columns: no forest."""
     rng = np.random.default_rng(16)
     group = rng.integers(0, 5, n_rows)
     columns, sizes = dict[str, Ints](), dict[str, int]()
@@ -246,6 +246,4 @@ TRAINING: Mapping[str, Callable[[], Coded]] = {
     "forest": forest,
     "mixture": mixture,
 }
-"""Tables that choices are made on. Of each a share is held back for good: see
-:mod:`benchmarks.bench_synthetic_tuning`.
-"""
+"""Tables for choices. A share of each is held back for good: see :mod:`benchmarks.bench_synthetic_tuning`."""

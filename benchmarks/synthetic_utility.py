@@ -1,7 +1,7 @@
-"""Measures the worth of synthetic rows: learners trained on them and tested on real rows; the distance of
-their tables.
+"""Worth of synthetic rows: learners trained on synthetic rows and tested on real rows; the distance of their
+tables.
 
-Accuracy of an entropy tree (leaves of 100 rows, fewer where there are few) and of gradient boosting; the total
+Accuracy of an entropy tree (leaves of 100 rows, fewer in small tables) and of gradient boosting; the total
 variation distance of all one-way and two-way tables, the class included, in at most 16 public groups a column.
 """
 
@@ -33,7 +33,7 @@ MOST_GROUPS = 16
 
 @dataclass(frozen=True)
 class Worth:
-    """Of one table, in percent."""
+    """Figures of a table, in percent."""
 
     tree: float
     boosting: float
@@ -42,25 +42,25 @@ class Worth:
 
 
 def worth_of(made: Coded, train: Coded, test: Coded) -> Worth:
-    """made: from ``train``."""
+    """Measure rows ``made`` from ``train``."""
     return Worth(*accuracies(made, test), *distances(made, train))
 
 
 def means(found: list[Worth]) -> tuple[Worth, Worth]:
-    """The mean of several runs, and its standard errors."""
+    """Return the mean of several runs, and its standard errors."""
     columns = [[getattr(worth, field.name) for worth in found] for field in fields(Worth)]
     errors = (stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0 for values in columns)
     return Worth(*map(mean, columns)), Worth(*errors)
 
 
 def synthetic_rows(train: Coded, requirement: Synthetic, seed: int) -> tuple[SyntheticOutcome, Coded]:
-    """One run. Seeded, as nobody may be told of these records by it: they are public."""
+    """Run once, seeded. Seeding is safe only because these records are public."""
     outcome = synthesize_alone(train.table, requirement, exact_noise(Prg(seed.to_bytes(16, "little"))))
     return outcome, drawn_rows(outcome, train, seed)
 
 
 def drawn_rows(outcome: SyntheticOutcome, train: Coded, seed: int) -> Coded:
-    """From what was opened."""
+    """Draw rows from the opened figures."""
     classes, leaves = drawn_leaves(
         fitted(outcome.schema, outcome.opened), Prg((seed + (1 << 32)).to_bytes(16, "little"))
     )
@@ -72,7 +72,7 @@ def asked(epsilon: str, edges: int | None, design: Design | None = None) -> Synt
 
 
 def accuracies(made: Coded, test: Coded) -> tuple[float, float]:
-    """Of a tree and of gradient boosting."""
+    """Return the accuracies of a tree and of gradient boosting."""
     if len(np.unique(made.classes)) < 2:
         only = 100 * float((test.classes == made.classes[:1]).mean())
         return only, only
@@ -104,7 +104,7 @@ def _accuracy(
 
 
 def _one_hot(rows: Coded) -> np.ndarray:
-    """Numbers by cell, a missing one as the highest; categories as one column for each value."""
+    """Return numbers by cell, a missing number as the highest; categories as a column for each value."""
     columns = [
         leaves[:, None] if column.is_numeric else leaves[:, None] == np.arange(column.n_leaves)
         for column, leaves in zip(rows.schema.qid, rows.leaves.T, strict=True)
@@ -113,7 +113,7 @@ def _one_hot(rows: Coded) -> np.ndarray:
 
 
 def distances(made: Coded, real: Coded) -> tuple[float, float]:
-    """Mean total variation distance of one-way and of two-way tables."""
+    """Return the mean total variation distance of one-way and of two-way tables."""
     sizes = [*(min(column.n_leaves, MOST_GROUPS) for column in real.schema.qid), real.schema.n_classes]
     rows = [_grouped(table) for table in (made, real)]
     one = [_distance(rows, [i], sizes) for i in range(len(sizes))]
@@ -122,7 +122,7 @@ def distances(made: Coded, real: Coded) -> tuple[float, float]:
 
 
 def _grouped(rows: Coded) -> list[Ints]:
-    """By column the group of every row, then its class."""
+    """Return, by column, the group of every row, then its class."""
     return [*map(_groups, rows.schema.qid, rows.leaves.T), rows.classes]
 
 
@@ -132,7 +132,7 @@ def _groups(column: QidColumn, leaves: Ints) -> Ints:
 
 
 def _distance(rows: list[list[Ints]], columns: list[int] | tuple[int, ...], sizes: list[int]) -> float:
-    """In percent."""
+    """Return the distance in percent."""
     shape = [sizes[column] for column in columns]
     shares = []
     for table in rows:

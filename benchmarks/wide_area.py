@@ -1,7 +1,7 @@
-"""A wide-area link on one machine: a relay that delays and limits what goes through it.
+"""A wide-area link on one machine: a relay that delays and limits its traffic.
 
-Each relayed connection gets half of the round trip and the whole rate in each direction, whatever goes the
-other way. The relay is a process of its own and sees TLS records only.
+Each relayed connection has half of the round trip as delay and the whole rate in each direction, independent of the
+opposite direction. The relay runs in a separate process and sees TLS records only.
 
     python -m benchmarks.wide_area ROUND_TRIP_MS MBIT_S TARGET_PORT...     prints one port per target
 """
@@ -16,11 +16,11 @@ from contextlib import contextmanager
 
 _READ_BYTES = 1 << 14
 _BUFFERED = 64
-"""Reads under way in one direction, beside what rate and delay hold."""
+"""Reads under way in a direction, in addition to the reads held by rate and delay."""
 
 
 class Link:
-    """One direction of a connection."""
+    """A direction of a connection."""
 
     def __init__(self, delay_s: float, bytes_per_s: float) -> None:
         self._delay_s = delay_s

@@ -1,8 +1,8 @@
-"""Measures pyCANON's and anonypy's view of a table, and their time; run by
-:mod:`benchmarks.bench_kd_anchors`.
+"""Measures of a table by pyCANON and anonypy, and their time; run by :mod:`benchmarks.bench_kd_anchors`.
 
-In an environment of its own (requirements.txt), so it imports nothing of ours. Takes a JSON object on standard input
-and prints one. Of pyCANON its recursive (c, l)-diversity is never asked: it takes the smallest count first.
+The module runs in a separate environment (requirements.txt), so it imports nothing of ours. It takes a JSON object
+on standard input and prints a JSON object. pyCANON's recursive (c, l)-diversity is never used: pyCANON takes the
+smallest count first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def checked(table: Any, qid: Sequence[str], sensitive: Sequence[str]) -> dict[str, Any]:
-    """pyCANON's k, and by sensitive column distinct l and t, each with its CPU seconds."""
+    """Return pyCANON's k, and by sensitive column distinct l and t, each with its CPU seconds."""
     anonymity = import_module("pycanon.anonymity")
     k, of_k = timed(lambda: anonymity.k_anonymity(table, list(qid)))
     found: dict[str, Any] = {"k": int(k), "seconds": {"k": of_k}, "l": {}, "t": {}}
@@ -36,7 +36,7 @@ def checked(table: Any, qid: Sequence[str], sensitive: Sequence[str]) -> dict[st
 
 
 def partitioned(table: Any, qid: Sequence[str], sensitive: str, k: int) -> dict[str, Any]:
-    """The groups of anonypy's Mondrian, and its CPU seconds."""
+    """Return the groups of anonypy's Mondrian, and its CPU seconds."""
     for name in qid:
         if table[name].dtype == object:
             table[name] = table[name].astype("category")
