@@ -30,7 +30,7 @@ AREAS: Mapping[str, Sequence[str]] = {
 
 
 def main(areas: Sequence[str]) -> None:
-    """Run areas, `all` included; without areas, list them. Ends the program for an unknown area or a failed module."""
+    """Run areas, `all` included; without areas, list them. Ends the program for an unknown area or a failure."""
     chosen = list(AREAS) if "all" in areas else areas
     if unknown := set(chosen) - set(AREAS):
         raise SystemExit(f"no such area: {', '.join(sorted(unknown))}; there are {', '.join(AREAS)}")

@@ -1,10 +1,9 @@
 """Benchmark of the raw clusters that a released table keeps ([CLU] 5), guided by clusters or not. `make bench
 AREA=lkc`.
 
-Adult and crx without a class, with a single quasi-identifier of all columns; means over K and several models. The
-figures are F-measure and match point of the raw clusters and the clusters of the released rows, both by the same
-method. The local optimum of k-means is luck: for Adult with k=10, single models give .46 to .61. So a single model
-says little.
+Adult and crx without a class, a single quasi-identifier of all columns; means over K and several models. F-measure
+and match point of the raw clusters and the clusters of the released rows, by the same method. The local optimum of
+k-means is luck: for Adult with k=10, single models give .46 to .61. So a single model says little.
 """
 
 from __future__ import annotations

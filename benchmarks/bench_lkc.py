@@ -144,7 +144,7 @@ WIDE_AREA = (20, 100)  # round trip in ms, Mbit/s
 
 
 def joint_rows() -> list[Row]:
-    """Measure parties with running daemons, over loopback with mutual TLS; the clock runs from submit to delivered."""
+    """Measure parties with running daemons, over loopback with mutual TLS, from submit to delivered."""
     rows = []
     for job, options, targets in JOINT:
         for disclosure, parties in (

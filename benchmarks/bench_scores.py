@@ -2,7 +2,7 @@
 
 Two thirds of the rows are anonymized, the rest only generalized by the same cut. The tree is learned from the
 anonymized rows on the quasi-identifiers and the sensitive column. Means over 18 settings (L 2, 4, all; three K; C
-of the data set and 1) and some splits. `python -m benchmarks.bench_scores NAME ...` runs the named data sets.
+of the data set and 1) and some splits. `python -m benchmarks.bench_scores NAME ...`: named data sets.
 """
 
 from __future__ import annotations

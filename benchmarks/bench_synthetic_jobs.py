@@ -308,7 +308,7 @@ def _seconds(case: Case, link: str, made: Run, said: Expected) -> list[Row]:
 
 
 def _factor(one: float, other: float) -> float:
-    """Return the ratio of the larger to the smaller number, at least 1."""
+    """Return the factor, at least 1."""
     return max(one / other, other / one)
 
 

@@ -36,7 +36,7 @@ FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),
     "education",
 )
-"""[T] Table 5.5 in its order: the Immigration Department's columns; the Taxation Department has the remaining five."""
+"""[T] Table 5.5 in its order: the Immigration Department's columns; the Taxation Department has the rest."""
 OTHER_FIVE = ("hours-per-week", "capital-gain", "capital-loss", "workclass", "occupation")
 SENSITIVE = "marital-status"
 EXTRA = 500

@@ -52,7 +52,7 @@ def general(train: Coded, epsilon: Fraction, seed: int) -> Coded:
 
 
 def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """Run DiffGen with h = 10, and spread rows evenly inside its cells. A missing number counts in the lowest cell."""
+    """Run DiffGen with h = 10, rows spread evenly inside cells. A missing number counts in the lowest cell."""
     rng = np.random.default_rng(seed)
     asked = Dp(epsilon, 10, max_rows=MAX_ROWS)
     found = release_alone(

@@ -1,9 +1,9 @@
 """Compiled Boolean circuits, and their evaluation in the clear.
 
-A circuit is written over a :class:`crypto.builder.Builder` and compiled once. :class:`Circuit` alone holds
-everything that a back end needs: the rows of the inputs and outputs, and groups of equal gates. A group reads rows
-computed before and writes one contiguous slice of rows. :func:`evaluate` is the back end in the clear;
-:mod:`crypto.garbling` is the garbling back end. Circuits do not depend on the back end.
+A circuit is written over a :class:`crypto.builder.Builder` and compiled once. :class:`Circuit` holds everything
+that a back end needs: the rows of the inputs and outputs, and groups of equal gates. A group reads earlier rows and
+writes a contiguous slice of rows. Back ends are :func:`evaluate` in the clear and :mod:`crypto.garbling`. Circuits
+do not depend on the back end.
 
 Wires that depend on public inputs only are kept apart (``public_rows``). Every back end evaluates these wires in
 the clear, and AND with a public bit is a selection. Both are free of communication.

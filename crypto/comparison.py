@@ -57,9 +57,7 @@ class EntrantWidths:
             raise LocalProtocolError(f"widths from 1 to {MAX_WIDTH}, not {self}")
 
     def __str__(self) -> str:
-        """Return the text used in names of circuits. Both peers hash the text, so a change of the text changes the
-        protocol.
-        """
+        """Return the text in names of circuits, which both peers hash: a change changes the protocol."""
         return f"Widths(numerator={self.numerator}, denominator={self.denominator}, tie={self.tie})"
 
     @property
@@ -93,7 +91,7 @@ def secure_compare(
 def secure_maximum(
     computation: Computation, candidates: Sequence[Entrant], counts: tuple[int, int], widths: EntrantWidths
 ) -> Rounds[int | None]:
-    """Tell both parties the place of the best candidate: the garbler's candidates come first, then the evaluator's.
+    """Tell both parties the place of the best candidate among the garbler's, then the evaluator's.
 
     Functionality:  the index of the valid candidate with the greatest numerator / denominator (ties:
                     smallest tie key, then first), None without a valid candidate; to both.

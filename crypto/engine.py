@@ -2,7 +2,7 @@
 
 NumPy is the reference. A compiled engine computes the same bits faster. Messages, timing of messages and coins do
 not depend on the engine, so two parties may use different engines. A process has a single engine in force, for all
-work begun from then on. The starter of the process decides on the engine; the module does not search for engines.
+work begun from then on, chosen by the starter of the process.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ lowest bits of a pair differ. For the evaluator a row holds the *active* label o
 is zero on both sides. A public bit p that becomes a secret wire has active label 0, so zero label p·Δ. This is
 safe: while Δ is secret, the hash is circular correlation robust for chosen labels.
 
-:mod:`crypto.half_gates` defines the computation of each gate. :mod:`crypto.engine` chooses the program for it.
+Computation of each gate: :mod:`crypto.half_gates`. Program: :mod:`crypto.engine`.
 
 A :class:`Garbling` and an :class:`Evaluation` of the same circuit, number of instances and key go through the same
 pieces in the same order, and so through the same tweaks.
@@ -56,9 +56,8 @@ class _Half:
 class Garbling(_Half):
     """The garbler's side of ``n`` instances of a circuit.
 
-    The caller fills the input rows of ``labels`` with zero labels and the input rows of ``public`` with masks (all
-    ones for 1). Then the caller takes the tables of every piece in order. In the end ``labels`` holds all zero
-    labels.
+    The caller fills the input rows of ``labels`` with zero labels and of ``public`` with masks (all ones for 1),
+    takes the tables of every piece in order, and finds all zero labels in ``labels``.
     """
 
     def __init__(self, circuit: Circuit, n: int, delta: Words, key: bytes) -> None:

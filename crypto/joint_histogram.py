@@ -1,13 +1,12 @@
 """Joint histograms: additive shares of the counts of label a at the sender with label b at the receiver.
 
-The protocol is a one-hot product by oblivious transfer. For each record the sender grows a GGM tree (Goldreich,
-Goldwasser, Micali 1986) with a leaf per label of the receiver. The receiver learns all leaves except the leaf of
-its own label b (all-but-one transfer: one transfer per level, of the XOR of all left or of all right children).
-Every leaf is expanded to a vector with a word per label of the sender. The sender sends the sum of the record's
-vectors plus the one-hot vector of its own label a. The receiver lacks only the vector of leaf b in this sum, so it
-obtains this vector *plus* the one-hot vector and takes the result as its share of row b. The sender's shares are
-minus its vectors, so every row adds up to zero and row b to the one-hot vector of a. Shares of all records are
-added up at once; nothing is opened.
+A one-hot product by oblivious transfer. For each record the sender grows a GGM tree (Goldreich, Goldwasser, Micali
+1986) with a leaf per label of the receiver. The receiver learns all leaves except the leaf of its own label b
+(all-but-one transfer: one transfer per level, of the XOR of all left or of all right children). Every leaf is
+expanded to a vector with a word per label of the sender. The sender sends the sum of the record's vectors plus the
+one-hot vector of its own label a. The receiver lacks only the vector of leaf b, so it obtains this vector *plus*
+the one-hot vector as its share of row b. The sender's shares are minus its vectors, so rows add up to zero and row
+b to the one-hot vector of a. Shares of all records are added up at once; nothing is opened.
 
 The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon, Reichert, Raykova, CCS 2019; Boyle
 et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded by π(x) ⊕ x
@@ -254,7 +253,7 @@ class _Runs:
     """
 
     def __init__(self, ends: NDArray[np.int64], records: slice) -> None:
-        """Find the groups.
+        """Group.
 
         ``ends``: running number of records by group.
         """

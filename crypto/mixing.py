@@ -15,11 +15,11 @@ digest right, an attacker would have to know row and coin. Rows are announced wi
 differ, and each owner finds its own. A single bit for all says that every party received the same rows and found
 all its own. A deputy that announces different rows does not learn who misses a row.
 
-A recipient outside the protocol has a separate key. Then rows are first sealed to the key, and the boxes are
-shuffled. So the leader together with the recipient learns nothing of origins, nor does the deputy with the
-recipient. A box is libsodium's sealed box: an ephemeral X25519 key, and XSalsa20-Poly1305 under the secret common
-to the ephemeral key and the recipient's key, with the BLAKE2b digest of both keys as nonce. The module assembles
-boxes from the same parts because libsodium's own function draws its coins itself.
+A recipient outside the protocol has a separate key. Then rows are sealed to the key, and the boxes are shuffled. So
+neither leader and recipient nor deputy and recipient together learn origins. A box is libsodium's sealed box: an
+ephemeral X25519 key, and XSalsa20-Poly1305 under the secret common to the ephemeral key and the recipient's key,
+with the BLAKE2b digest of both keys as nonce. Boxes are assembled here because libsodium's own function draws its
+coins itself.
 
 Not claimed: that rows are true, or that leader and deputy together learn nothing. libsodium runs in constant time;
 sorting and comparing here do not.
@@ -154,8 +154,8 @@ def mix_rows(
     Output, each:   shape (total, width). Every party has found its own rows among the output.
     Leakage:        the rows. To the leader every m_i, n ≥ 3 (with two parties, each knows the peer's from
                     the total). Every party can subtract its own rows; a coalition can subtract the rows of
-                    its members. A deputy that announces false rows learns nothing: it knows that a party
-                    misses rows, but does not hear which party.
+                    its members. A deputy that announces false rows does not hear which party misses rows,
+                    only that a party does.
     Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4
                     for two parties: the leader waits for nothing between slots and sheet, and there is no
                     "mix/found".
@@ -169,10 +169,9 @@ def mix_rows(
                     assigns the turns to speak and shares all keys, because the leader does not collude with
                     the only listener.
 
-    Raises LocalProtocolError for rows of a wrong dtype or shape. Raises RemoteProtocolError, naming the possible
-    culprits, if public inputs differ, the number of rows differs from ``total``, a slot is assigned twice, or a row
-    is not as its owner sent it. Every party raises RemoteProtocolError if parties received different rows or a
-    party misses a row.
+    Raises LocalProtocolError for rows of a wrong dtype or shape; RemoteProtocolError, naming the possible culprits,
+    if public inputs differ, the number of rows is not ``total``, a slot is assigned twice, a row is not as its
+    owner sent it, or, at every party alike, parties received different rows or miss rows.
     """
     _check_input(me, parties, pair, rows, total)
     own = _coined(rows, rng)
@@ -385,7 +384,7 @@ def _settle(
     (``is_complete``).
 
     Every party outside the pair sends the leader a digest of the received rows, or coins if a row is missing. The
-    leader tells all parties if every digest equals its own. So only the leader hears who misses a row. The deputy
+    leader tells all parties if every digest equals its own. So only the leader hears who misses rows. The deputy
     hears nothing new: it knows if all honest parties received the same rows and everything of theirs. The leader
     does not learn the missing rows.
     """

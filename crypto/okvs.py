@@ -1,17 +1,16 @@
 """Tables that map every identifier to a value: the sum of three places and about half of DENSE dense rows.
 
-The table is an *oblivious key-value store*: the value of an identifier is a sum over GF(2) of rows of the table,
-selected by a hash of the identifier. So a holder of masked rows computes masked values without knowing the
-identifiers inside. Garimella, Pinkas, Rosulek, Trieu, Yanai (CRYPTO 2021), section 4: three sparse places, the rest
-dense.
+An *oblivious key-value store*: the value of an identifier is a sum over GF(2) of table rows, selected by a hash of
+the identifier. So a holder of masked rows computes masked values without knowing the identifiers inside. Garimella,
+Pinkas, Rosulek, Trieu, Yanai (CRYPTO 2021), section 4: three sparse places, the rest dense.
 
 Sparse places: one in each third of the table. Dense rows: the last DENSE rows; an identifier selects a random half.
 
-The table is solved by peeling: a place used by a single identifier is reserved for the identifier, and the
-identifier is removed. The remainder, mostly empty, is solved by elimination. Elimination fails only if the
-equations of some set of identifiers cancel. The mean number of sets with cancelling sparse places is below 1/16,
-for any number of identifiers (tests/crypto/test_okvs.py computes the number). The dense rows of such a set cancel
-with probability 2**-DENSE, so :func:`encode` fails with probability below 2**-44.
+The table is solved by peeling: a place used by a single identifier is reserved, and the identifier removed. The
+remainder, mostly empty, is solved by elimination. Elimination fails only if the equations of some set of
+identifiers cancel. The mean number of sets with cancelling sparse places is below 1/16, for any number of
+identifiers (computed in tests/crypto/test_okvs.py). The dense rows of such a set cancel with probability 2**-DENSE,
+so :func:`encode` fails with probability below 2**-44.
 """
 
 from __future__ import annotations

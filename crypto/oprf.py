@@ -60,7 +60,7 @@ class Shape:
 
     @staticmethod
     def of(count: int) -> Shape:
-        """Return the shape for a receiver with ``count`` ≥ 1 identifiers: number of bins, and capacity of a bin.
+        """Return the shape for a receiver with ``count`` ≥ 1 identifiers.
 
         A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With t
         = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, the bound is 1 / B; B is 2**42 times the bins.

@@ -233,7 +233,7 @@ def pieces(count: int) -> Iterator[int]:
 
 
 def decrypt_below(key: PrivateKey, ciphertext: Integer, bound: int, peer: str, step: str) -> int:
-    """Decrypt a peer's result; blame the peer for a plaintext impossible in an honest computation."""
+    """Decrypt a peer's result; a plaintext impossible in an honest computation is the peer's fault."""
     plaintext = key.decrypt(ciphertext)
     if plaintext >= bound:
         raise RemoteProtocolError(peer, step, "plaintext out of range")

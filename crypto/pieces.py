@@ -80,5 +80,5 @@ def _blocks(circuit: Circuit, gates: int) -> Iterator[Group]:
 
 
 def slices(count: int, most: int) -> Iterator[slice]:
-    """Cut the numbers from 0 to below ``count`` into slices of ``most``, the last slice maybe shorter; empty for 0."""
+    """Cut the numbers from 0 to below ``count`` into slices of ``most``, the last maybe shorter; empty for 0."""
     return (slice(start, min(start + most, count)) for start in range(0, count, most))

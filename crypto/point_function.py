@@ -41,7 +41,7 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
 
 LOW_BITS = 7
-"""Number of low bits of a point; they select a bit of a leaf."""
+"""Low bits of a point: they select a bit of a leaf."""
 
 MIN_BITS, MAX_BITS = LOW_BITS, 20
 """Of a point: a leaf at least; above, a vector has megabytes."""

@@ -31,7 +31,7 @@ from crypto.two_party import Computation
 
 TRIES = 64
 CANDIDATES = 128
-"""Maximum number of candidates; then a bound is taken to be 0: a nonzero bound gets here with probability 2**-128."""
+"""Maximum number of candidates, then a bound is taken as 0; a nonzero bound gets here with probability 2**-128."""
 
 MAX_BITS = 64
 _FOUND = "random_value/found"

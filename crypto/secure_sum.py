@@ -1,8 +1,8 @@
 """Sums of private vectors modulo 2**64, for three and more parties.
 
-There are two protocols with the same functionality: :func:`masked_sum`, whose masks resist n − 2 colluders, and the
-published :func:`ring_sum` ([T] 5.4.2), whose masks a party's two neighbours can remove. With two parties,
-subtracting its own vector from the sum gives a party the peer's vector, so both protocols refuse fewer than three.
+Two protocols with the same functionality: :func:`masked_sum`, whose masks resist n − 2 colluders, and the published
+:func:`ring_sum` ([T] 5.4.2), whose masks a party's two neighbours can remove. With two parties the sum minus a
+party's vector *is* the peer's vector, so both refuse fewer than three.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _peers(me: str, parties: Sequence[str], collector: str | None = None) -> lis
 
 
 def _check_values(values: Words) -> None:
-    """Raise LocalProtocolError for values that would be summed by a different modulus or sent in a different form."""
+    """Raise LocalProtocolError unless ``values`` is a vector of uint64."""
     if not isinstance(values, np.ndarray):
         raise LocalProtocolError(f"a vector of uint64 is summed, not a {type(values).__name__}")
     if values.ndim != 1 or values.dtype != np.uint64:

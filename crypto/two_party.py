@@ -4,17 +4,16 @@ A session serves a pair of parties for a job. :func:`open_garbler` and :func:`op
 once. Then ``session.run(circuit, batch, inputs)`` evaluates any number of circuits, each on any number of
 instances. The circuit alone decides the inputs and outputs of each side:
 
-=================  =======================================  ==============================================
-input held         the garbler passes                       the evaluator passes
-=================  =======================================  ==============================================
-GARBLER            the values                               nothing
+=================  =======================================  ============================================== input
+held         the garbler passes                       the evaluator passes =================
+=======================================  ============================================== GARBLER            the
+values                               nothing
 EVALUATOR          nothing                                  the values
-PUBLIC             the values                               the same values
-XOR_SHARED         its share                                its share
-ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width
-CARRIED            words returned by an earlier run         words returned by an earlier run
-COINS              nothing (drawn by the session)           nothing (drawn by the session)
-=================  =======================================  ==============================================
+PUBLIC             the values                               the same values XOR_SHARED         its share its share
+ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width CARRIED            words
+returned by an earlier run         words returned by an earlier run COINS              nothing (drawn by the
+session)           nothing (drawn by the session) =================  =======================================
+==============================================
 
 Outputs are returned by name to their receivers; shares and carried words to both sides. Values are uint64 arrays of
 shape (batch, count). Carried words stay labels of the session and cost nothing.
@@ -24,13 +23,13 @@ session, run number, circuit, batch, public inputs and the origin of carried wor
 anything else, and a run with different digests ends. If the circuit has choices of the evaluator, the evaluator
 opens, before any table or decoding bit is sent. Otherwise the garbler opens, and its first table (or, if the
 circuit has no AND gates, the decoding bits of its first chunk) comes with the digest. An evaluator of a different
-run has then received these bits, and refuses them unread.
+run has received these bits, and refuses them unread.
 
 Semi-honest means here: a party that sends wrong tables, labels or choices can make the peer's output wrong, and is
-not always detected. Detected is every deviation whose check is free: a wrong length, step or run, and labels of
-garbler outputs that are no label of the wire. A bit flipped inside a table makes the evaluator's labels of the
-gate's instance worthless, if the half is used at all. The garbler then refuses its outputs; an output for the
-evaluator alone may be wrong.
+not always detected. Detected are deviations whose check is free: a wrong length, step or run, and labels of garbler
+outputs that are no label of the wire. A bit flipped inside a table makes the evaluator's labels of the gate's
+instance worthless, if the half is used at all. The garbler then refuses its outputs; an output for the evaluator
+alone may be wrong.
 """
 
 from __future__ import annotations

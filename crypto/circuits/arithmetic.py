@@ -121,7 +121,7 @@ def less_signed(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Lit
 
 
 def less_constant(b: Builder, x: Word, bound: int) -> Literal:
-    """Return x < bound for a public bound: at most w − 1 gates; the zeros at the low end of the bound are free."""
+    """Return x < bound for a public bound: at most w − 1 gates; low zeros of the bound are free."""
     if bound <= 0:
         return FALSE
     if bound >> len(x):

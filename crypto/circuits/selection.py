@@ -187,10 +187,9 @@ def sum_of_maxima(b: Builder, groups: Sequence[Sequence[Word]]) -> list[Literal]
 def select_below(b: Builder, weights: Sequence[Word], r: Word) -> list[Literal]:
     """Return the least i with r < w_0 + … + w_i: index i with probability w_i / Σ w if r is uniform below Σ w.
 
-    The prefix sums L_i and r have the width of r, which must hold Σ w. The test is r < L_i, not r ≤ L_i, so an
-    entry of weight 0 is never chosen (semantics §8.2; [T] 7 compares R ≤ L). If r ≥ Σ w, against the precondition,
-    the index is 0. Raises LocalProtocolError if there are no weights or if a weight is wider than r (the weight
-    would be cut).
+    The prefix sums L_i and r have the width of r, which must hold Σ w. r < L_i, not r ≤ L_i: an entry of weight 0
+    is never chosen (semantics §8.2; [T] 7 compares R ≤ L). If r ≥ Σ w, against the precondition, the index is 0.
+    Raises LocalProtocolError without weights or if a weight is wider than r.
     """
     if not weights or max(len(weight) for weight in weights) > len(r):
         widths = sorted({len(weight) for weight in weights})

@@ -19,7 +19,7 @@ _WIDTHS = {2: "", 4: ".256", 8: ".512"}
 
 
 def lanes_of(features: Mapping[str, bool]) -> tuple[int, ...]:
-    """Return the numbers of words on which a CPU with ``features`` does AES at once, most first; empty without AES."""
+    """Return the numbers of words on which a CPU does AES at once, most first; empty without AES."""
     if not features.get("aes"):
         return ()
     if features.get("vaes") and features.get("avx512f"):

@@ -1,7 +1,7 @@
 """The compiled engine: machine code made in this process, for this CPU, and called with addresses of arrays.
 
 Nothing is kept on disk, so nothing can be planted. The code addresses memory by the rows of a circuit. Every
-circuit is checked once: gates read only rows already in place. The length of a table is checked with every piece.
+circuit is checked once: gates read only rows already in place. The length of a table is checked with each piece.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Compiled:
     """An :class:`crypto.engine.Engine`."""
 
     def __init__(self, lanes: Sequence[int]) -> None:
-        """Compile the functions.
+        """Compile.
 
         lanes: the numbers of words on which the CPU's AES works at once, most first.
         """

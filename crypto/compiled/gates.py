@@ -47,7 +47,7 @@ class _Halves:
 
 
 class _Gates:
-    """One side's function under construction. ``lanes``: the numbers of words the CPU works on at once, most first."""
+    """One side's function under construction. lanes: numbers of words the CPU works on at once, most first."""
 
     def __init__(self, module: ir.Module, name: str, lanes: Sequence[int]) -> None:
         self.c = Code(module, name, [WORDS] * 7 + [WORD] * 3)

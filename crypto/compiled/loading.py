@@ -21,7 +21,7 @@ from crypto.pieces import pieces
 _KEYS = tuple(bytes(range(k, k + KEY_BYTES)) for k in (0, 100))
 _INSTANCES = 13
 _COLUMNS = 11
-"""Width of the test rows. Like _INSTANCES, not a multiple of the number of words worked on at once."""
+"""Like _INSTANCES, not a multiple of the words worked on at once."""
 
 
 class Unusable(Exception):

@@ -4,9 +4,9 @@ rows:  uint64, shape (128, w).
 tile:  TILE_WORDS words of working memory.
 out:   uint64, shape (64 * w, 2): a block for each column.
 
-Tiles of 64 rows, as wide as the CPU takes at once, stay in its nearest memory. First come three swaps between rows
-that are 8, 16 or 32 apart. Then come three swaps between neighbours, for the low half and the high half of the
-rows. At last the two words of each block come together.
+Tiles of 64 rows, as wide as the CPU takes at once, stay in its nearest memory. Three swaps join rows that are 8, 16
+or 32 apart, then three swaps join neighbours of the rows' low half and high half. At last the two words of each
+block come together.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _decode_points(payload: bytes, count: int, peer: str, step: str) -> list[byt
 
 
 def _seed(index: int, offer: bytes, answer: bytes, point: bytes) -> bytes:
-    """Hash a key point with the index and the exchange, so that equal points give different seeds."""
+    """Hash a key point with the index and the exchange, so equal points give different seeds."""
     text = b"jointcut/ot/base" + index.to_bytes(8, "little") + offer + answer + point
     return hashlib.sha256(text).digest()[:SEED_BYTES]
 

@@ -1,4 +1,4 @@
-"""The columns of an extension: expanded from seeds, kept as rows of packed bits, transposed to a word per transfer."""
+"""Columns of an extension: expanded from seeds, kept as rows of packed bits, transposed to a word per transfer."""
 
 from __future__ import annotations
 
