@@ -121,7 +121,7 @@ def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
     return next(parts), next(parts)
 
 
-# ---- what releases are worth
+# ---- worth of releases
 
 
 def single_releases(bundle: Bundle, train: CodedTable, test: CodedTable, runs: int = RUNS) -> list[Worth]:

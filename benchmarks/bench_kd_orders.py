@@ -1,5 +1,4 @@
-"""Test of orders of kd's public cuts that use classes: do such orders make kd tables good for classification? K =
-50, no C.
+"""Test of orders of kd's public cuts by classes: do they make kd tables good for classification? K = 50, no C.
 
 The orders are compared with today's order.
 

@@ -73,7 +73,7 @@ def _child(folder: Path, name: str, peer: str, dials: bool, side: Any, results: 
     try:
         config = load_config(PartyConfig, folder / name / "config.yaml")
         results.put((name, asyncio.run(_run(config, peer, dials, side))))
-    except BaseException:  # to the parent, whatever it is: it waits for one result of each process
+    except BaseException:  # any exception goes to the parent, which waits for a result of each process
         results.put((name, traceback.format_exc()))
         raise
 

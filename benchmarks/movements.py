@@ -41,8 +41,7 @@ SAME = {"orange 9": "green 15", "orange 15": "green 9", "orange 19": "blue 1", "
 class Readings:
     """Readings of records, in no order; a record may have no reading.
 
-    records:    the record of each reading, a number below ``n_records``; items: the item, cell · n_places +
-                place:
+    records:    the record of each reading, a number below ``n_records``; items: cell · n_places + place;
                 int64, shape (n_readings,) each.
     sensitive:  by record the place of its value in ``values``: int64, shape (n_records,).
     n_cells:    of time; 1 for sets of values, which have no time.
@@ -241,7 +240,7 @@ def metro(n_records: int = 100_000, *, seed: int = 2) -> Readings:
     length = np.array([[len(way) for way in of] for of in ways], dtype=np.float64)
     gravity = popular[:, None] * popular * (length - 1) * np.exp(-length / 4.9)
     trips = rng.choice(n * n, n_records, p=(gravity / gravity.sum()).ravel())
-    # Who comes within the same three minutes takes the same trains; every trip at every minute once.
+    # Passengers of the same three minutes take the same trains; compute every trip once for every minute.
     keys, which = np.unique(trips * LAST_START + rng.integers(0, LAST_START, n_records), return_inverse=True)
     rides = []
     for key in keys.tolist():

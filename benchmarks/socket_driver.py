@@ -127,7 +127,7 @@ def _child(name: str, peer: str, end: socket.socket, side: Any, results: Any) ->
     start, cpu = time.perf_counter(), time.process_time()
     try:
         output = side(link.drive)
-    except BaseException:  # to the parent, whatever it is: it waits for one result of each process
+    except BaseException:  # any exception goes to the parent, which waits for a result of each process
         results.put((name, traceback.format_exc()))
         raise
     wall_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu

@@ -111,7 +111,7 @@ class Tree:
             if not set(clique) & {
                 c for part in (self.nodes[node], *(p for p, _ in below[node])) for c in part
             } - {*between}:
-                continue  # what hangs there adds up to one
+                continue  # this part of the tree adds up to one
             margin = _summed(tables[node], self.nodes[node], between)
             given = tables[node] / np.maximum(_spread(margin, between, self.nodes[node]), 1e-300)
             columns, factor = _product([(self.nodes[node], given), *below[node]], self.sizes)

@@ -49,7 +49,7 @@ _REGIONS = {
     Held.COINS: (Region.EVALUATOR,),
     Held.MASK: (Region.GARBLER,),
 }
-_DEPTH = 1 << 24  # a level is the AND depth times this, plus the place in a chain of free gates
+_DEPTH = 1 << 24  # a level is AND depth · _DEPTH + place in a chain of free gates
 
 
 class Builder:

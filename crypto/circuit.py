@@ -208,7 +208,7 @@ def evaluate(circuit: Circuit, batch: int, inputs: Mapping[str, Values]) -> dict
     public = np.zeros((circuit.public_rows, words), dtype=np.uint64)
     for name, group in groups.items():
         values = checked_values(circuit, group, inputs[name], batch)
-        region = max(group.first_rows)  # of additive shares, the evaluator's is the value and the other zero
+        region = max(group.first_rows)  # additive shares: the value for the evaluator, zero for the garbler
         target = public if region is Region.PUBLIC else secret
         target[group.rows(region)] = _pack(bits_of_values(values, group.width), words)
     evaluate_public(circuit, public)

@@ -20,7 +20,7 @@ from crypto.pieces import Piece, pieces
 
 _ONE = np.uint64(1)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_LONG_ROW = 1024  # words; longer rows are combined one by one, shorter ones gathered
+_LONG_ROW = 1024  # words; longer rows are combined singly, shorter rows are gathered
 
 
 class _Block:
@@ -142,7 +142,7 @@ class GarblerGates(_Gates):
         np.negative(block.bit, out=block.bit)
         np.bitwise_and(block.bit, self._delta[0], out=block.p_low)
         np.bitwise_and(block.bit, self._delta[1], out=block.p_high)
-        # The labels whose lowest bit is 0, and the others.
+        # The labels with lowest bit 0, then the labels with lowest bit 1.
         np.bitwise_xor(block.labels, block.p, out=block.x[0])
         np.bitwise_xor(block.x[0], self._delta_tiled[: len(block.labels)], out=block.x[1])
         h = self._hash.hash(block.x)

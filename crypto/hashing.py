@@ -18,7 +18,7 @@ from crypto.blocks import BLOCK_BYTES
 from crypto.encoding import Words
 
 KEY_BYTES = 16
-_SLACK = BLOCK_BYTES // 8  # words that the library wants behind what it writes
+_SLACK = BLOCK_BYTES // 8  # words that the library needs after its output
 
 
 def derive_key(seed: bytes, *context: bytes | int) -> bytes:

@@ -80,11 +80,11 @@ def intersect(
                     with the collector as receiver, "intersection/tags", ".../common". For n >= 3, 2 n + 2:
                     the first two, n - 1 of "intersection/points", ".../tags", ".../common", n - 1 of
                     ".../positions". A long list is sent in pieces.
-    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes, 16 * (n
-                    - 1) for their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`; the collector's
-                    peer sends 16 m_i, and the collector sends back 8 + ceil(m_i / 8). For n >= 3, 32 * (N -
-                    m_{i+1}) for points; any but the collector 16 * m_{i+1} for tags; each (8 + 4 * c) * (n
-                    - 1) for positions; the collector as much again.
+    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes,
+                    16 * (n - 1) for their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`; the
+                    collector's peer sends 16 m_i, and the collector sends back 8 + ceil(m_i / 8). For
+                    n >= 3, 32 * (N - m_{i+1}) for points; any but the collector 16 * m_{i+1} for tags; each
+                    (8 + 4 * c) * (n - 1) for positions; the collector as much again.
     Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers
                     (a false match has probability below N**2 * 2**-129). For n = 2 as
                     :func:`crypto.oprf.oprf_receive`; for n >= 3 DDH in the subgroup of prime order and
@@ -158,7 +158,7 @@ def _matches(ours: Tags, theirs: Tags) -> tuple[Positions, NDArray[np.uint8]]:
     ranked = ours[order]
     places = np.searchsorted(ranked[:, 0], theirs[:, 0])
     common = np.zeros(len(theirs), dtype=np.uint8)
-    # First words of different tags are hardly ever equal; where they are, the next place may be the right one.
+    # First words of different tags are hardly ever equal; if they are, try the next place.
     open_ = np.arange(len(theirs))
     while len(open_ := open_[places[open_] < len(ours)]):
         found = ranked[places[open_]]
@@ -186,7 +186,7 @@ def _exchange_sizes(ring: Ring, size: int) -> Rounds[dict[str, int]]:
 
 def _agree(ring: Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
     """Check that all parties go on from the same sizes, roster, collector, job and protocol."""
-    # Parties of versions before 2 encrypted around a ring also where they were two.
+    # Before version 2, two parties also encrypted around a ring.
     digest = hashlib.sha256(b"jointcut intersection/agree" + (b" 2" if ring.n == MIN_PARTIES else b""))
     names = [party.encode() for party in (ring.collector, *ring.parties)]
     for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in ring.parties)):

@@ -140,8 +140,8 @@ def joint_histogram_send(
     Leakage:        the shape and the groups.
     Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
                     receiver's transfers go a batch of records ahead of the sender's corrections.
-    Bytes:          sender: 56, and per record, with d = shape.depth, c = 32 * d + sender_labels * width /
-                    8; receiver: if d > 0, the bytes of n * d transfers
+    Bytes:          sender: 56, and per record, with d = shape.depth,
+                    c = 32 * d + sender_labels * width / 8; receiver: if d > 0, the bytes of n * d transfers
                     (:func:`crypto.ot.extension.random_send`) for every batch of n records, n the lesser of
                     65,536 // d and 4 MiB // c (but 1 at least).
     Assumes:        semi-honest parties; private authenticated channel; random transfers as in

@@ -1,5 +1,4 @@
-"""Rows of n ≥ 2 parties shuffled together so that nobody learns a row's owner: added up in secret slots, then
-sorted.
+"""Rows of n ≥ 2 parties shuffled so that nobody learns a row's owner: added up in secret slots, then sorted.
 
 Every row is a string of bytes of a public width. The leader draws a permutation and assigns each party as many
 slots as the party has rows. Every party fills a sheet of all slots, with zeros outside its own. Then it adds
@@ -159,9 +158,10 @@ def mix_rows(
     Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4
                     for two parties: the leader waits for nothing between slots and sheet, and there is no
                     "mix/found".
-    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total -
-                    m_leader) for slots and n - 1 at the end; all but the deputy (width + 32) total; the
-                    deputy (width + 16) total (n - 1); every party outside the pair 16 to the leader.
+    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8
+                    (total - m_leader) for slots and n - 1 at the end; all but the deputy (width + 32)
+                    total; the deputy (width + 16) total (n - 1); every party outside the pair 16 to the
+                    leader.
     Assumes:        leader and deputy do not collude (the rest may, with the leader or with the deputy);
                     AES-CTR a PRG; SHA-256 of row and coin a random oracle, against rows changed on the way;
                     private authenticated channels.

@@ -92,7 +92,7 @@ def encode(keys: Keys, values: Words) -> Words | None:
         return None
     tables = tables_of(table[-DENSE:])
     for identifiers, places in reversed(turns):
-        # The place itself is zero so far, so the sum of all three is that of the other two.
+        # The place itself is still zero, so the sum over all three places is the sum over the remaining two.
         sums = values[identifiers]
         for others in keys.places[identifiers].T:
             sums ^= table[others]
@@ -109,7 +109,7 @@ def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
     sparse = PLACES * keys.third
     flat = keys.places.ravel()
     uses = np.bincount(flat, minlength=sparse)
-    # The sum of the numbers of those who use a place: where one does, its number. Exact below 2**53.
+    # By place, the sum of the numbers of its identifiers: the number itself of a lone identifier. Exact below 2**53.
     numbers = np.repeat(np.arange(len(keys)), PLACES)
     who = np.bincount(flat, weights=numbers, minlength=sparse).astype(np.int64)
     remaining = np.ones(len(keys), dtype=bool)
@@ -117,7 +117,7 @@ def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
     alone = np.flatnonzero(uses == 1)
     place_of = np.zeros(len(keys), dtype=np.int64)
     while len(alone):
-        place_of[who[alone]] = alone  # an identifier that is alone twice takes the last place
+        place_of[who[alone]] = alone  # an identifier alone at two places takes the last place
         identifiers = who[alone][place_of[who[alone]] == alone]
         turns.append((identifiers, place_of[identifiers]))
         remaining[identifiers] = False
@@ -145,7 +145,7 @@ def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
             if equation:
                 return False
     solved: dict[int, int] = {}
-    for bit in sorted(leading):  # what stands below a leading one is known, or leads nothing and is zero
+    for bit in sorted(leading):  # a bit below the leading bit is solved, or leads no equation and is zero
         unknowns, value = leading[bit] >> width ^ 1 << bit - width, leading[bit] & (1 << width) - 1
         while unknowns:
             low = unknowns & -unknowns

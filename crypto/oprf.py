@@ -62,14 +62,14 @@ class Shape:
     def of(count: int) -> Shape:
         """Return the shape for a receiver with ``count`` ≥ 1 identifiers.
 
-        A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With t
-        = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, the bound is 1 / B; B is 2**42 times the bins.
+        A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With
+        t = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, the bound is 1 / B; B is 2**42 times the bins.
         """
         bins = -(-count // BIN)
         if bins == 1:
             return Shape(1, count)
         mean = -(-count // bins)
-        # ln 2 < 0.6932, in integers, so that both sides have the same.
+        # ln 2 < 0.6932, in integers, so that both sides get equal results.
         log = -(-6932 * (_SPILL_BITS + bins.bit_length()) // 10_000)
         slack = -(-log // 3) + 1 + math.isqrt((log // 3 + 1) ** 2 + 2 * mean * log)
         return Shape(bins, mean + slack)

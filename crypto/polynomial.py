@@ -158,7 +158,7 @@ def _send_values(
     """Send the encryption of each polynomial's value plus its addend, under fresh randomness."""
     check_owner(key, peer)
     yield from check_parameters(peer, _SHAPE, astuple(shape))
-    # The constant terms need no ciphertext: they join the addends, reduced like every plaintext.
+    # The constant terms need no ciphertext: add them to the addends, reduced like every plaintext.
     sums = [
         key.encrypt(int((polynomial[0] + addend) % key.n), rng)
         for polynomial, addend in zip(polynomials, addends, strict=True)
@@ -167,7 +167,7 @@ def _send_values(
     for size in pieces(shape.count * shape.degree):
         for c in (yield from receive_ciphertexts(key, peer, _POWERS, size)):
             k, i = next(places)
-            # An encryption of the plaintext times a coefficient, which may be negative.
+            # An encryption of the plaintext times a coefficient, possibly negative.
             power = gmpy2.powmod(c, polynomials[k][i], key.n_squared)
             sums[k] = sums[k] * power % key.n_squared
     yield from send_ciphertexts(key, peer, _VALUES, sums)

@@ -102,8 +102,8 @@ def scalar_product_holder(
                     product), the holder's under DCR.
     Rounds:         2 ("scalar_product/shape" and ".../vectors", streamed; "scalar_product/masked").
     Bytes:          holder: 32 and count * ceil(length / s) ciphertexts of key_bits / 4; masker: count
-                    ciphertexts. s = 1 + (key_bits - 67 - b) // (2 w), at most ``length``, with b =
-                    shape.sum_bits and w = max(64, b + 65): s = 18 for binary vectors of 45,222 and 3072
+                    ciphertexts. s = 1 + (key_bits - 67 - b) // (2 w), at most ``length``, with
+                    b = shape.sum_bits and w = max(64, b + 65): s = 18 for binary vectors of 45,222 and 3072
                     bits.
     Assumes:        semi-honest parties; private authenticated channel; DCR; the masker has the holder's
                     key.

@@ -30,7 +30,7 @@ def one_hot(b: Builder, index: Word) -> list[Literal]:
         return [index[0] ^ 1, index[0]]
     middle = len(index) // 2
     low, high = one_hot(b, index[:middle]), one_hot(b, index[middle:])
-    # The lines of a row add up to its high line, those of a column to its low line: the last come free.
+    # The lines of a row add up to its high line, the lines of a column to its low line: the last lines are free.
     rows = [[b.and_(p, h) for p in low[:-1]] for h in high[:-1]]
     rows.append([parity(b, [p, *column]) for p, *column in zip(low, *rows, strict=False)])
     return [line for row, h in zip(rows, high, strict=True) for line in (*row, parity(b, [h, *row]))]
@@ -195,7 +195,7 @@ def select_below(b: Builder, weights: Sequence[Word], r: Word) -> list[Literal]:
         widths = sorted({len(weight) for weight in weights})
         raise LocalProtocolError(f"{len(weights)} weights of widths {widths}, to select by {len(r)} bits")
     sums = prefix_sums(b, weights, len(r))
-    # below[i] is monotone in i, so neighbours differ at one place only: the index sought.
+    # below[i] is monotone in i, so neighbours differ only at the wanted index.
     below = [less(b, r, bound) for bound in sums]
     lines = [b.xor(low, high) for low, high in zip([FALSE, *below], below, strict=False)]
     return encode(b, lines)

@@ -141,7 +141,7 @@ class Garble(_Gates):
         a, b = self.operand(gate.a, gate.flip_a, k, lanes), self.operand(gate.b, gate.flip_b, k, lanes)
         p_a, p_b = self.permute_bits(a), self.permute_bits(b)
         tweak_a, tweak_b = self.tweaks(halves.tweak_a, k, lanes), self.tweaks(halves.tweak_b, k, lanes)
-        # The labels whose lowest bit is 0, and the others.
+        # The labels with lowest bit 0, then the labels with lowest bit 1.
         a_0, b_0 = a ^ (p_a & delta), b ^ (p_b & delta)
         h_a_0, h_a_1 = self.hash(a_0, tweak_a), self.hash(a_0 ^ delta, tweak_a)
         h_b_0, h_b_1 = self.hash(b_0, tweak_b), self.hash(b_0 ^ delta, tweak_b)

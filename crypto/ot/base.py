@@ -74,7 +74,7 @@ def base_send(me: str, peer: str, count: int, rng: Rng) -> Rounds[SentSeeds]:
     yield from send(_OFFER, {peer: offer})
     payload = yield from receive(_ANSWER, peer)
     answers = _decode_points(payload, count, peer, _ANSWER)
-    # y * R is the key point of choice 0, y * (R - S) = y * R - y * S that of choice 1.
+    # The key point of choice 0 is y * R, of choice 1 y * (R - S) = y * R - y * S.
     offset = crypto_scalarmult_ed25519_noclamp(y, offer)
     pairs = []
     for index, answer in enumerate(answers):

@@ -43,7 +43,7 @@ def encode_columns(columns: Words) -> Words:
     Returns uint64, shape (LENGTH, w).
     """
     groups, width = DIMENSION // _NIBBLE, columns.shape[1]
-    # All sums of every four rows, so that a bit of the word is a sum of 19 of these and not of about 38 rows.
+    # All sums of every four rows, so that a bit of the word is a sum of 19 sums, not of about 38 rows.
     sums = np.zeros((groups, 1 << _NIBBLE, width), dtype=np.uint64)
     for i in range(_NIBBLE):
         np.bitwise_xor(sums[:, : 1 << i], columns[i::_NIBBLE, np.newaxis], out=sums[:, 1 << i : 2 << i])

@@ -2,8 +2,8 @@
 
 Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3. The columns of
 the paper's matrices are expanded from the base seeds (the paper's remark on a PRG), so the receiver sends 16 bytes
-per transfer and the sender nothing. For every transfer j the sender ends with a block q_j, the receiver with t_j =
-q_j ⊕ r_j·Δ: a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random*
+per transfer and the sender nothing. For every transfer j the sender ends with a block q_j, the receiver with
+t_j = q_j ⊕ r_j·Δ: a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random*
 messages; masking with random messages gives *chosen* messages.
 
 Δ has 127 uniform bits and lowest bit 1, so Δ also serves as a garbler's free-XOR offset.
@@ -227,8 +227,8 @@ def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
     Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w
                     being ceil(n / 64) + 2 made even; none by the sender.
     Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random
-                    oracle. A receiver whose choices differ in k columns is stopped with probability 1 −
-                    2^−k (:mod:`crypto.ot.consistency`).
+                    oracle. A receiver whose choices differ in k columns is stopped with probability
+                    1 − 2^−k (:mod:`crypto.ot.consistency`).
     Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO
                     2022).
 

@@ -109,7 +109,7 @@ class WideReceiver(_End):
         used = words_for(len(values))
         padded = np.zeros((used * WORD_BITS, VALUE_WORDS), dtype=np.uint64)
         padded[: len(values)] = values
-        # A transpose of squares of 64 bits is its own inverse; what it takes and returns is laid out the other way.
+        # A transpose of squares of 64 bits is its own inverse; input and output have opposite layouts.
         rows = np.ascontiguousarray(padded.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0))
         squares = ColumnWork(BLOCK_BITS, used).transpose(rows.reshape(BLOCK_BITS, used))
         turned = squares.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0).reshape(BLOCK_BITS, used)
