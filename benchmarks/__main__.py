@@ -1,4 +1,4 @@
-"""Run the benchmarks of an area: `python -m benchmarks AREA`, or `make bench AREA=NAME`.
+"""Runner of the benchmarks of an area: `python -m benchmarks AREA`, or `make bench AREA=NAME`.
 
 Each module of an area runs in a separate process with its defaults, prints its figures and writes them as JSON
 below out/. For a module with arguments of its own: `python -m benchmarks.bench_dp NAME`.

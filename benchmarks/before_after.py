@@ -41,8 +41,7 @@ class Case:
 
     line:  round trip in milliseconds and Mbit/s; zeros: loopback.
     runs:  runs per start of the daemons, after a warm-up run; 0: count the first run, since a second run
-           repeats the
-           release.
+           repeats the release.
     """
 
     name: str

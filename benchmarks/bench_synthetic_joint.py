@@ -1,4 +1,4 @@
-"""Check that synthetic tables of several holders are worth as much as a single holder's. `make bench
+"""Comparison of synthetic tables of several holders and of a single holder by worth. `make bench
 AREA=synthetic`.
 
 Adult, ε and figures as in :mod:`benchmarks.bench_synthetic`, `edges: auto`: full protocol runs by three holders of

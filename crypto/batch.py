@@ -1,8 +1,8 @@
 """One run of a circuit on a batch, as both sides see it: chunks of instances, rows of inputs and outputs.
 
-The module does not know which side garbles. :class:`Run` derives the messages and their pieces from the circuit and
-the batch alone. :class:`Results` gathers one side's outputs chunk by chunk. :class:`CarriedWords` are words kept in
-the session between runs.
+:class:`Run` derives the messages and their pieces from the circuit and the batch alone, whichever side garbles.
+:class:`Results` gathers one side's outputs chunk by chunk. :class:`CarriedWords` are words kept in the session
+between runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS_BYTES = 1 << 26
 """Approximate memory for the labels of one chunk of instances."""
 
 LOOKAHEAD = 8
-"""Maximum number of chunks whose choices the evaluator sends before waiting for the tables of the first chunk."""
+"""Maximum chunks of choices that the evaluator sends before the tables of the first chunk."""
 
 WINDOW_BYTES = 1 << 24
 """Maximum bytes of choices sent ahead of the chunk that is due. A driver must take in as much while the party

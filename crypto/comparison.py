@@ -1,4 +1,4 @@
-"""Secure comparison and secure maximum: find the greater or greatest value without opening values.
+"""Secure comparison and secure maximum of private values.
 
 Two parties compare private integers (:func:`secure_compare`) or find the best of their private candidates
 (:func:`secure_maximum`). With n parties the candidates go to the compute pair as additive shares

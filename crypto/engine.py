@@ -1,8 +1,8 @@
 """Engines for the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious transfer.
 
-NumPy is the reference. A compiled engine computes the same bits faster. Messages, timing of messages and coins do
-not depend on the engine, so two parties may use different engines. A process has a single engine in force, for all
-work begun from then on, chosen by the starter of the process.
+NumPy is the reference. A compiled engine computes the same bits faster. Messages, their timing and coins do not
+depend on the engine, so parties may use different engines. A process has a single engine in force, for all work
+begun from then on, chosen by the starter of the process.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 H(x, i) = π(π(x) ⊕ i) ⊕ π(x) with π = AES-128 under the key: TMMO of Guo, Katz, Wang, Yu, *Efficient and secure
 multiparty computation from fixed-key block ciphers* (IEEE S&P 2020), section 7.4. TMMO is tweakable circular
-correlation robust in the ideal cipher model. Half-gates and oblivious transfer with a common offset need this
-property. A hash object assigns the tweaks: no tweak is used twice under a key.
+correlation robust in the ideal cipher model, as half-gates and oblivious transfer with a common offset need. A hash
+object assigns the tweaks: no tweak is used twice under a key.
 """
 
 from __future__ import annotations

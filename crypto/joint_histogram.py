@@ -12,8 +12,8 @@ The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon,
 et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded by π(x) ⊕ x
 with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
 
-A record may have several labels at the sender, for instance a label of each of several columns. The one-hot vector
-then has several 1 entries, and a single tree serves all labels.
+A record may have several labels at the sender, such as a label of each of several columns. The one-hot vector then
+has several 1 entries, and a single tree serves all labels.
 
 Records may come in public groups, each with a separate histogram. The vectors of each group are added up apart,
 without traffic (a secret group label would cost a leaf, or a word, per group).
@@ -253,7 +253,7 @@ class _Runs:
     """
 
     def __init__(self, ends: NDArray[np.int64], records: slice) -> None:
-        """Group.
+        """Find the groups.
 
         ``ends``: running number of records by group.
         """

@@ -88,7 +88,7 @@ class LookUps:
     """One party's side of all look-ups of a job, with the unit vectors in stock."""
 
     def __init__(self, forward: OtSender | OtReceiver, rng: Rng) -> None:
-        """Begin.
+        """Set the sender or receiver.
 
         ``forward``: our end of the transfers that the garbler of the pair sends.
         """

@@ -7,9 +7,8 @@ x: t(x) = q(x) ⊕ C(v)·Δ if the table maps x to v. The tag of x is the hash o
 compute the tag for any x. If v = h(x), the tag is the hash of x and t(x); for any other x the receiver misses 172
 bits.
 
-Identifiers are spread over bins by their hash. Each bin has a separate table and message, always as long as for a
-full bin. So memory does not grow with the number of identifiers, and no message shows the number of identifiers in
-a bin.
+Identifiers are spread over bins by their hash. Each bin has a table and a message, always as long as for a full
+bin. So memory does not grow with the tables, and no message shows the number of identifiers in a bin.
 """
 
 from __future__ import annotations

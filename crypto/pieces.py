@@ -31,8 +31,7 @@ class Piece:
     """Groups that are garbled together.
 
     steps:        for each group: kind, first row, last row + 1, number of AND gates before the group;
-                  int64,
-                  shape (groups, 4).
+                  int64, shape (groups, 4).
     and_gates:    AND gates of an instance.
     table_bytes:  length of the table.
     """

@@ -5,9 +5,9 @@ modulo 2**bits, always reduced, so circuits take both as they are (the thesis ke
 N and never reduces them). R is below Q, never equal to Q: compare R with a running sum L by R < L. *Exact*: R is
 found by rejection, so R is uniform, not nearly. *Rejections without information*: a circuit gives candidates the
 bit length of Q, not of the bound, without opening the length, so each candidate is accepted with probability at
-least 1/2. A batch of candidates is tried inside a single circuit that opens only whether a candidate was accepted
-(each party tells the peer, so that both go on alike). A rejected batch would say something about Q (a Q slightly
-above a power of two makes rejection likelier); its probability is at most 2**-tries.
+least 1/2. A batch of candidates is tried inside a circuit that opens only whether a candidate was accepted (each
+party tells the peer, so both go on alike). A rejected batch would say something about Q (a Q slightly above a power
+of two makes rejection likelier); its probability is at most 2**-tries.
 
 Comparing shared numbers takes a circuit anyway ("a Paillier comparison is not needed"). With the candidates drawn
 inside the circuit, nothing is left for encryption.

@@ -2,7 +2,7 @@
 
 Words are unsigned unless a function says otherwise; signed words are two's complement. Costs are AND gates for
 words of w bits. Ripple comparisons are the cheapest and right for large batches. ``log_depth=True`` takes about
-three times the gates for logarithmic depth, the main cost of a batch of size 1.
+three times the gates for logarithmic depth, for a batch of 1.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The public constants behind noise in circuits: tables of digits, coin widths and their cost in probability.
 
 A geometric variable G with P(G = k) = (1 − a)·a^k has independent binary digits: digit j is 1 with probability
-a^(2^j) / (1 + a^(2^j)) (Dwork et al. 2006). A discrete Laplace variable is G or, with probability a / (1 + a), −1 −
-G: a separate sign bit flips all bits of G. A circuit draws a few of these bits at once from c random bits and a
-table (Walker 1977, the alias method). The first random bits choose a column. The remaining random bits are compared
-with the threshold of the column and decide between the value of the column and the alias. So probabilities are
-multiples of 2^−c, and the number of digits is finite. Both departures are bounded: the reported distance is an
+a^(2^j) / (1 + a^(2^j)) (Dwork et al. 2006). A discrete Laplace variable is G or, with probability a / (1 + a), it
+is −1 − G: a separate sign bit flips all bits of G. A circuit draws a few of these bits at once from c random bits
+and a table (Walker 1977, the alias method). The first random bits choose a column. The remaining random bits are
+compared with the threshold of the column and decide between the value of the column and the alias. So probabilities
+are multiples of 2^−c, and the number of digits is finite. Both departures are bounded: the reported distance is an
 upper bound on the total variation distance between all draws together and ideal draws. A mechanism that is ε-DP
 with ideal draws is (ε, (1 + e^ε) · distance)-DP with these draws.
 

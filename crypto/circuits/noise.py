@@ -64,7 +64,7 @@ def drawn(b: Builder, table: AliasTable, random: Word) -> list[Literal]:
 
 
 def add_noise(b: Builder, count: Word, noise: Word, width: int) -> list[Literal]:
-    """count + noise, both two's complement, modulo 2**width."""
+    """Return count + noise, both two's complement, modulo 2**width."""
     return add(b, extend(count, width, signed=True), extend(noise, width, signed=True))
 
 

@@ -12,8 +12,8 @@ A receiver that chooses r differently in the 128 columns would learn bits of Δ 
 of the receiver carries a check. The sender makes the check before it uses a transfer of the message
 (:mod:`crypto.ot.consistency`).
 
-A session serves a pair of parties for a job: base transfers once, then any number of calls in any mixture. All work
-is done in chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
+A session serves a pair of parties for a job: base transfers once, then any mixture of calls. All work is done in
+chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
 """
 
 from __future__ import annotations
