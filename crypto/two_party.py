@@ -4,16 +4,17 @@ A session serves a pair of parties for a job. :func:`open_garbler` and :func:`op
 once. Then ``session.run(circuit, batch, inputs)`` evaluates any number of circuits, each on any number of
 instances. The circuit alone decides the inputs and outputs of each side:
 
-=================  =======================================  ============================================== input
-held         the garbler passes                       the evaluator passes =================
-=======================================  ============================================== GARBLER            the
-values                               nothing
+=================  =======================================  ==============================================
+input held         the garbler passes                       the evaluator passes
+=================  =======================================  ==============================================
+GARBLER            the values                               nothing
 EVALUATOR          nothing                                  the values
-PUBLIC             the values                               the same values XOR_SHARED         its share its share
-ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width CARRIED            words
-returned by an earlier run         words returned by an earlier run COINS              nothing (drawn by the
-session)           nothing (drawn by the session) =================  =======================================
-==============================================
+PUBLIC             the values                               the same values
+XOR_SHARED         its share                                its share
+ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width
+CARRIED            words returned by an earlier run         words returned by an earlier run
+COINS              nothing (drawn by the session)           nothing (drawn by the session)
+=================  =======================================  ==============================================
 
 Outputs are returned by name to their receivers; shares and carried words to both sides. Values are uint64 arrays of
 shape (batch, count). Carried words stay labels of the session and cost nothing.
