@@ -90,9 +90,6 @@ class Large:
         return np.concatenate([sums, last], axis=1)
 
 
-"""What contexts tell apart: leaf partition × sensitive values, or leaf partitions alone."""
-
-
 class Contexts:
     """Contexts of the current T_g, with a mark on the contexts of the last specialization.
 

@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 
 from anonymize.cut import Cut
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noise import exact_noise
 from anonymize.joint.dp.columns import OwnColumns
 from anonymize.joint.dp.horizontal import release_horizontally
@@ -127,7 +127,7 @@ def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
 def single_releases(bundle: Bundle, train: CodedTable, test: CodedTable, runs: int = RUNS) -> list[Worth]:
     found = []
     for _ in range(runs):
-        outcome = release_alone(train, requirement(open_task(bundle)), exact_noise(SystemRng()))
+        outcome = release_single(train, requirement(open_task(bundle)), exact_noise(SystemRng()))
         found.append(worth_of(Released(outcome.outcome, outcome.table), test))
     return found
 
@@ -382,7 +382,7 @@ def single_speed() -> list[Row]:
     read = time.perf_counter() - start
 
     def work() -> None:
-        release_alone(table, requirement(open_task(bundle)), exact_noise(SystemRng()))
+        release_single(table, requirement(open_task(bundle)), exact_noise(SystemRng()))
 
     name = "1 M rows x 14 columns, h=15, single holder"
     said = "[T] 154 s with reading and writing"

@@ -19,7 +19,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.kd.single import anonymize_kd
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.shared_jobs import OUT
@@ -67,7 +67,7 @@ def kd(table: CodedTable, size: int, bound: Fraction) -> Seen:
 def top_down(known: int) -> Callable[[CodedTable, int, Fraction], Seen]:
     def seen(table: CodedTable, size: int, bound: Fraction) -> Seen:
         requirement = required(table, known, size, bound)
-        return seen_by_cut(anonymize_alone(table, requirement, score_of("groups", None)).cut)
+        return seen_by_cut(anonymize_single(table, requirement, score_of("groups", None)).cut)
 
     return seen
 

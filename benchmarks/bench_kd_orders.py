@@ -33,7 +33,7 @@ from anonymize.kd.fronts import NONE, Front, Verdict, cut_fronts
 from anonymize.kd.rows import OpenRows
 from anonymize.kd.single import SingleHolder, anonymize_kd
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable, Ints, tally
 from anonymize.tds import Observer, Turn, at_once, run_single
 from benchmarks.data_sets import DATA_SETS, DataSet
@@ -205,7 +205,7 @@ def kd(
 
 def top_down(known: int, score: str) -> Callable[[CodedTable], Seen]:
     return lambda table: seen_by_cut(
-        anonymize_alone(table, required(table, known), score_of(score, None)).cut
+        anonymize_single(table, required(table, known), score_of(score, None)).cut
     )
 
 

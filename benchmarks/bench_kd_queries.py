@@ -24,7 +24,7 @@ from anonymize.kd.boxes import Boxes
 from anonymize.kd.median import MedianHolder
 from anonymize.kd.single import KdOutcome, anonymize_kd
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable, Ints
 from benchmarks.data_sets import DATA_SETS
 from benchmarks.kd_tables import adult
@@ -136,7 +136,7 @@ def required(known: int) -> AskedList:
 def top_down(known: int | None) -> Callable[[CodedTable], Grouped]:
     def grouped(table: CodedTable) -> Grouped:
         asked = required(known or len(table.qid))
-        return by_cut(table, anonymize_alone(table, asked, score_of("groups", None)).cut)
+        return by_cut(table, anonymize_single(table, asked, score_of("groups", None)).cut)
 
     return grouped
 

@@ -22,7 +22,7 @@ from anonymize.cut import Cut
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable
 from benchmarks.bench_utility import tree_error
@@ -83,7 +83,7 @@ def refined(table: CodedTable, way: Way) -> CodedTable:
 
 def cut_of(table: CodedTable, setting: Setting, way: Way) -> Cut:
     """Return the cut of the release."""
-    return anonymize_alone(refined(table, way), setting.asked(table), way.score).cut
+    return anonymize_single(refined(table, way), setting.asked(table), way.score).cut
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import Release, release_of_rows
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import CodedTable
@@ -80,7 +80,7 @@ def anonymous(table: CodedTable, L: int, K: int, c: str) -> Release:
     """Return the table anonymized under L, K, C."""
     bounds = tuple((column.name, Fraction(c)) for column in table.schema.sensitive)
     requirement = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
-    return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut)
+    return release_of_rows(table, anonymize_single(table, requirement, InfoGain()).cut)
 
 
 def main() -> None:

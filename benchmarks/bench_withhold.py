@@ -17,9 +17,9 @@ import numpy as np
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.lkc.metrics import measure_loss
+from anonymize.lkc.outliers import outlier_rows
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.withholding import withheld_rows
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable
 from benchmarks.bench_utility import tree_error
@@ -42,11 +42,11 @@ def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Ro
     goal, (class_name, *_) = job_score(task.job), (*task.job.names("class"), "")
     found = []
     for share in SHARES:
-        gone = withheld_rows(
+        gone = outlier_rows(
             table, asked, goal, int(share * table.n_records), lambda rows: (table.some(rows), {})
         )
         left = table.some(np.setdiff1d(np.arange(len(table.cells)), gone))
-        cut = anonymize_alone(left, asked, goal).cut
+        cut = anonymize_single(left, asked, goal).cut
         release = release_of_rows(left, cut)
         loss = mean(measure_loss(release, table.schema, cut).values())
         setting = f"{name}, L={L} K={K}, withhold {float(share):.1%}"

@@ -1,7 +1,7 @@
 """Figures of the project's prose: README and documents, docstrings, and the sentences that the program says.
 
     python -m benchmarks.prose             a line for each document and each folder of code
-    python -m benchmarks.prose --wh        every docstring that begins with a question word, with file and line
+    python -m benchmarks.prose --first     every docstring that begins with no verb or noun, with file and line
     python -m benchmarks.prose --long 28   every sentence of a document that has more words than this
 
 Code, link targets and generated pages do not count. Headings and tables have words and pronouns; sentences are
@@ -45,6 +45,10 @@ PRONOUNS = frozenset((
 QUESTIONS = frozenset((
     "how", "what", "whatever", "when", "where", "whether", "which", "who", "whoever", "whom", "whose", "why",
     "those",
+))
+OPENERS = QUESTIONS | frozenset((
+    "another", "as", "by", "for", "from", "in", "it", "its", "neither", "nobody", "none", "nothing", "of", "on",
+    "one", "other", "others", "per", "so", "such", "to", "under", "with", "without",
 ))
 # fmt: on
 _LEAST_WORDS = 5
@@ -148,12 +152,22 @@ def sources(folder: str) -> Iterator[tuple[Path, ast.Module]]:
         yield path, ast.parse(path.read_text("utf-8"))
 
 
-def questions(folder: str) -> Iterator[tuple[Path, int, str]]:
-    """Yield file, line and text of every docstring that begins with a question word or with Those."""
+def openers(folder: str) -> frozenset[str]:
+    """Return the words with which no docstring of a folder begins: tests may begin with more words."""
+    return QUESTIONS if folder == "tests" else OPENERS
+
+
+def ill_begun(folder: str) -> Iterator[tuple[Path, int, str]]:
+    """Yield file, line and text of every docstring that begins with such a word."""
     for path, tree in sources(folder):
         for line, text in docstrings(tree):
-            if first_word(text) in QUESTIONS:
+            if first_word(text) in openers(folder):
                 yield path.relative_to(ROOT), line, text
+
+
+def of_docstrings(folder: str) -> Prose:
+    """Return the docstrings of a folder."""
+    return _of_texts(text for _, tree in sources(folder) for _, text in docstrings(tree))
 
 
 def _of_texts(texts: Iterable[str]) -> Prose:
@@ -171,14 +185,16 @@ def _line(name: str, prose: Prose, more: str = "") -> str:
 def main(words: list[str] | None = None) -> None:
     """Print the figures, or the places that an option asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prose")
-    parser.add_argument("--wh", action="store_true", help="list docstrings that begin with a question word")
+    parser.add_argument(
+        "--first", action="store_true", help="list docstrings that begin with no verb or noun"
+    )
     parser.add_argument(
         "--long", type=int, metavar="WORDS", help="list sentences of documents with more words"
     )
     asked = parser.parse_args(words)
-    if asked.wh:
+    if asked.first:
         for folder in FOLDERS:
-            for path, line, text in questions(folder):
+            for path, line, text in ill_begun(folder):
                 print(f"{path}:{line}: {text.strip().splitlines()[0]}")
         return
     found = {path.relative_to(ROOT).as_posix(): of_markdown(path.read_text("utf-8")) for path in documents()}
@@ -193,9 +209,8 @@ def main(words: list[str] | None = None) -> None:
         print(_line(name, prose))
     print(_line("README and docs", together(found.values())))
     for folder in FOLDERS:
-        texts = [text for _, tree in sources(folder) for _, text in docstrings(tree)]
-        asking = sum(first_word(text) in QUESTIONS for text in texts)
-        print(_line(f"docstrings of {folder}", _of_texts(texts), f"  {asking} of {len(texts):,} ask"))
+        n = sum(1 for _ in ill_begun(folder))
+        print(_line(f"docstrings of {folder}", of_docstrings(folder), f"  {n} begin badly"))
     print(_line("sentences of the program", of_program()))
 
 

@@ -18,7 +18,7 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from benchmarks.bench_scores import WAYS, Setting, refined
@@ -57,7 +57,7 @@ def memory_rows() -> list[Row]:
             def run(
                 given: CodedTable = given, setting: Setting = setting, score: JointScore = way.score
             ) -> None:
-                anonymize_alone(given, setting.asked(given), score)
+                anonymize_single(given, setting.asked(given), score)
 
             seconds = median_cpu_s(run, runs, warmup=0)
             rows.append(Row(f"{title}, in memory: {name}", seconds, "CPU s", target))
@@ -100,7 +100,7 @@ def sealed_run(table: CodedTable, setting: Setting, score: JointScore, seed: int
             for number, me in enumerate(NAMES)
         }
     )
-    alone = anonymize_alone(table, request.requirement, score)
+    alone = anonymize_single(table, request.requirement, score)
     if any(result.outcome.applied != alone.applied for result in results.values()):
         raise SystemExit("the sealed run is not that of a single holder")
     return Sealed(results, watching.count)

@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 
 from anonymize.dp.accounting import Dp
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noise import exact_noise
 from anonymize.dp.noisy_table import norm_sub
 from anonymize.synthetic.bins import bins_of
@@ -55,7 +55,7 @@ def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
     """Run DiffGen with h = 10, rows spread evenly inside cells. A missing number counts in the lowest cell."""
     rng = np.random.default_rng(seed)
     asked = Dp(epsilon, 10, max_rows=MAX_ROWS)
-    found = release_alone(
+    found = release_single(
         _all_numbers(train).table.collapsed(), asked, exact_noise(Prg(seed.to_bytes(16, "little")))
     )
     rows = np.repeat(np.arange(len(found.table.counts)), norm_sub(found.table.counts))

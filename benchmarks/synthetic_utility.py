@@ -23,7 +23,7 @@ from anonymize.synthetic.draw import drawn_leaves
 from anonymize.synthetic.fit import fitted
 from anonymize.synthetic.loop import SyntheticOutcome
 from anonymize.synthetic.requirement import Design, Synthetic
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import Ints, QidColumn
 from benchmarks.synthetic_tables import Coded
 from crypto.rng import Prg
@@ -55,7 +55,7 @@ def means(found: list[Worth]) -> tuple[Worth, Worth]:
 
 def synthetic_rows(train: Coded, requirement: Synthetic, seed: int) -> tuple[SyntheticOutcome, Coded]:
     """Run once, seeded. Seeding is safe only because these records are public."""
-    outcome = synthesize_alone(train.table, requirement, exact_noise(Prg(seed.to_bytes(16, "little"))))
+    outcome = synthesize_single(train.table, requirement, exact_noise(Prg(seed.to_bytes(16, "little"))))
     return outcome, drawn_rows(outcome, train, seed)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from jobs.file.job import Job
 
 _MOST_LISTED = 3
-"""So many protected values of a column are listed."""
+"""Largest number of protected values of a column in a sentence."""
 
 
 def promise(who: str, never: list[str]) -> list[str]:

@@ -164,7 +164,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Nothing has to happen first."""
+    """Trigger without a wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,24 @@ from benchmarks import prose
 
 
 @pytest.mark.parametrize("folder", prose.FOLDERS)
-def test_no_docstring_begins_with_a_question_word(folder: str) -> None:
+def test_docstrings_begin_with_a_verb_or_a_noun(folder: str) -> None:
     """Write "Return the groups that …" instead of "Which groups …", and "Return True if …" instead of "Whether …"."""
-    assert [f"{path}:{line}: {text}" for path, line, text in prose.questions(folder)] == []
+    assert [f"{path}:{line}: {text}" for path, line, text in prose.ill_begun(folder)] == []
+
+
+@pytest.mark.parametrize("folder", [folder for folder in prose.FOLDERS if folder != "tests"])
+def test_docstrings_are_short_of_pronouns(folder: str) -> None:
+    """Repeat the noun."""
+    found = prose.of_docstrings(folder)
+    assert found.pronouns <= 45
+    assert found.lengths[0] <= 15
 
 
 def test_documents_are_short_of_pronouns() -> None:
     """Of README and all documents together; `python -m benchmarks.prose --long 28` lists long sentences."""
     found = prose.together(prose.of_markdown(path.read_text("utf-8")) for path in prose.documents())
     median, of_one_in_ten = found.lengths
-    assert found.pronouns <= 55
+    assert found.pronouns <= 48
     assert median <= 15
     assert of_one_in_ten <= 28
 

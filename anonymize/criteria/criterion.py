@@ -99,7 +99,7 @@ class SideData(Protocol):
         ...
 
 
-Beside: TypeAlias = Mapping[SideCount, SideData]
+SideInputs: TypeAlias = Mapping[SideCount, SideData]
 """Data of a holder by side count."""
 
 

@@ -49,7 +49,7 @@ class GroupTest:
         keys: Ints,
         n_keys: int,
         weights: Weights | None,
-        beside: Sequence[Ints] = (),
+        side_counts: Sequence[Ints] = (),
     ) -> Iterator[tuple[Criterion, Bools]]:
         """Yield each criterion with True for the groups that meet it, shape (n_keys,). Searched criteria come last.
 
@@ -58,8 +58,8 @@ class GroupTest:
         """
         if self._judge is not None:
             counts = count_by(self._views, labels[: len(self._views)], keys, n_keys, weights)
-            if beside:
-                counts = np.concatenate([counts, np.stack(list(beside))])
+            if side_counts:
+                counts = np.concatenate([counts, np.stack(list(side_counts))])
             for criterion, of_cases in self._judge.met(counts):
                 yield criterion, np.logical_and.reduce(of_cases, axis=0)
         if self._searches:
@@ -76,10 +76,10 @@ class GroupTest:
         n_keys: int,
         weights: Weights | None,
         n_columns: int,
-        beside: Sequence[Ints] = (),
+        side_counts: Sequence[Ints] = (),
     ) -> Violation | None:
         """Return the first criterion that some group does not meet, or None. Arguments as in :meth:`met`."""
-        for criterion, met in self.met(labels, keys, n_keys, weights, beside):
+        for criterion, met in self.met(labels, keys, n_keys, weights, side_counts):
             if not met.all():
                 return Violation(criterion.name, n_columns, criterion.column)
         return None

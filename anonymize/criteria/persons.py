@@ -17,12 +17,12 @@ import numpy as np
 
 from anonymize.criteria.criterion import (
     RECORDS,
-    Beside,
     Bools,
     Criterion,
     Form,
     Relative,
     SideCount,
+    SideInputs,
     Tally,
     sides_of,
 )
@@ -98,6 +98,6 @@ class PersonOfRow:
         return np.bincount(pairs // max(n_people, 1), minlength=n_keys).astype(np.int64)
 
 
-def counted_persons(criteria: Sequence[Criterion], person: Ints) -> Beside:
+def counted_persons(criteria: Sequence[Criterion], person: Ints) -> SideInputs:
     """Return a holder's data for counting people, if the criteria count people. ``person``: by row of its table."""
     return {PERSONS: PersonOfRow(person)} if PERSONS in sides_of(criteria) else {}

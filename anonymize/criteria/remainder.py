@@ -20,7 +20,6 @@ from anonymize.criteria.criterion import (
     RECORDS,
     Arithmetic,
     B,
-    Beside,
     Bools,
     Criterion,
     Demand,
@@ -29,6 +28,7 @@ from anonymize.criteria.criterion import (
     Rule,
     SideCount,
     SideData,
+    SideInputs,
     Tally,
     W,
     sides_of,
@@ -197,7 +197,7 @@ class CountedRows:
         return tally(keys, self.weights[rows], n_keys)
 
 
-def own_counts(criteria: Sequence[Criterion], table: CodedTable, party: Ints) -> Beside:
+def own_counts(criteria: Sequence[Criterion], table: CodedTable, party: Ints) -> SideInputs:
     """Return a holder's data for the parties' own counts.
 
     party:  owner of each row, a place in the schema's parties: int64, shape (n_rows,).

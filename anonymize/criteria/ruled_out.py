@@ -23,7 +23,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -40,6 +39,7 @@ from anonymize.criteria.criterion import (
 from anonymize.criteria.mixed import Mixed
 from anonymize.criteria.search import RuledColumn, RuledOutSearch
 from anonymize.errors import SchemaError
+from anonymize.linked_columns import Blocks
 from anonymize.table import Ints, Schema
 
 MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 3, 20_000

@@ -283,7 +283,7 @@ class SingleHolder:
         return domain.listed(sparse_counts(domain.size, occupied, test, self._noise), test.threshold)
 
 
-def release_alone(
+def release_single(
     table: CodedTable,
     requirement: Dp,
     noise: Noise,

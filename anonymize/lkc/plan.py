@@ -17,7 +17,6 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.blocks import CountedBlock
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -33,6 +32,7 @@ from anonymize.criteria.criterion import (
 from anonymize.criteria.size import least_size
 from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
+from anonymize.linked_columns import CountedBlock
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable
@@ -82,14 +82,14 @@ class GroupPlan:
     def shape(self) -> tuple[int, ...]:
         """Shape of the sums: groups, children but the last, tallies; with side counts groups and all sums of each."""
         of_cells = self.n_groups, self.n_children - 1, len(self.tallies)
-        return (self.n_groups, self._n_of_cells + self._n_beside) if self.sides else of_cells
+        return (self.n_groups, self._n_of_cells + self._n_side_counts) if self.sides else of_cells
 
     @property
     def _n_of_cells(self) -> int:
         return (self.n_children - 1) * len(self.tallies)
 
     @property
-    def _n_beside(self) -> int:
+    def _n_side_counts(self) -> int:
         return self.n_children * len(self.sides)
 
     @property
@@ -148,7 +148,7 @@ class GroupPlan:
 
         Groups of entries that do not take the side count are included.
         """
-        return self._beside(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
+        return self._side_counts(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
     def sums_of_sides(self, sides: SidesOfGroups | None, wanted: Bools | None = None) -> Ints:
         """Return a holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides).
@@ -162,22 +162,22 @@ class GroupPlan:
         total = np.zeros((self.n_groups, self.n_children, len(self.sides)), dtype=np.int64)
         for number, side in enumerate(self.sides):
             if wanted is None or wanted[number]:
-                total[:, :, number] = self._beside(side, sides, taken[side])
+                total[:, :, number] = self._side_counts(side, sides, taken[side])
         return total
 
-    def joined(self, of_cells: NDArray[N], beside: NDArray[N]) -> NDArray[N]:
+    def joined(self, of_cells: NDArray[N], side_counts: NDArray[N]) -> NDArray[N]:
         """Join the sums of cells and of side counts into an array of :attr:`shape`."""
         if not self.sides:
             return of_cells
         flat = (
             of_cells.reshape(self.n_groups, self._n_of_cells),
-            beside.reshape(self.n_groups, self._n_beside),
+            side_counts.reshape(self.n_groups, self._n_side_counts),
         )
         return np.concatenate(flat, axis=1)
 
     def cells_of(self, sums: NDArray[N]) -> NDArray[N]:
         """Return the part of joined sums from :meth:`sums_of_cells`."""
-        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
+        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_side_counts)
         return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
 
     def _by_group(self, counts: NDArray[N], chosen: Bools, taken: Bools) -> NDArray[N]:
@@ -188,7 +188,7 @@ class GroupPlan:
         total[~taken] = 0
         return total
 
-    def _beside(self, side: SideCount, sides: SidesOfGroups, taken: Bools) -> Ints:
+    def _side_counts(self, side: SideCount, sides: SidesOfGroups, taken: Bools) -> Ints:
         total = np.zeros((self.n_groups, self.n_children), dtype=np.int64)
         for coding in self._groups.codings:
             total += sides.of(side, coding.group, self.n_groups)
@@ -242,10 +242,10 @@ class GroupPlan:
         sums: of shape :attr:`shape`. totals: the public totals, or a share of the totals. Each of shape (groups,
         children).
         """
-        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
-        beside = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))
+        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_side_counts)
+        side_counts = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))
         measured = self._tallies_by_child(self.cells_of(sums), totals)
-        return measured | dict(zip(self.sides, np.moveaxis(beside, 2, 0), strict=True))
+        return measured | dict(zip(self.sides, np.moveaxis(side_counts, 2, 0), strict=True))
 
     def _tallies_by_child(self, of_cells: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
         last = totals[:, None, :] - of_cells.sum(axis=1, keepdims=True, dtype=of_cells.dtype)

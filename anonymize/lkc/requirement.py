@@ -14,11 +14,11 @@ import numpy as np
 
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
-    Beside,
     Criterion,
     Demand,
     Measure,
     Relative,
+    SideInputs,
     Tally,
     Violation,
     counts_records,
@@ -182,18 +182,20 @@ def _fewer_digits(criterion: Criterion) -> str:
     return f"write {criterion.name} with fewer digits, e.g. 0.2 or 1/5"
 
 
-def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> Ints:
+def whole_table(table: CodedTable, entries: Sequence[Entry], side_inputs: SideInputs) -> Ints:
     """Return the counts of a holder's whole table for the criteria: all cells, then all side counts.
 
     int64, shape (n_cells + n_sides,).
     """
     cell_counts = np.bincount(table.cells, table.weights, table.schema.n_cells).astype(np.int64)
     rows = np.arange(len(table.cells))
-    sides = [beside[side].count(rows, np.zeros_like(rows), 1) for side in sides_of(criteria_of(entries))]
+    sides = [side_inputs[side].count(rows, np.zeros_like(rows), 1) for side in sides_of(criteria_of(entries))]
     return np.concatenate([cell_counts, *sides])
 
 
-def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside) -> tuple[Entry, ...]:
+def met_by_the_whole(
+    table: CodedTable, requirement: Requirement, side_inputs: SideInputs
+) -> tuple[Entry, ...]:
     """Return the entries for a holder's table, which meets them if fully generalized.
 
     beside:  data for the side counts of the requirement.
@@ -203,7 +205,7 @@ def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside
     schema = table.schema
     asked = requirement.entries(schema)
     check_sizes(asked, table.n_records)
-    counts = whole_table(table, asked, beside)
+    counts = whole_table(table, asked, side_inputs)
     for entry, violation in _violated(schema, asked, counts):
         raise requirement_unmet((entry,), violation, _size(table, asked, counts))
     entries = given(asked, schema, counts[: schema.n_cells])
@@ -220,9 +222,9 @@ def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violat
 def _violated(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Iterator[tuple[Entry, Violation]]:
     """Yield the entries that the fully generalized table violates, by the counts from :func:`whole_table`."""
     cell_counts, sides = np.split(counts, [schema.n_cells])
-    beside: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
+    side_inputs: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
     for entry in entries:
-        violation = _check_root(schema, (entry,), cell_counts, beside)
+        violation = _check_root(schema, (entry,), cell_counts, side_inputs)
         if violation is not None:
             yield entry, violation
 
@@ -240,12 +242,12 @@ def check_root_of_cells(schema: Schema, entries: Sequence[Entry], cell_counts: I
 
 
 def _check_root(
-    schema: Schema, entries: Sequence[Entry], cell_counts: Ints, beside: Mapping[Measure, Ints]
+    schema: Schema, entries: Sequence[Entry], cell_counts: Ints, side_inputs: Mapping[Measure, Ints]
 ) -> Violation | None:
     """Return the first criterion not met, among the criteria with measured side counts."""
-    of_all = [c for c in _of_the_whole(entries) if all(side in beside for side in sides_of([c]))]
+    of_all = [c for c in _of_the_whole(entries) if all(side in side_inputs for side in sides_of([c]))]
     listed = [c for c in of_all if c.search is None]
-    measured = {**beside, **counts_of_cells(schema, tallies_of(listed), cell_counts)}
+    measured = {**side_inputs, **counts_of_cells(schema, tallies_of(listed), cell_counts)}
     found = first_violation(listed, measured, 0, whole=True)
     searched = [c for c in of_all if c.search is not None]
     if found is None and searched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anonymize.criteria.criterion import Beside, SideCount
+from anonymize.criteria.criterion import SideCount, SideInputs
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, LocalRecords
 from anonymize.table import Ints
@@ -14,9 +14,9 @@ class SidesOfGroups:
     """Side counts of a holder's rows for a candidate."""
 
     def __init__(
-        self, beside: Beside, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
+        self, side_inputs: SideInputs, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
     ) -> None:
-        self._beside = beside
+        self._side_inputs = side_inputs
         self._latest: tuple[SideCount, Ints] | None = None
         self._rows, self._child = records.members(candidate)
         self._n_children = len(candidate.children)
@@ -36,7 +36,7 @@ class SidesOfGroups:
         own = group[self._at]
         counted = np.flatnonzero(own >= 0)
         keys = own[counted] * self._n_children + self._child[counted]
-        found = self._beside[side].count(self._rows[counted], keys, n_groups * self._n_children)
+        found = self._side_inputs[side].count(self._rows[counted], keys, n_groups * self._n_children)
         return found.reshape(n_groups, self._n_children)
 
     def _of_entries(self, side: SideCount) -> Ints:
@@ -46,7 +46,7 @@ class SidesOfGroups:
         """
         if self._latest is None or self._latest[0] != side:
             keys, shape = self._at * self._n_children + self._child, (self._n_entries, self._n_children)
-            found = self._beside[side].count(self._rows, keys, self._n_entries * self._n_children)
+            found = self._side_inputs[side].count(self._rows, keys, self._n_entries * self._n_children)
             self._latest = side, found.reshape(shape)
         return self._latest[1]
 

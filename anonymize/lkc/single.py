@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymize.candidates import Prospects, propose
-from anonymize.criteria.criterion import Beside, Violation, sides_of
+from anonymize.criteria.criterion import SideInputs, Violation, sides_of
 from anonymize.cut import Candidate, Order, top
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import (
@@ -28,13 +28,13 @@ from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_single, specialize_top_down
 
 
-def anonymize_alone(
+def anonymize_single(
     table: CodedTable,
     requirement: Requirement,
     goal: Score,
     observer: Observer | None = None,
     *,
-    beside: Beside | None = None,
+    side_inputs: SideInputs | None = None,
 ) -> Outcome:
     """Anonymize a holder's table to LKC-privacy ([T] Algorithm 3.1).
 
@@ -43,8 +43,8 @@ def anonymize_alone(
     Raises PrivacyError if the fully generalized table violates the requirement or is too large for exact integer
     arithmetic.
     """
-    entries = met_by_the_whole(table, requirement, beside or {})
-    holder = SingleHolder(table, entries, goal, beside or {})
+    entries = met_by_the_whole(table, requirement, side_inputs or {})
+    holder = SingleHolder(table, entries, goal, side_inputs or {})
     steps = run_single(specialize_top_down(holder, observer or Observer()))
     return Outcome(table.schema, holder.cut, steps)
 
@@ -52,7 +52,9 @@ def anonymize_alone(
 class SingleHolder:
     """Single holder of a whole table, as a :class:`anonymize.tds.Specializer`."""
 
-    def __init__(self, table: CodedTable, entries: Sequence[Entry], goal: Score, beside: Beside) -> None:
+    def __init__(
+        self, table: CodedTable, entries: Sequence[Entry], goal: Score, side_inputs: SideInputs
+    ) -> None:
         self._schema = table.schema
         self._goal = goal
         self._n_columns = most_columns(entries)
@@ -60,7 +62,7 @@ class SingleHolder:
         self._histograms = [table.class_histogram(c) for c in range(len(self._schema.qid))]
         pairs = PairTest(table, entries) if PairTest.fits(self._schema, entries) else None
         self._partitions = (
-            Partitions(table, entries, beside, all_cells=goal.wants_sums)
+            Partitions(table, entries, side_inputs, all_cells=goal.wants_sums)
             if pairs is None or goal.follows_partitions
             else None
         )
@@ -144,14 +146,14 @@ class Partitions:
     """Leaf partitions of a single holder, counted by the coarsest cells for validity or by ``all_cells``."""
 
     def __init__(
-        self, table: CodedTable, entries: Sequence[Entry], beside: Beside, *, all_cells: bool
+        self, table: CodedTable, entries: Sequence[Entry], side_inputs: SideInputs, *, all_cells: bool
     ) -> None:
         cells = table.cells if all_cells else coarsest_cells(table.schema, entries)[table.cells]
         counts = np.bincount(cells, table.weights, minlength=table.schema.n_cells).astype(np.int64)
         self.generalized = fully_generalized(len(table.schema.qid), counts)
         self._records = LocalRecords(table, cells, self.generalized)
         self._test = PartitionTest(table.schema, entries)
-        self._beside = beside if sides_of(criteria_of(entries)) else None
+        self._side_inputs = side_inputs if sides_of(criteria_of(entries)) else None
         self._counted: tuple[Candidate, Ints] | None = None
 
     def violation(self, _cut: object, candidate: Candidate, n_columns: int) -> Violation | None:
@@ -170,9 +172,9 @@ class Partitions:
 
     def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
         """Return the maker of side counts, where a criterion takes any."""
-        if self._beside is None:
+        if self._side_inputs is None:
             return None
-        return SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        return SidesOfGroups(self._side_inputs, self._records, self.generalized, candidate)
 
     def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
         """Specialize; return T_g before, and the refinement."""

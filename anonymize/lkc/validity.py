@@ -150,8 +150,8 @@ class _EntryTest:
         places, of_entry = groups.places(items.at), groups.places(np.arange(len(items.entries)))
         for codes, n_codes in groups.of_partitions(n_columns - 1):
             keys, n_keys = (codes * items.n_children)[places] + items.child, n_codes * items.n_children
-            beside = self._beside(items, codes[of_entry], n_codes) if self._test.sides else []
-            found = self._test.violation(labels, keys, n_keys, items.weights, n_columns, beside)
+            side_counts = self._side_counts(items, codes[of_entry], n_codes) if self._test.sides else []
+            found = self._test.violation(labels, keys, n_keys, items.weights, n_columns, side_counts)
             if found:
                 return found
         return None
@@ -162,8 +162,8 @@ class _EntryTest:
         for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
             weights, allowed = np.where(out, 0, items.weights), np.ones(n_keys, dtype=bool)
-            beside = self._beside(items, codes, n_codes) if self._test.sides else []
-            for _, met in self._test.met(labels, keys, n_keys, weights, beside):
+            side_counts = self._side_counts(items, codes, n_codes) if self._test.sides else []
+            for _, met in self._test.met(labels, keys, n_keys, weights, side_counts):
                 allowed &= met
             out |= ~allowed[keys]
 
@@ -177,7 +177,7 @@ class _EntryTest:
         labels, n_keys = self._bounds.labels(items.cell), present.shape[1]
         return self._bounds.violation(labels, keys.reshape(-1), n_keys, items.weights, len(columns))
 
-    def _beside(self, items: _Items, codes: Ints, n_codes: int) -> list[Ints]:
+    def _side_counts(self, items: _Items, codes: Ints, n_codes: int) -> list[Ints]:
         """Return the side counts of every (group, child), if any."""
         assert items.sides is not None
         return [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._test.sides]

@@ -60,7 +60,7 @@ class SingleHolder:
         return at_once(choose_forest(scores, [pair.columns for pair in pairs], rate, n_edges, self._noise))
 
 
-def synthesize_alone(
+def synthesize_single(
     table: CodedTable, requirement: Synthetic, noise: Noise, observer: Observer | None = None
 ) -> SyntheticOutcome:
     """Measure a holder's table with ε-differential privacy.

@@ -24,7 +24,7 @@ from jobs.dp.requirement import request, requirement, settings
 from jobs.task import Task
 
 
-def replayed_alone(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOutcome:
+def replayed_single(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOutcome:
     """Return the single holder's run with the given specializations and counts, with its charges.
 
     Raises ValueError if no run of the job can have made them.

@@ -17,8 +17,8 @@ from anonymize.errors import PrivacyError
 from anonymize.table import Schema
 from anonymize.tds import Step
 from jobs.dp.counts import COUNTS, counts_csv
-from jobs.dp.replay import replayed_alone, replayed_run
-from jobs.dp.result import DpResult, result_alone, result_of
+from jobs.dp.replay import replayed_run, replayed_single
+from jobs.dp.result import DpResult, result_of, result_single
 from jobs.errors import PartyError
 from jobs.release.encoded import MALFORMED
 from jobs.release.steps import MOST_READINGS, candidates_told
@@ -52,7 +52,7 @@ def _result(task: Task, table: NoisyTable, steps: Sequence[Step], cut: Cut) -> D
             return None
         if task.job.roster:
             return result_of(replayed_run(task, steps, again))
-        return result_alone(replayed_alone(task, steps, again))
+        return result_single(replayed_single(task, steps, again))
     except (*MALFORMED, PrivacyError):
         return None
 

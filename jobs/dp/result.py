@@ -50,7 +50,7 @@ class DpResult(Repeatable):
     noise: str = "exact"
 
 
-def result_alone(released: DpOutcome) -> DpResult:
+def result_single(released: DpOutcome) -> DpResult:
     """Return the release of a single holder, with exact noise."""
     return DpResult(b"", released.outcome, released.table, released.accountant)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
@@ -18,7 +18,7 @@ from jobs.dp.charge import Charging, Epsilon
 from jobs.dp.counts import COUNTS, rows_csv
 from jobs.dp.files import render
 from jobs.dp.requirement import requirement
-from jobs.dp.result import result_alone
+from jobs.dp.result import result_single
 from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options
 from jobs.owner.account import LedgerAccount
@@ -92,7 +92,7 @@ def _charged_files(
 
 
 def _diffgen(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Rendered:
-    return render(task, result_alone(release_alone(table, requirement(task), noise, observer)))
+    return render(task, result_single(release_single(table, requirement(task), noise, observer)))
 
 
 def _rows(task: Task, files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:

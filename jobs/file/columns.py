@@ -93,7 +93,7 @@ class DateDomain(Fields):
 
     @model_serializer
     def _by_key(self) -> dict[str, str]:
-        """With the keys of the file."""
+        """Return the fields by the keys of the file."""
         fields = {"from": self.start, "to": self.to, "step": self.step, "form": self.form, "time": self.time}
         return {key: value for key, value in fields.items() if value is not None}
 
@@ -132,7 +132,7 @@ class Clock(Fields):
 
     @model_serializer
     def _by_key(self) -> dict[str, str]:
-        """With the keys of the file."""
+        """Return the fields by the keys of the file."""
         fields = {"from": self.start, "to": self.to, "step": self.step, "fold": self.fold}
         return {key: value for key, value in fields.items() if value is not None}
 
@@ -188,7 +188,7 @@ class SetOf(Fields):
 
 
 class Column(Fields):
-    """One published column (or the id)."""
+    """Published column (or the id)."""
 
     role: Literal["id", "qid", "sensitive", "class", "plain", "party", "location", "time", "items"] = Field(
         description="The meaning of the column. `qid`: known to attackers, so it is generalized. "

@@ -112,7 +112,7 @@ TableText = Annotated[
 
 
 class PartyEntry(Fields):
-    """One data holder."""
+    """Data holder."""
 
     address: Address | None = Field(
         default=None,

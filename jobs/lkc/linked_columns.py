@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anonymize.blocks import Blocks
+from anonymize.linked_columns import Blocks
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job
 

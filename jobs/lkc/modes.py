@@ -6,10 +6,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from anonymize.blocks import counted_blocks
 from anonymize.joint.disclosure import ALLOWED, MIX
 from anonymize.joint.grids import check_grids
 from anonymize.joint.lkc import strict
+from anonymize.linked_columns import counted_blocks
 from anonymize.lkc.exposure import measure_exposure
 from anonymize.release import Release
 from jobs.lkc import costs, files, parts, protection, run, shuffled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from anonymize.lkc.blocks import count_linked, groups_of
+from anonymize.lkc.linked_columns import count_linked, groups_of
 from anonymize.release import Release
 from jobs.data.counted import counted
 from jobs.data.tables import Table

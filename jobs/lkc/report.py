@@ -11,7 +11,7 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
-from anonymize.lkc.blocks import count_linked, groups_of
+from anonymize.lkc.linked_columns import count_linked, groups_of
 from anonymize.lkc.metrics import Stopped, measure_loss, measure_partitions, measure_risk
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score

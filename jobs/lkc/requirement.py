@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from anonymize.criteria.criterion import Beside
+from anonymize.criteria.criterion import SideInputs
 from anonymize.errors import SchemaError
 from anonymize.lkc.requirement import AskedList, criteria_of
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
@@ -336,7 +336,7 @@ _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "err
 """Treatment of a row with a missing cell in a column of the role, unless the job says otherwise. Numbers: dropped."""
 
 
-def beside(task: Task, loaded: Loaded, party: Ints | None) -> Beside:
+def side_inputs(task: Task, loaded: Loaded, party: Ints | None) -> SideInputs:
     """Return the data of side counts, by row of the table; empty without side counts in the job.
 
     party:  the party of each row, a place in the schema's parties; None where parties are not told apart.

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.cut import Cut
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.lkc.vertical import VerticalOutcome
+from anonymize.linked_columns import Blocks, counted_blocks, relinked
 from anonymize.lkc.metrics import published_class_counts
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release, cut_labels, release_of_counts, release_of_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anonymize.criteria.criterion import Beside
+from anonymize.criteria.criterion import SideInputs
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
@@ -18,7 +18,7 @@ from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.lkc.joint_score import joint_score
 from jobs.lkc.linked_columns import counted_apart
 from jobs.lkc.own_links import links_of
-from jobs.lkc.requirement import beside, requirement
+from jobs.lkc.requirement import requirement, side_inputs
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
 
@@ -28,7 +28,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     assert isinstance(table, Loaded)
     asked, ours = request(task), _beside(task, me, table)
     outcome = yield from anonymize_sealed(
-        task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=ours
+        task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, side_inputs=ours
     )
     return result_of(outcome, asked.linked, links_of(task.job, table))
 
@@ -42,9 +42,9 @@ def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     return result_of(outcome)
 
 
-def _beside(task: Task, me: str, loaded: Loaded) -> Beside:
+def _beside(task: Task, me: str, loaded: Loaded) -> SideInputs:
     """Return side counts with all our rows as our own."""
-    return beside(task, loaded, np.full(len(loaded.table.weights), task.job.roster.index(me)))
+    return side_inputs(task, loaded, np.full(len(loaded.table.weights), task.job.roster.index(me)))
 
 
 def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
@@ -60,7 +60,7 @@ def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> 
         mode=task.mode.name,
         sums=sums,
         observer=observer,
-        beside=_beside(task, me, table),
+        side_inputs=_beside(task, me, table),
     )
     return result_of(outcome)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
+from anonymize.linked_columns import Blocks
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
 from jobs import plain_columns

@@ -12,7 +12,7 @@ import numpy as np
 
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
@@ -23,8 +23,8 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
 from jobs.lkc.options.option import ByRow, options_of_job
 from jobs.lkc.report import build_report
-from jobs.lkc.requirement import beside, job_score, requirement
-from jobs.lkc.tables import Written, table_alone, write_table
+from jobs.lkc.requirement import job_score, requirement, side_inputs
+from jobs.lkc.tables import Written, table_single, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.plain_columns import require_meant
@@ -34,7 +34,7 @@ from jobs.task import Task
 
 
 @dataclass(frozen=True)
-class CutAlone:
+class CutSingle:
     """Single holder's table, and its published cut."""
 
     task: Task
@@ -62,9 +62,9 @@ class CutAlone:
         return build_report(self.task, self.outcome, release, verified, histograms, stopped=stopped)
 
 
-def made(task: Task, loaded: Loaded, shown: Observer) -> CutAlone:
+def made(task: Task, loaded: Loaded, shown: Observer) -> CutSingle:
     """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
-    return CutAlone(task, loaded, anonymized(task, loaded, shown))
+    return CutSingle(task, loaded, anonymized(task, loaded, shown))
 
 
 def rows_kept(task: Task, loaded: Loaded) -> Loaded:
@@ -76,8 +76,8 @@ def rows_kept(task: Task, loaded: Loaded) -> Loaded:
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
     """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
-    counted = beside(task, loaded, loaded.party)
-    return anonymize_alone(loaded.table, requirement(task), job_score(task.job), shown, beside=counted)
+    counted = side_inputs(task, loaded, loaded.party)
+    return anonymize_single(loaded.table, requirement(task), job_score(task.job), shown, side_inputs=counted)
 
 
 def release_to_folder(
@@ -101,7 +101,7 @@ def _release(
         made = method_of(task.job).single_result(task, loaded, shown)
     with watch.phase("release"):
         counted = made.counted()
-        rows = table_alone(task, counted, partial(made.again, source))
+        rows = table_single(task, counted, partial(made.again, source))
         require_meant(task.job.columns, rows)
     written = write_table(
         task, folder, rows, watch, SystemRng(), _by_row(counted, loaded), loaded.raw_of_records

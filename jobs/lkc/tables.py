@@ -18,7 +18,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
 
-def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
+def table_single(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
     """Return the rows of a single holder's table, in table order: from the codes, or from pass 2 with plain
     columns.
 

@@ -46,7 +46,7 @@ class Compared:
 def compare(following: Any, said: Any) -> Compared:
     """Compare a report, or a part, with the expected content: the same keys and JSON types at every depth.
 
-    following:  a value as JSON. :class:`Untold` stands for each value without expectation.
+    following:  a value as JSON. :class:`Undetermined` stands for each value without expectation.
     """
     undetermined: list[str] = []
     other = next(_differing(following, said, "", undetermined), None)

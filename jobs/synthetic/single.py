@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from anonymize.dp.noise import Noise
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from jobs.data.sources import Source
@@ -31,7 +31,7 @@ def synthesize_to_folder(
 
 
 def _rendered(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Rendered:
-    return render(task, SyntheticResult(b"", synthesize_alone(table, requirement(task), noise, observer)))
+    return render(task, SyntheticResult(b"", synthesize_single(table, requirement(task), noise, observer)))
 
 
 def _beside(task: Task, files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:

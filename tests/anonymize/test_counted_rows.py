@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anonymize.cut import Cut
 from anonymize.kd.metrics import Groups
-from anonymize.lkc.blocks import count_linked, groups_of
+from anonymize.lkc.linked_columns import count_linked, groups_of
 from anonymize.lkc.metrics import measure_loss, measure_partitions, measure_risk
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import QidColumn, Schema

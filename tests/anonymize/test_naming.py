@@ -15,7 +15,7 @@ from anonymize.cut import Cut, top
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.messages import decode_only_children, encode_only_children
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.naming import Naming
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints, QidColumn, Schema
@@ -86,7 +86,7 @@ def case(goal: str = "classification", columns: dict[str, Any] = COLUMNS) -> tup
 
 
 def alone(table: CodedTable, request: Request) -> Outcome:
-    return anonymize_alone(table, request.requirement, request.goal)
+    return anonymize_single(table, request.requirement, request.goal)
 
 
 def dealt(table: CodedTable, n: int) -> list[CodedTable]:

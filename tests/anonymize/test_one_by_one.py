@@ -21,7 +21,7 @@ from anonymize.joint.lkc.validity import Validity
 from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested
@@ -119,7 +119,7 @@ def test_every_mode_equals_the_definition_taken_literally(score: str, k: int) ->
     request = replace(jobs.request_of(bundle), goal=goal)
     expected = reference.anonymize(rows, problem_of(k, told))
     assert expected is not None
-    alone = anonymize_alone(whole, request.requirement, goal)
+    alone = anonymize_single(whole, request.requirement, goal)
     released = release_of_rows(whole, alone.cut)
     assert jobs.turns(alone) == expected[0]
     assert jobs.multiset(released) == Counter(expected[1])
@@ -131,7 +131,7 @@ def test_every_mode_equals_the_definition_taken_literally(score: str, k: int) ->
 
 
 def _expect_all_modes(whole: CodedTable, request: Any, score: str) -> None:
-    alone = anonymize_alone(whole, request.requirement, request.goal)
+    alone = anonymize_single(whole, request.requirement, request.goal)
     for n in (2, 3):
         parts = jobs.split_among(whole, np.arange(whole.n_records) % n, n)
         ran: list[Callable[..., Any]] = [run_sealed] + [run_led] * (n > 2)
@@ -246,7 +246,7 @@ def test_a_child_that_is_not_there_is_refused(mark: int) -> None:
 def test_the_documents_vector() -> None:
     """[TDR] 3.3: what `10th` alone adds."""
     bundle, table = rebuilt("child")
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), JointAdded())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), JointAdded())
     turn = jobs.turns(outcome)[0]
     assert (turn, outcome.steps[0].score) == (("edu", "Any", ["10th", "other Any"], True), 24_071_905)
 
@@ -263,7 +263,7 @@ def test_more_than_64_children_leave_at_once() -> None:
         bundle = jobs.bundle_of(job_of("classification", 5, columns, level=1))
         whole = jobs.coded(bundle, rows)
         request = jobs.request_of(bundle)
-        alone = anonymize_alone(whole, request.requirement, request.goal)
+        alone = anonymize_single(whole, request.requirement, request.goal)
         parts = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
         expect_same(run_sealed(parts, request)[0], alone, whole)
         turns[refine] = jobs.turns(alone)

@@ -1356,7 +1356,7 @@ MUTANTS = (
         "_tried",
         "if gone + found.records > most:\n                return",
         "",
-        ("tests/anonymize/lkc/test_withholding.py",),
+        ("tests/anonymize/lkc/test_outliers.py",),
     ),
     Mutant(
         "withheld-rows-published-all-the-same",
@@ -1480,7 +1480,7 @@ MUTANTS = (
     ),
     Mutant(
         "blocks-of-other-tables",
-        "Told.agree_on",
+        "OpenedTable.agree_on",
         "return all(np.array_equal(sizes[0], other) for other in sizes[1:])",
         "return True",
         ("tests/anonymize/joint/lkc/test_blocks.py",),

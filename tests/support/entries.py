@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from anonymize.blocks import Blocks, counted_blocks
 from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
@@ -17,6 +16,7 @@ from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.cut import Candidate
+from anonymize.linked_columns import Blocks, counted_blocks
 from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, Entry
 from anonymize.partition import GeneralizedTable

@@ -14,7 +14,7 @@ import numpy as np
 
 from anonymize.joint.lkc.request import Request
 from anonymize.lkc.requirement import AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import Release, release_of_rows
 from anonymize.table import CodedTable, coded_table
 from anonymize.tds import Outcome
@@ -82,7 +82,7 @@ def request_of(bundle: Bundle) -> Request:
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:
-    outcome = anonymize_alone(table, requirement_of(bundle), job_score(bundle.job))
+    outcome = anonymize_single(table, requirement_of(bundle), job_score(bundle.job))
     return outcome, release_of_rows(table, outcome.cut)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from anonymize.blocks import Blocks, CountedBlock, relinked
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
 from anonymize.kd.table import BoxedTable, release_of_boxes
+from anonymize.linked_columns import Blocks, CountedBlock, relinked
 from anonymize.lkc.requirement import AskedList, Requirement
 from anonymize.table import CodedTable, Schema
 from anonymize.tds import Observer

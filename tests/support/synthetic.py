@@ -10,7 +10,7 @@ import numpy as np
 from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import score
 from anonymize.synthetic.requirement import Design, Synthetic
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable, Schema
 from tests.support.coins import ScriptedNoise
 from tests.support.dp_tables import JOBS, categorical, numeric, schema_of, table_of
@@ -47,7 +47,7 @@ def scripted(
 ) -> tuple[SyntheticOutcome, ScriptedNoise]:
     """A run with noise as a test wants it; without any it is exact."""
     noise = noise or ScriptedNoise()
-    return synthesize_alone(table, asked, noise), noise
+    return synthesize_single(table, asked, noise), noise
 
 
 def same_openings(table: CodedTable, run: SyntheticOutcome) -> ScriptedNoise:

@@ -17,7 +17,7 @@ from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.vertical import VerticalOutcome, anonymize_vertically
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import CodedTable, Schema
 from anonymize.tds import Observer, Outcome
@@ -174,7 +174,7 @@ def expect_cut_as_alone(data: st.DataObject, cut: Cut, request: Request) -> None
     """The same of parties that have the columns of a cut."""
     maximum = data.draw(st.sampled_from(MAXIMA))
     try:
-        anonymize_alone(cut.whole, request.requirement, request.goal)
+        anonymize_single(cut.whole, request.requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError) as caught:
             run_vertical(cut, request, maximum=maximum)
@@ -186,7 +186,7 @@ def expect_cut_as_alone(data: st.DataObject, cut: Cut, request: Request) -> None
 
 def expect_same(cut: Cut, results: Mapping[str, VerticalOutcome], request: Request) -> None:
     """The same result as the single holder's on the join, in the sense of semantics §3.7."""
-    outcome = anonymize_alone(cut.whole, request.requirement, request.goal)
+    outcome = anonymize_single(cut.whole, request.requirement, request.goal)
     rows = released_cells(cut.whole, outcome)
     for party, result in results.items():
         assert applied(result.outcome) == applied(outcome) == jobs.turns(result.outcome)

@@ -46,7 +46,7 @@ class Plans:
 
     @property
     def delta(self) -> Fraction:
-        """δ of the draws so far: the run is (epsilon, delta)-DP."""
+        """Delta (δ) of the draws so far: the run is (epsilon, delta)-DP."""
         return delta_of(self.distance, self.epsilon)
 
     def geometric(self, rate: Fraction, draws: int) -> NoisePlan:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from anonymize.blocks import CountedBlock, Entries, linked_cells
 from anonymize.criteria.criterion import RECORDS, Measure, Tally
 from anonymize.criteria.views import views_of
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.pair import Pair
+from anonymize.linked_columns import CountedBlock, Entries, linked_cells
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema, tally
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.blocks import Blocks, check_apart, counted_blocks, linked_root
 from anonymize.criteria.clear import Judge
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -35,6 +34,7 @@ from anonymize.kd.replay import replay
 from anonymize.kd.rows import OpenRows
 from anonymize.kd.single import check_labels, the_entry
 from anonymize.kd.table import BoxedTable, in_box_order
+from anonymize.linked_columns import Blocks, check_apart, counted_blocks, linked_root
 from anonymize.lkc.requirement import Requirement, criteria_of, root_refused, whole_table
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import ROOT, Observer
@@ -66,7 +66,7 @@ class KdRequest:
 class JointKd:
     """Result as every party knows it, and the reveals.
 
-    table:  several blocks are linked in the fixed order (:mod:`anonymize.blocks`).
+    table:  several blocks are linked in the fixed order (:mod:`anonymize.linked_columns`).
     group:  own part: group of every row of the own table: int64, shape (n_rows,).
     """
 
@@ -158,7 +158,7 @@ class _Party:
         self._begin(root, entry.criteria)
 
     def _linked_root(self, by_block: Sequence[Ints]) -> tuple[Schema, Ints]:
-        """Return the whole table as from :func:`anonymize.blocks.linked_root`."""
+        """Return the whole table as from :func:`anonymize.linked_columns.linked_root`."""
         if len({int(counts.sum()) for counts in by_block}) > 1:
             message = "blocks of one table with different numbers of records"
             raise RemoteProtocolError(self._pair.roster.suspects, "shares/open", message)

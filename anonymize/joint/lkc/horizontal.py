@@ -17,17 +17,17 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from anonymize.blocks import check_apart, counted_blocks
 from anonymize.candidates import Prospect, Prospects
-from anonymize.criteria.criterion import Beside, sides_of
+from anonymize.criteria.criterion import SideInputs, sides_of
 from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
 from anonymize.errors import PrivacyError
 from anonymize.grouping import Grouping, grouping_of_cut
 from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.opened_table import OpenedTable
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled
-from anonymize.joint.lkc.told import Told
+from anonymize.linked_columns import check_apart, counted_blocks
 from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.requirement import (
     Entry,
@@ -166,7 +166,11 @@ class Referee(Protocol):
 
 
 def anonymize_horizontally(
-    table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside | None = None
+    table: CodedTable,
+    request: Request,
+    referee: Referee,
+    observer: Observer,
+    side_inputs: SideInputs | None = None,
 ) -> Rounds[JointOutcome]:
     """Run a party of a horizontal job. The referee determines the peers and the reveals.
 
@@ -174,7 +178,7 @@ def anonymize_horizontally(
 
     Raises PrivacyError if the root check fails, SchemaError for criteria on several blocks.
     """
-    party = _Party(table, request, referee, observer, beside or {})
+    party = _Party(table, request, referee, observer, side_inputs or {})
     yield from party.start()
     steps = yield from specialize_top_down(party, observer)
     return JointOutcome(Outcome(request.schema, party.cut, steps), party.generalized, referee.ledger)
@@ -184,15 +188,20 @@ class _Party:
     """Holder of records, as a :class:`anonymize.tds.Specializer`."""
 
     def __init__(
-        self, table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside
+        self,
+        table: CodedTable,
+        request: Request,
+        referee: Referee,
+        observer: Observer,
+        side_inputs: SideInputs,
     ) -> None:
         self._table = table
-        self._beside = beside
+        self._side_inputs = side_inputs
         self._entries: tuple[Entry, ...] = request.requirement.entries(request.schema)
         self._request = request
         blocks = counted_blocks(request.schema, request.linked)
         check_apart(blocks, criteria_of(self._entries))
-        self._told = Told(request.schema, blocks, table)
+        self._told = OpenedTable(request.schema, blocks, table)
         self._referee = referee
         self._observer = observer
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
@@ -210,7 +219,7 @@ class _Party:
         """Check the root; open the counts of the whole table; enter every column's root."""
         self._observer.phase(ROOT)
         schema, ledger = self._request.schema, self._referee.ledger
-        own = whole_table(self._table, self._entries, self._beside)
+        own = whole_table(self._table, self._entries, self._side_inputs)
         self._observer.grouping(self._grouping(self.cut))
         self._observer.opening_groups(self._own_of_the_whole(own))
         opened = yield from self._referee.open_root(own, self._told.own_root)
@@ -279,7 +288,7 @@ class _Party:
     def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
         if not sides_of(criteria_of(self._entries)):
             return None
-        return SidesOfGroups(self._beside, self._told.records, self._told.table, candidate)
+        return SidesOfGroups(self._side_inputs, self._told.records, self._told.table, candidate)
 
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from anonymize.candidates import Prospect, propose
-from anonymize.criteria.criterion import Beside, sides_of
+from anonymize.criteria.criterion import SideInputs, sides_of
 from anonymize.cut import Candidate, Cut
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
@@ -59,7 +59,7 @@ def anonymize_led(
     mode: str,
     sums: SumKind = "masked",
     observer: Observer | None = None,
-    beside: Beside | None = None,
+    side_inputs: SideInputs | None = None,
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables. The leader sees the counts of every candidate.
 
@@ -102,7 +102,7 @@ def anonymize_led(
         observer,
         RevealLedger(mode, request.goal.reveals.get(mode, ())),
     )
-    return (yield from anonymize_horizontally(table, request, referee, observer, beside))
+    return (yield from anonymize_horizontally(table, request, referee, observer, side_inputs))
 
 
 class LeaderReferee:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anonymize.blocks import Blocks
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.scores.score import JointScore
+from anonymize.linked_columns import Blocks
 from anonymize.lkc.requirement import Requirement
 from anonymize.partition import GeneralizedTable
 from anonymize.table import Schema

@@ -13,11 +13,11 @@ import numpy as np
 
 from anonymize.criteria.criterion import (
     RECORDS,
-    Beside,
     Bools,
     Form,
     Measure,
     SideCount,
+    SideInputs,
     sides_of,
     tallies_of,
 )
@@ -76,7 +76,7 @@ def anonymize_sealed(
     *,
     mode: str,
     observer: Observer | None = None,
-    beside: Beside | None = None,
+    side_inputs: SideInputs | None = None,
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables; nothing finer than the result is opened.
 
@@ -126,7 +126,7 @@ def anonymize_sealed(
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
     party = yield from begin(roster, request.job_hash, rng, ledger, observer)
     referee = SealedReferee(party, request, table.schema)
-    return (yield from anonymize_horizontally(table, request, referee, party.observer, beside))
+    return (yield from anonymize_horizontally(table, request, referee, party.observer, side_inputs))
 
 
 class SealedReferee:
@@ -282,18 +282,18 @@ class SealedReferee:
             return True
         taken = plan.sides_at_stake
         some: Bools = np.logical_or.reduce(taken, axis=(0, 1))
-        beside = plan.sums_of_sides(sides, some)[taken]
+        side_inputs = plan.sums_of_sides(sides, some)[taken]
         told = counts[:, :-1]
         counted = self._counted(told.size, [plan.sides[i] for i in np.nonzero(taken)[2].tolist()])
-        words = np.concatenate([told.reshape(-1), beside])
+        words = np.concatenate([told.reshape(-1), side_inputs])
         share = yield from self._share(words, tests.share_bits, counted)
         self._kept = None if share is None else share[: told.size].astype(_CELL)
         self._observer.phase("validity")
         if self._engine is None or share is None:
             return self._hear_verdict((yield from self._pair.tell_ahead(_VALID, b"")))
-        shares_beside = np.zeros(taken.shape, dtype=np.uint64)
-        shares_beside[taken] = share[told.size :]
-        sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), shares_beside)
+        side_shares = np.zeros(taken.shape, dtype=np.uint64)
+        side_shares[taken] = share[told.size :]
+        sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), side_shares)
         met = yield from tests.met(self._engine, tests.by_child(sums, leads=self._roster.leads))
         return (yield from self._verdict(met))
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.grid import Grid
-from anonymize.lkc.blocks import groups_of
+from anonymize.lkc.linked_columns import groups_of
 from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
 from anonymize.table import Ints, QidColumn, pack

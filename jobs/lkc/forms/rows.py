@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anonymize.lkc.blocks import groups_of, shuffled_apart
+from anonymize.lkc.linked_columns import groups_of, shuffled_apart
 from anonymize.release import Release, Rng
 from jobs.file.job import Job
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.joint.kd.sealed import JointKd
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.replay import cuts_of
@@ -20,6 +19,7 @@ from anonymize.kd.table import (
     release_of_boxed_rows,
     release_of_boxes,
 )
+from anonymize.linked_columns import Blocks, counted_blocks, relinked
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from jobs.data.arrow import pa

@@ -29,7 +29,7 @@ _HOLDERS = {PUBLIC: SingleHolder, MEDIAN: MedianHolder}
 
 
 @dataclass(frozen=True)
-class BoxesAlone:
+class BoxesSingle:
     """Single holder's table, and the published boxes."""
 
     task: Task
@@ -55,9 +55,9 @@ class BoxesAlone:
         return build_report(self.task, schema, table, cuts, written.release, written.verified)
 
 
-def made(task: Task, loaded: Loaded, shown: Observer) -> BoxesAlone:
+def made(task: Task, loaded: Loaded, shown: Observer) -> BoxesSingle:
     """Anonymize a single holder's table after pass 1. Raises PrivacyError."""
-    return BoxesAlone(task, loaded, anonymized(task, loaded.table, shown))
+    return BoxesSingle(task, loaded, anonymized(task, loaded.table, shown))
 
 
 def anonymized(task: Task, table: CodedTable, shown: Observer) -> KdOutcome:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.ruled_out import (
     MAX_COMBINATIONS,
@@ -22,6 +21,7 @@ from anonymize.criteria.ruled_out import (
     RuledOutValues,
 )
 from anonymize.errors import SchemaError
+from anonymize.linked_columns import Blocks
 from jobs.file.job import Job
 from jobs.file.values import Values, some_of
 from jobs.lkc.linked_columns import blocks_of, ruled_together

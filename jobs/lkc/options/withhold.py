@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anonymize.criteria.criterion import Beside
-from anonymize.lkc.withholding import withheld_rows
+from anonymize.criteria.criterion import SideInputs
+from anonymize.lkc.outliers import outlier_rows
 from anonymize.release import Release
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -45,16 +45,16 @@ class Withhold(JobOption):
             )
 
     def kept(self, task: Task, loaded: Loaded, shown: Observer | None) -> Loaded:
-        from jobs.lkc.requirement import beside, job_score, requirement
+        from jobs.lkc.requirement import job_score, requirement, side_inputs
         from jobs.reading import part_of
 
-        def part(rows: Ints) -> tuple[CodedTable, Beside]:
+        def part(rows: Ints) -> tuple[CodedTable, SideInputs]:
             some = part_of(loaded, rows, task)
-            return some.table, beside(task, some, some.party)
+            return some.table, side_inputs(task, some, some.party)
 
         table = loaded.table
         most = self.most_left_out(table.n_records)
-        gone = withheld_rows(table, requirement(task), job_score(task.job), most, part, shown)
+        gone = outlier_rows(table, requirement(task), job_score(task.job), most, part, shown)
         return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
 
     def most_left_out(self, n_used: int) -> int:

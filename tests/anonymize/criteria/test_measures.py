@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import (
     RECORDS,
-    Beside,
     Bools,
     Criterion,
     Form,
     Relative,
+    SideInputs,
     Tally,
 )
 from anonymize.criteria.persons import PERSONS, EnoughPersons, PersonOfRow
@@ -35,7 +35,7 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
 from anonymize.lkc.requirement import AskedList, Entry
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Outcome
@@ -109,16 +109,16 @@ def with_persons(table: CodedTable, persons: int, seed: int) -> tuple[CodedTable
 
 
 def run_jointly(
-    level: str, tables: Sequence[CodedTable], request: Request, besides: Sequence[Beside]
+    level: str, tables: Sequence[CodedTable], request: Request, besides: Sequence[SideInputs]
 ) -> dict[str, JointOutcome]:
     names = tuple(f"p{i}" for i in range(len(tables)))
 
-    def party(me: str, table: CodedTable, beside: Beside) -> Any:
+    def party(me: str, table: CodedTable, beside: SideInputs) -> Any:
         run, roster = {
             "leader": (anonymize_led, Roster(me, names, "p0")),
             "sealed": (anonymize_sealed, Roster(me, names, "p0", "p1")),
         }[level]
-        return run(roster, table, request, SeededRng(me), mode=f"horizontal/{level}", beside=beside)
+        return run(roster, table, request, SeededRng(me), mode=f"horizontal/{level}", side_inputs=beside)
 
     generators = {
         me: party(me, table, beside) for me, table, beside in zip(names, tables, besides, strict=True)
@@ -155,7 +155,7 @@ def test_a_criterion_of_side_counts(level: str, seed: int, persons: int, least: 
     everybody = np.concatenate([person + i * persons for i, (_, person) in enumerate(held)])
     whole, beside = union(units), {PERSONS: PersonOfRow(everybody)}
     requirement = Extended(small_lkc(2, 2), (EnoughPersons(least),))
-    outcome = anonymize_alone(whole, requirement, request.goal, beside=beside)
+    outcome = anonymize_single(whole, requirement, request.goal, side_inputs=beside)
     results = run_jointly(level, units, replace(request, requirement=requirement), besides)
     expect_equal(results, outcome, whole)
     for n_persons in _persons_of_groups(outcome, whole, everybody, 2):
@@ -197,8 +197,8 @@ def test_a_criterion_of_the_whole_table(level: str, most: Fraction) -> None:
     held = Tally(holding=((0, 1),))
     requirement = Extended(small_lkc(2, 2), relative=(CloseToTheTable(held, most),))
     whole = union([table for table in tables if table.n_records]).collapsed()
-    outcome = anonymize_alone(whole, requirement, request.goal)
-    alone = anonymize_alone(whole, small_lkc(2, 2), request.goal)
+    outcome = anonymize_single(whole, requirement, request.goal)
+    alone = anonymize_single(whole, small_lkc(2, 2), request.goal)
     results = run_jointly(level, tables, replace(request, requirement=requirement), [{}] * len(tables))
     expect_equal(results, outcome, whole)
     assert most == Fraction(1, 4) or len(outcome.applied) < len(alone.applied)

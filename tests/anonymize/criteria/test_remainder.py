@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.confidence import Confidence, Confidences
-from anonymize.criteria.criterion import RECORDS, Beside, Criterion, Demand, Measure, Tally, tallies_of
+from anonymize.criteria.criterion import RECORDS, Criterion, Demand, Measure, SideInputs, Tally, tallies_of
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import (
     MAX_COALITIONS,
@@ -39,7 +39,7 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
 from anonymize.lkc.requirement import Ask, AskedList, criteria_of
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import fully_generalized
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
@@ -218,8 +218,8 @@ def asked_of(request: Request, L: int, K: int, most: int, least: int = 1) -> Ask
 
 def alone(whole: CodedTable, party: Ints, request: Request) -> Outcome:
     criteria = criteria_of(request.requirement.entries(whole.schema))
-    return anonymize_alone(
-        whole, request.requirement, request.goal, beside=own_counts(criteria, whole, party)
+    return anonymize_single(
+        whole, request.requirement, request.goal, side_inputs=own_counts(criteria, whole, party)
     )
 
 
@@ -229,7 +229,7 @@ def jointly(
     names = request.schema.parties
     criteria = criteria_of(request.requirement.entries(request.schema))
 
-    def beside(i: int) -> Beside:
+    def beside(i: int) -> SideInputs:
         return own_counts(criteria, parts[i], np.full(len(parts[i].weights), i))
 
     level = "sealed" if run is anonymize_sealed else "leader"
@@ -241,7 +241,7 @@ def jointly(
                 request,
                 SeededRng(me),
                 mode=f"horizontal/{level}",
-                beside=beside(i),
+                side_inputs=beside(i),
             )
             for i, me in enumerate(names)
         }
@@ -394,7 +394,7 @@ def broken_by(lies: Mapping[str, int], seed: int) -> list[tuple[int, ...]]:
     names = request.schema.parties
     criteria = criteria_of(request.requirement.entries(request.schema))
 
-    def beside(number: int) -> Beside:
+    def beside(number: int) -> SideInputs:
         own = dict(own_counts(criteria, parts[number], np.full(len(parts[number].weights), number)))
         told = {s: Lie(lies[s.name]) for s in own if isinstance(s, OwnCount) and s.name in lies}
         return own | told if number == 2 else own
@@ -407,7 +407,7 @@ def broken_by(lies: Mapping[str, int], seed: int) -> list[tuple[int, ...]]:
                 request,
                 SeededRng(me),
                 mode="horizontal/sealed",
-                beside=beside(number),
+                side_inputs=beside(number),
             )
             for number, me in enumerate(names)
         }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from anonymize.candidates import profile_length
 from anonymize.cut import top
 from anonymize.dp.accounting import Dp
-from anonymize.dp.diffgen import DpOutcome, Place, SingleHolder, barred, release_alone
+from anonymize.dp.diffgen import DpOutcome, Place, SingleHolder, barred, release_single
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import cell_counts, cut_domain
 from anonymize.errors import PrivacyError
@@ -39,7 +39,7 @@ def noise_of(seed: object) -> Noise:
 
 def released(table: CodedTable, seed: object = 0, **settings: Any) -> DpOutcome:
     requirement = Dp(**{"epsilon": Fraction(1), "specializations": 4, "max_rows": 1000, **settings})
-    return release_alone(table, requirement, noise_of(seed))
+    return release_single(table, requirement, noise_of(seed))
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from(["max", "infogain"]))
@@ -60,10 +60,10 @@ def test_every_cell_of_the_product_is_released(seed: int, h: int, utility: str) 
 def test_counts_are_exact_counts_plus_noise_and_keep_their_sign() -> None:
     """Nothing is rounded, clamped or left out."""
     table = people()
-    plain = release_alone(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise())
+    plain = release_single(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise())
     cells = len(plain.table.counts)
     offsets = [(-1) ** i * i * 7 for i in range(cells)]
-    noisy = release_alone(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise(laplace=[offsets]))
+    noisy = release_single(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise(laplace=[offsets]))
     domain = cut_domain(table.schema, plain.outcome.cut)
     exact = cell_counts(table, plain.outcome.cut, domain, {})
     assert plain.table.counts.tolist() == exact.tolist()
@@ -116,7 +116,7 @@ def test_what_can_be_chosen_follows_from_the_cut_alone() -> None:
     for n in (300, 0):
         noise = ScriptedNoise()
         vectors = {"age": 7}
-        release_alone(people(0, n), Dp(Fraction(1), 1, max_rows=1000), noise)
+        release_single(people(0, n), Dp(Fraction(1), 1, max_rows=1000), noise)
         asked.append(noise.asked)
         assert noise.asked[0][2] == vectors["age"]
     assert asked[0] == asked[1]
@@ -143,7 +143,7 @@ def test_weights_count_as_records() -> None:
     heavy = CodedTable(table.schema, table.qid, table.cells, table.weights * 3)
     with pytest.raises(PrivacyError):
         released(heavy, max_rows=100)
-    exact = release_alone(heavy, Dp(Fraction(1), 2, max_rows=200), ScriptedNoise()).table.counts
+    exact = release_single(heavy, Dp(Fraction(1), 2, max_rows=200), ScriptedNoise()).table.counts
     assert exact.sum() == 120
 
 
@@ -188,7 +188,7 @@ def test_what_the_limit_bars_follows_from_the_steps(
 
     monkeypatch.setattr(SingleHolder, "pick", pick)
     table, requirement = people(), Dp(Fraction(1), 6, max_rows=1000, max_cells=max_cells)
-    outcome = release_alone(table, requirement, noise_of(seed), bounded=True).outcome
+    outcome = release_single(table, requirement, noise_of(seed), bounded=True).outcome
     said = barred(table.schema, requirement, outcome.steps)
     cut = top(table.schema)
     for turn, step in enumerate([*outcome.steps, None][:6], start=1):
@@ -228,7 +228,7 @@ def test_set_valued_columns_multiply_the_cells_by_their_combinations() -> None:
 @pytest.mark.parametrize("h", [1, 2, 3, 5])
 def test_no_record_is_lost_to_a_test(h: int) -> None:
     """Combinations that fail stay together at the combination they had."""
-    outcome = release_alone(hospital(), Dp(Fraction(1, 5), h, max_rows=1000), Quiet())
+    outcome = release_single(hospital(), Dp(Fraction(1, 5), h, max_rows=1000), Quiet())
     assert outcome.table.counts.sum() == 400
     assert (outcome.table.counts >= 0).all()
 

@@ -17,7 +17,7 @@ import pytest
 
 import anonymize.dp.diffgen
 from anonymize.dp.accounting import Charge, Dp
-from anonymize.dp.diffgen import DpOutcome, noisy_max, release_alone
+from anonymize.dp.diffgen import DpOutcome, noisy_max, release_single
 from anonymize.dp.noise import Noise
 from anonymize.table import CodedTable, QidColumn, Schema
 from tests.support.coins import ScriptedNoise
@@ -70,7 +70,7 @@ def run_path(
 ) -> tuple[DpOutcome, Selections, ScriptedNoise]:
     selections, noise = Selections(script), ScriptedNoise()
     monkeypatch.setattr(anonymize.dp.diffgen, "noisy_max", selections.noisy_max)
-    return release_alone(table, requirement, noise), selections, noise
+    return release_single(table, requirement, noise), selections, noise
 
 
 def all_paths(table: CodedTable, requirement: Dp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

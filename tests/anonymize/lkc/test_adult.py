@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from anonymize.joint.lkc.request import Request
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import CodedTable
@@ -34,7 +34,7 @@ SETTINGS = [(2, 20, "0.2"), (2, 100, "0.2"), (4, 20, "0.2"), (4, 50, "0.2"), (4,
 @functools.cache
 def alone(L: int, K: int, c: str, goal: str) -> tuple[CodedTable, Outcome]:
     table = adult()[1]
-    return table, anonymize_alone(table, adult_lkc(L, K, c), PUBLISHED[goal])
+    return table, anonymize_single(table, adult_lkc(L, K, c), PUBLISHED[goal])
 
 
 def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -121,7 +121,7 @@ def test_forty_one_columns(L: int) -> None:
     folder = shared_job("blood", f"L={L}", "K=50", "C=0.4")
     bundle = load_task(folder / "job.yaml").bundle
     table = load_table(Csv(folder / "raw.csv"), open_task(bundle)).table
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), InfoGain())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), InfoGain())
     refined = sum(outcome.cut.is_refined(i) for i in range(41))
     assert 0 < refined
     n_subsets = sum(1 for _ in combinations(range(refined), min(L, refined)))

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anonymize.kd.single import anonymize_kd
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.verification.tables import Claim, examine
 from tests.support import jobs, kd_reference, reference
@@ -31,7 +31,7 @@ def test_top_down_equals_the_definition_taken_literally(case: Case, data: st.Dat
     table, goal = jobs.coded(bundle, case.rows), PUBLISHED[bundle.job.goal]
     expected = reference.anonymize(list(case.rows), problem)
     assert expected is not None, "the whole table is as close to itself as can be"
-    outcome = anonymize_alone(table, requirement, goal)
+    outcome = anonymize_single(table, requirement, goal)
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 

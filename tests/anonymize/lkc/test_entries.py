@@ -17,7 +17,7 @@ from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.errors import PrivacyError
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import Ask, AskedList, Entry, concerned, most_columns
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.lkc.validity import PartitionTest
 from anonymize.qid_groups import Scope
 from anonymize.release import release_of_rows
@@ -45,10 +45,10 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, 
     expected = reference.anonymize(list(case.rows), problem)
     if expected is None:
         with pytest.raises(PrivacyError) as caught:
-            anonymize_alone(table, requirement, goal)
+            anonymize_single(table, requirement, goal)
         assert caught.value.error_id == "requirement-unmet"
         return
-    outcome = anonymize_alone(table, requirement, goal)
+    outcome = anonymize_single(table, requirement, goal)
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
@@ -83,7 +83,7 @@ def test_what_was_discarded_is_invalid_in_the_end(case: Case, data: st.DataObjec
     bundle = jobs.bundle_of(case.fields)
     table, goal = jobs.coded(bundle, case.rows), jobs.request_of(bundle).goal
     try:
-        outcome = anonymize_alone(table, requirement, goal)
+        outcome = anonymize_single(table, requirement, goal)
     except PrivacyError:
         assume(False)
     for step in outcome.steps:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from anonymize.candidates import propose, prospects
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import fully_generalized
 from anonymize.scores.groups import Groups, GroupSizes
 from anonymize.scores.infogain import InfoGain
@@ -86,5 +86,5 @@ def test_the_greedy_result(bundle: Bundle, table: CodedTable) -> None:
 
 
 def test_first_choice_is_the_greatest_gain(table: CodedTable, bundle: Bundle) -> None:
-    first = anonymize_alone(table, jobs.requirement_of(bundle), InfoGain()).steps[0]
+    first = anonymize_single(table, jobs.requirement_of(bundle), InfoGain()).steps[0]
     assert table.schema.qid[first.candidate.column].name == "job"

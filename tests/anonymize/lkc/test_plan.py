@@ -18,7 +18,7 @@ from anonymize.criteria.size import Size
 from anonymize.cut import Candidate, top
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.record_sets import RecordSets
 from anonymize.table import Ints
@@ -39,7 +39,7 @@ def turns() -> Iterator[Turn]:
     counts = np.bincount(whole.cells, whole.weights, whole.schema.n_cells).astype(np.int64)
     table = fully_generalized(len(whole.schema.qid), counts)
     sets, records = RecordSets(table), LocalRecords(whole, whole.cells, table)
-    for candidate in anonymize_alone(whole, requirement, request.goal).applied:
+    for candidate in anonymize_single(whole, requirement, request.goal).applied:
         plan = plan_of(whole.schema, entries, table, candidate, sets.names)
         yield plan, records, table.partition[records.entry], sets
         refinement = refine(table, candidate, records.counts(candidate, table.entries_of(candidate)))

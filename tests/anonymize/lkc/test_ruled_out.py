@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
 from anonymize.kd.single import anonymize_kd
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from tests.support import jobs, kd_reference, reference
 from tests.support.entries import ruled_lists
@@ -32,9 +32,9 @@ def test_top_down_equals_the_definition_taken_literally(
     expected = reference.anonymize(list(case.rows), problem)
     if expected is None:
         with pytest.raises(PrivacyError, match="already violates"):
-            anonymize_alone(table, requirement, goal)
+            anonymize_single(table, requirement, goal)
         return
-    outcome = anonymize_alone(table, requirement, goal)
+    outcome = anonymize_single(table, requirement, goal)
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 

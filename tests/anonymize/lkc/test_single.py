@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.verification.tables import Claim, verify_cells, verify_lkc
 from tests.support import jobs, reference
@@ -49,10 +49,10 @@ def test_insiders_are_held_to_c_in_every_cell(case: Case) -> None:
     expected = reference.anonymize(list(case.rows), dataclasses.replace(case.problem, insider=True))
     if expected is None:
         with pytest.raises(PrivacyError) as caught:
-            anonymize_alone(table, requirement, PUBLISHED[bundle.job.goal])
+            anonymize_single(table, requirement, PUBLISHED[bundle.job.goal])
         assert caught.value.error_id == "requirement-unmet"
         return
-    outcome = anonymize_alone(table, requirement, PUBLISHED[bundle.job.goal])
+    outcome = anonymize_single(table, requirement, PUBLISHED[bundle.job.goal])
     assert jobs.turns(outcome) == expected[0]
     release = release_of_rows(table, outcome.cut)
     assert jobs.multiset(release) == Counter(expected[1])

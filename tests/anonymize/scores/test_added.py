@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from anonymize.contexts import added_by, least_size
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.scores.added import JointAdded
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.scores.added import Added
 from anonymize.scores.names import By
@@ -42,9 +42,9 @@ def test_equals_the_definition_taken_literally(case: Case, by: By, per_class: in
     expected = reference.anonymize(list(case.rows), case.problem)
     if expected is None:
         with pytest.raises(PrivacyError):
-            anonymize_alone(table, jobs.requirement_of(bundle), Added(by, per_class))
+            anonymize_single(table, jobs.requirement_of(bundle), Added(by, per_class))
         return
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Added(by, per_class))
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), Added(by, per_class))
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
@@ -56,7 +56,7 @@ def test_a_child_that_begins_where_its_parent_does(per_class: int) -> None:
     rows = [{"age": str(age), "cls": "N" if 2 <= age < 4 else "Y"} for age in range(9) for _ in range(10)]
     table = jobs.coded(bundle, rows)
     request = replace(jobs.request_of(bundle), goal=JointAdded("cells", per_class))
-    alone = anonymize_alone(table, request.requirement, request.goal)
+    alone = anonymize_single(table, request.requirement, request.goal)
     assert [t[1:] for t in jobs.turns(alone)] == [
         ("[0,9)", ["[0,4)", "[4,9)"], True),
         ("[0,4)", ["[0,2)", "[2,4)"], True),
@@ -73,7 +73,7 @@ def test_the_documents_vector() -> None:
         19_182_877,
         15_088_933,
     ]
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Added())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), Added())
     assert [(s.candidate.column, s.applied, s.score) for s in outcome.steps] == [
         (0, True, 22_559_130),
         (1, False, 0),
@@ -103,7 +103,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, per_class: int, n: int, 
     table = jobs.coded(bundle, case.rows)
     request = replace(jobs.request_of(bundle), goal=JointAdded("cells", per_class))
     try:
-        expected = anonymize_alone(table, request.requirement, request.goal)
+        expected = anonymize_single(table, request.requirement, request.goal)
     except PrivacyError:
         return
     parts = divided(table, n, seed)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anonymize.cut import child_counts
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.scores.groups import JointRecords
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.scores.groups import Records
 from tests.support import jobs, reference
@@ -32,9 +32,9 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
     expected = reference.anonymize(list(case.rows), replace(case.problem, power=1))
     if expected is None:
         with pytest.raises(PrivacyError):
-            anonymize_alone(table, jobs.requirement_of(bundle), Records())
+            anonymize_single(table, jobs.requirement_of(bundle), Records())
         return
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Records())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), Records())
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
     for step in outcome.steps:
@@ -51,7 +51,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> 
     whole = jobs.coded(bundle, case.rows)
     request = replace(jobs.request_of(bundle), goal=JointRecords())
     try:
-        expected = anonymize_alone(whole, request.requirement, request.goal)
+        expected = anonymize_single(whole, request.requirement, request.goal)
     except PrivacyError:
         return
     applied = [(s.candidate, s.score) for s in expected.steps if s.applied]

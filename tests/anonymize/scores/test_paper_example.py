@@ -12,7 +12,7 @@ from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.winner import Maximum
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.scores.names import By
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
@@ -58,7 +58,7 @@ def columns_of(outcome: Outcome) -> list[tuple[int, bool]]:
 @pytest.mark.parametrize("score", CHILDREN)
 def test_one_holder(score: str, child: bool) -> None:
     table, request = example(score, child)
-    outcome = anonymize_alone(table, request.requirement, request.goal)
+    outcome = anonymize_single(table, request.requirement, request.goal)
     assert columns_of(outcome) == expected(score, child)
     if score == "added":
         assert outcome.steps[0].score == ADDED_FIRST[child]
@@ -70,7 +70,7 @@ def test_one_holder(score: str, child: bool) -> None:
 @pytest.mark.parametrize("n", [2, 3])
 def test_holders_of_rows(score: str, child: bool, n: int) -> None:
     table, request = example(score, child)
-    outcome = anonymize_alone(table, request.requirement, request.goal)
+    outcome = anonymize_single(table, request.requirement, request.goal)
     parts = jobs.split_among(table, np.arange(table.n_records) % n, n)
     results = dict(run_sealed(parts, request)[0])
     if n > 2:  # a leader of two would learn the other's counts

@@ -16,7 +16,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import GeneralizedTable
 from anonymize.qid_groups import Scope
 from anonymize.release import release_of_rows
@@ -49,9 +49,9 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
     expected = reference.anonymize(list(case.rows), replace(problem, tdr=True))
     if expected is None:
         with pytest.raises(PrivacyError):
-            anonymize_alone(table, requirement, Tdr())
+            anonymize_single(table, requirement, Tdr())
         return
-    outcome = anonymize_alone(table, requirement, Tdr())
+    outcome = anonymize_single(table, requirement, Tdr())
     assert jobs.turns(outcome) == expected[0]
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
@@ -59,7 +59,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
 def test_the_papers_example() -> None:
     """Sex costs less anonymity than education tells more; then education would leave two men of 9th grade."""
     bundle, table = rebuilt()
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Tdr())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), Tdr())
     assert [(s.candidate.column, s.applied) for s in outcome.steps] == [(1, True), (0, False), (2, True)]
     histogram = table.class_histogram(1)
     score, gain = Tdr().published(outcome.steps[0], histogram)
@@ -76,7 +76,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: 
     requirement, _ = data.draw(asked_lists(case))
     request = replace(jobs.request_of(bundle), requirement=requirement, goal=JointTdr())
     try:
-        expected = anonymize_alone(table, requirement, request.goal)
+        expected = anonymize_single(table, requirement, request.goal)
     except PrivacyError:
         return
     parts = dealt(data, table, n)
@@ -96,7 +96,7 @@ def test_a_split_into_a_small_child_is_no_candidate() -> None:
     rows = [dict(zip(("kind", "sex", "cls"), row[:3], strict=True)) for row in told for _ in range(row[3])]
     table = jobs.coded(bundle, rows)
     request = replace(jobs.request_of(bundle), goal=JointTdr())
-    expected = anonymize_alone(table, request.requirement, request.goal)
+    expected = anonymize_single(table, request.requirement, request.goal)
     assert [(t[0], t[3]) for t in jobs.turns(expected)] == [("sex", True)]
     for n in (2, 3):
         expect_same_turns(jobs.split_among(table, np.arange(table.n_records) % n, n), request, expected)
@@ -178,10 +178,10 @@ def test_only_new_groups_are_counted_and_all_of_them(most: int) -> None:
     ]
     Recounted.turns = 0
     table = jobs.coded(bundle, rows)
-    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Checked())
+    outcome = anonymize_single(table, jobs.requirement_of(bundle), Checked())
     assert sum(step.applied for step in outcome.steps) > 3
     assert (Recounted.turns > 3) == (most > 1)  # a group on one column has the records of its node
-    assert outcome == anonymize_alone(table, jobs.requirement_of(bundle), Tdr())
+    assert outcome == anonymize_single(table, jobs.requirement_of(bundle), Tdr())
 
 
 class Short(FollowedGroups):

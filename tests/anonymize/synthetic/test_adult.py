@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from anonymize.dp.accounting import Dp
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noise import exact_noise
 from anonymize.dp.noisy_table import norm_sub
 from anonymize.synthetic.draw import drawn_leaves
 from anonymize.synthetic.fit import fitted
 from anonymize.synthetic.requirement import Synthetic
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable, Ints
 from tests.support.adult import adult
 from tests.support.rng import SeededRng
@@ -53,7 +53,7 @@ def of_records(table: CodedTable) -> list[Ints]:
 
 def of_synthetic(table: CodedTable, epsilon: str, seed: int) -> list[Ints]:
     asked = Synthetic(Fraction(epsilon), max_rows=100_000)
-    outcome = synthesize_alone(table, asked, exact_noise(SeededRng(seed)))
+    outcome = synthesize_single(table, asked, exact_noise(SeededRng(seed)))
     classes, leaves = drawn_leaves(fitted(outcome.schema, outcome.opened), SeededRng(-seed))
     return grouped(table, leaves, classes)
 
@@ -61,7 +61,7 @@ def of_synthetic(table: CodedTable, epsilon: str, seed: int) -> list[Ints]:
 def of_diffgen(table: CodedTable, epsilon: str, seed: int) -> list[Ints]:
     """Rows spread evenly inside the cells."""
     rng = np.random.default_rng(seed)
-    found = release_alone(table, Dp(Fraction(epsilon), 10, max_rows=100_000), exact_noise(SeededRng(seed)))
+    found = release_single(table, Dp(Fraction(epsilon), 10, max_rows=100_000), exact_noise(SeededRng(seed)))
     rows = np.repeat(np.arange(len(found.table.counts)), norm_sub(found.table.counts))
     leaves = []
     for column, nodes in zip(table.schema.qid, found.outcome.cut.nodes, strict=True):

@@ -15,7 +15,7 @@ from anonymize.synthetic.draw import assigned, drawn, drawn_leaves, rounded
 from anonymize.synthetic.fit import Edge, Model, fitted
 from anonymize.synthetic.marginals import Axis
 from anonymize.synthetic.requirement import check_synthetic
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import QidColumn
 from tests.support.dp_tables import categorical, numeric, schema_of
 from tests.support.rng import SeededRng
@@ -120,7 +120,7 @@ def test_numbers_of_the_most_digits_are_read_in_the_cell_they_were_drawn_in(edge
 
 
 def test_the_same_seed_draws_the_same_table() -> None:
-    outcome = synthesize_alone(people(), requirement(2), exact_noise(SeededRng(6)))
+    outcome = synthesize_single(people(), requirement(2), exact_noise(SeededRng(6)))
     model = fitted(outcome.schema, outcome.opened)
     one, two, other = (drawn(model, SeededRng(seed)) for seed in (1, 1, 2))
     assert all((one.columns[name].codes == two.columns[name].codes).all() for name in one.columns)
@@ -135,7 +135,7 @@ def test_a_table_of_nothing_has_no_rows() -> None:
 
 def test_rows_of_dependent_columns_stay_dependent() -> None:
     """From a run with little noise: job by age, as in the data."""
-    outcome = synthesize_alone(people(n=3000), requirement(1, epsilon="20"), exact_noise(SeededRng(8)))
+    outcome = synthesize_single(people(n=3000), requirement(1, epsilon="20"), exact_noise(SeededRng(8)))
     assert outcome.opened.pairs[0].marginal.columns == (0, 1)
     _, (age, job, _, _) = drawn_leaves(fitted(outcome.schema, outcome.opened), SeededRng(9))
     known = age < 8

@@ -17,7 +17,7 @@ from anonymize.synthetic.draw import drawn_leaves
 from anonymize.synthetic.fit import Estimate, Model, added_up, fitted, onto_simplex, raked, shrunk
 from anonymize.synthetic.marginals import Axis, Marginal, pairs_of
 from anonymize.synthetic.opened import Measured, Opened
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable, Ints, Schema
 from tests.support.dp_tables import schema_of
 from tests.support.rng import SeededRng
@@ -104,7 +104,7 @@ def test_without_noise_the_model_has_the_tables_of_the_data() -> None:
 @pytest.mark.parametrize("epsilon", ["1/100", "1/2", "20"])
 def test_noise_leaves_a_consistent_model(edges: int, epsilon: str) -> None:
     for seed in range(3):
-        outcome = synthesize_alone(people(seed), requirement(edges, epsilon), exact_noise(SeededRng(seed)))
+        outcome = synthesize_single(people(seed), requirement(edges, epsilon), exact_noise(SeededRng(seed)))
         model = fitted(outcome.schema, outcome.opened)
         check(model)
         assert len(model.edges) == edges

@@ -18,7 +18,7 @@ from anonymize.synthetic.holder import Question
 from anonymize.synthetic.loop import Synthesis, n_rows
 from anonymize.synthetic.marginals import Marginal
 from anonymize.synthetic.requirement import MAX_GRID_CELLS, Synthetic, check_synthetic
-from anonymize.synthetic.single import SingleHolder, synthesize_alone
+from anonymize.synthetic.single import SingleHolder, synthesize_single
 from anonymize.table import CodedTable, Ints, QidColumn
 from anonymize.tds import Observer, Turn, run_single
 from tests.support.coins import ScriptedNoise
@@ -209,8 +209,8 @@ def test_dependent_columns_are_chosen_first() -> None:
 
 def test_a_table_without_rows_and_one_without_class() -> None:
     empty = people(n=0)
-    assert synthesize_alone(empty, requirement(None), exact_noise(SeededRng(1))).opened.pairs == ()
-    assert len(synthesize_alone(empty, requirement(3), exact_noise(SeededRng(1))).opened.pairs) == 3
+    assert synthesize_single(empty, requirement(None), exact_noise(SeededRng(1))).opened.pairs == ()
+    assert len(synthesize_single(empty, requirement(3), exact_noise(SeededRng(1))).opened.pairs) == 3
     schema = replace(empty.schema, class_name=None, classes=("",))
     general = table_of(schema, [(1, 1, 1, 1, 0)] * 40)
     outcome, _ = scripted(general, requirement(3))
@@ -219,7 +219,7 @@ def test_a_table_without_rows_and_one_without_class() -> None:
 
 def test_exact_noise_is_unbiased_noise() -> None:
     """Signed counts, neither clamped nor of the wrong scale."""
-    outcome = synthesize_alone(people(n=0), requirement(0, epsilon="1/10"), exact_noise(SeededRng(5)))
+    outcome = synthesize_single(people(n=0), requirement(0, epsilon="1/10"), exact_noise(SeededRng(5)))
     counts = np.concatenate([m.counts.reshape(-1) for m in outcome.opened.leaves])
     assert counts.min() < 0 < counts.max()
     scale = float(1 / outcome.opened.leaves[0].rate)
@@ -232,7 +232,7 @@ def test_exact_noise_is_unbiased_noise() -> None:
 def test_too_many_rows_are_refused_without_a_number() -> None:
     asked = replace(requirement(0), max_rows=299)
     with pytest.raises(PrivacyError, match=r"more than max_rows = 299 rows$"):
-        synthesize_alone(people(), asked, ScriptedNoise())
+        synthesize_single(people(), asked, ScriptedNoise())
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,13 @@ def test_rows_of_one_id_are_one_persons_and_those_without_are_left_out(tmp_path:
 
 def test_one_holder_releases_so_many_records_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    release = single.release_alone
+    release = single.release_single
 
     def spy(table: Any, *given: Any) -> Any:
         seen.append(table.n_records)
         return release(table, *given)
 
-    monkeypatch.setattr(single, "release_alone", spy)
+    monkeypatch.setattr(single, "release_single", spy)
     source = Csv(jobs.write_csv(tmp_path / "t.csv", visits()))
     task, watch = jobs.task_of(dp_single({M: "2"})), Stopwatch(lambda name: None)
     release_to_folder(task, source, tmp_path / "out", NO_OPTIONS, watch, Observer())

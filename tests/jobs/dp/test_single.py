@@ -101,7 +101,7 @@ def failing(*_: Any, **__: Any) -> Any:
 def test_a_run_that_fails_before_noise_is_drawn_costs_nothing(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dp_single_holder, "release_alone", failing)
+    monkeypatch.setattr(dp_single_holder, "release_single", failing)
     with pytest.raises(RuntimeError):
         release(source, tmp_path / "out")
     assert (states(source), spent(source)) == (["returned"], 0)

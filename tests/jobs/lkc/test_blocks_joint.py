@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.blocks import Entries, counted_blocks, relinked
 from anonymize.errors import SchemaError
 from anonymize.kd.table import BoxedTable
+from anonymize.linked_columns import Entries, counted_blocks, relinked
 from anonymize.partition import GeneralizedTable
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table

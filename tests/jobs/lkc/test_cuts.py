@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.table import Schema
 from jobs.errors import PartyError
@@ -27,7 +27,7 @@ def test_specializations_lead_to_the_cut_of_a_run(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)
     table, request = jobs.coded(bundle, case.rows), jobs.request_of(bundle)
     try:
-        outcome = anonymize_alone(table, request.requirement, PUBLISHED[bundle.job.goal])
+        outcome = anonymize_single(table, request.requirement, PUBLISHED[bundle.job.goal])
     except PrivacyError:
         return
     schema, release = Schema(table.schema.qid, None, ("",)), release_of_rows(table, outcome.cut)

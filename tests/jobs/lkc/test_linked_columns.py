@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.blocks import shuffled_apart
+from anonymize.lkc.linked_columns import shuffled_apart
 from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_rows
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.requirement import job_score, requirement
@@ -74,7 +74,7 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
     whole = jobs.coded(
         jobs.bundle_of(single_job(model=model, goal=goal, score=task.job.lkc.score)), sample_rows(60)
     )
-    outcome = anonymize_alone(whole, requirement(task), job_score(task.job))
+    outcome = anonymize_single(whole, requirement(task), job_score(task.job))
     assert [step.candidate for step in run.result.outcome.steps if step.applied] == list(outcome.applied)
     parts = {**run.parts(ROWS), **run.parts(COLUMNS)}
     with new_folder(tmp_path / "out") as folder:

@@ -20,7 +20,7 @@ from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS, PARTIES, joint_job
 
 TASK, ME = jobs.task_of(joint_job()), PARTIES[0]
-COINS = SeededRng("outlook")
+COINS = SeededRng("forecast")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from anonymize.dp.noise import exact_noise
-from anonymize.synthetic.single import synthesize_alone
+from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable
 from jobs.synthetic.marginals import marginals_csv, measured_tables, read_marginals
 from jobs.synthetic.requirement import requirement
@@ -51,7 +51,7 @@ def released(epsilon: Fraction, n: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     noise, secrets = exact_noise(SeededRng((n, "synthetic"))), bits_of(n, ("synthetic", epsilon))
     told, rows = np.zeros(n), np.zeros(n)
     for trial, secret in enumerate(secrets):
-        outcome = synthesize_alone(tables[secret], requirement(task), noise)
+        outcome = synthesize_single(tables[secret], requirement(task), noise)
         marginals = marginals_csv(outcome)
         told[trial] = _ratio(read_marginals(marginals, task), tables)
         rows[trial] = synthetic_csv(task, outcome).decode().count("Lawyer,1,Y")

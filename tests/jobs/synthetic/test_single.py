@@ -83,7 +83,7 @@ def test_a_run_that_ends_before_anything_is_opened_costs_nothing(
     def fails(*given: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(single, "synthesize_alone", fails)
+    monkeypatch.setattr(single, "synthesize_single", fails)
     with pytest.raises(MemoryError):
         synthesize(jobs.task_of(synthetic_single()), source, tmp_path / "out")
     assert spent(source) == (["returned"], 0)

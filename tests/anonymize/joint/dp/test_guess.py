@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from anonymize.dp.accounting import Dp
-from anonymize.dp.diffgen import noisy_max, release_alone
+from anonymize.dp.diffgen import noisy_max, release_single
 from anonymize.dp.noise import exact_noise
 from anonymize.joint.dp import circuits
 from anonymize.joint.dp.noise import best_of, noisy_counts, noisy_scores, tag_bits
@@ -67,7 +67,7 @@ def test_a_whole_release(epsilon: Fraction, n: int, limit: int) -> None:
     secrets = bits_of(n, ("release", epsilon))
     noise = exact_noise(SeededRng((n, "release")))
     counts = np.array(
-        [release_alone(tables[secret], requirement, noise).table.counts[1] for secret in secrets]
+        [release_single(tables[secret], requirement, noise).table.counts[1] for secret in secrets]
     )
     assert correct(counts >= 2, secrets) < limit
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noisy_table import cell_counts, cut_domain, least_cells
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import ALLOWED
@@ -57,7 +57,7 @@ def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.
     )
     if least_cells(whole.schema, h) > request.requirement.max_cells:
         return
-    alone = release_alone(whole, request.requirement, ScriptedNoise(), bounded=True)
+    alone = release_single(whole, request.requirement, ScriptedNoise(), bounded=True)
     with pytest.MonkeyPatch.context() as patch:
         silence(patch)
         results, _ = run_horizontal(parts, request, leader=leader, deputy=deputy)

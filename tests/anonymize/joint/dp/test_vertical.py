@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.dp.diffgen import release_alone
+from anonymize.dp.diffgen import release_single
 from anonymize.dp.noisy_table import cell_counts, cut_domain, least_cells
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import ALLOWED
@@ -58,7 +58,7 @@ def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.
     )
     if least_cells(whole.schema, request.requirement.specializations) > request.requirement.max_cells:
         return
-    alone = release_alone(whole, request.requirement, ScriptedNoise(), bounded=True)
+    alone = release_single(whole, request.requirement, ScriptedNoise(), bounded=True)
     with pytest.MonkeyPatch.context() as patch:
         silence(patch)
         results, _ = run_vertical(columns, request, leader=leader, deputy=1 - leader)
@@ -146,7 +146,7 @@ def test_rounds_are_what_the_docstring_says(noise: str, h: int) -> None:
 @given(tables(), st.data())
 def test_labels_of_both_sides_make_up_the_cells(table: CodedTable, data: st.DataObject) -> None:
     """Counting pairs of labels is counting cells, wherever the class goes."""
-    cut = release_alone(table, request_for(table.schema).requirement, ScriptedNoise()).outcome.cut
+    cut = release_single(table, request_for(table.schema).requirement, ScriptedNoise()).outcome.cut
     domain = cut_domain(table.schema, cut)
     leaders = tuple(i for i in range(len(table.qid)) if data.draw(st.booleans()))
     sides = Sides(domain, leaders)

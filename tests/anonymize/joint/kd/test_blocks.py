@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.blocks import counted_blocks
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.kd import cells
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable
+from anonymize.linked_columns import counted_blocks
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable
 from crypto.errors import RemoteProtocolError

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.blocks import counted_blocks, relinked
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import SealedReferee
-from anonymize.lkc.single import anonymize_alone
+from anonymize.linked_columns import counted_blocks, relinked
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.scores.added import Added
@@ -88,7 +88,7 @@ def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Map
     leader, deputy = coins.sample(range(n), 2)
     tables = jobs.split_among(whole, np.array(coins.choices(range(n), k=whole.n_records)), n)
     try:
-        outcome = anonymize_alone(whole, request.requirement, request.goal)
+        outcome = anonymize_single(whole, request.requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError, match="already violates"):
             run_sealed(tables, request, leader=leader, deputy=deputy)
@@ -114,7 +114,7 @@ def test_random_tables_of_any_l_have_the_turns_of_the_single_holder(case: Case, 
         request = replace(request, goal=replace(request.goal, contexts="partitions"))
     tables = dealt(data, whole, data.draw(st.sampled_from([2, 3])))
     try:
-        outcome = anonymize_alone(whole, requirement, request.goal)
+        outcome = anonymize_single(whole, requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError, match="already violates"):
             run_sealed(tables, request)
@@ -254,7 +254,7 @@ def test_blocks_of_wide_columns_need_not_combine() -> None:
     whole, request = coded(rows, {"C": "0.5"}, NONE, columns=COLUMNS | wide)
     assert whole.schema.n_cells == 1 << 31
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
-    outcome = anonymize_alone(whole.sparse(), request.requirement, request.goal)
+    outcome = anonymize_single(whole.sparse(), request.requirement, request.goal)
     results, _ = run_sealed(tables, request)
     assert len(outcome.applied) > 1
     expect_blocks(results["p0"], outcome, whole, request)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from tests.support import jobs, vertical
 from tests.support.entries import asked_lists
 from tests.support.examples import examples
@@ -30,7 +30,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
     request = replace(jobs.request_of(bundle), requirement=requirement)
     run = run_led if level == "leader" else run_sealed
     try:
-        outcome = anonymize_alone(whole, requirement, request.goal)
+        outcome = anonymize_single(whole, requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError, match="already violates K"):
             run(tables, request)

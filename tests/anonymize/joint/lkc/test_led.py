@@ -14,7 +14,7 @@ from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.lkc import led
 from anonymize.joint.lkc.led import MOST_ASKED
 from anonymize.joint.lkc.request import JointOutcome
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts
 from anonymize.table import MAX_RECORDS, joined
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -203,7 +203,7 @@ def test_the_greatest_table() -> None:
     """2^31 - 1 records, all of them in one cell."""
     tables, request = greatest_tables()
     results, _ = run_led(tables, request)
-    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    outcome = anonymize_single(joined(tables), request.requirement, request.goal)
     assert outcome.applied
     for result in results.values():
         assert jobs.turns(result.outcome) == jobs.turns(outcome)

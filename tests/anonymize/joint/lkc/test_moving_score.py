@@ -28,7 +28,7 @@ from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.score import impurity
 from anonymize.scores.score import CandidatePool, Followed, Ranked, Terms, Wanted
@@ -215,8 +215,8 @@ def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
 def test_one_holder_recounts() -> None:
     for tables, usual, moving in cases():
         whole = whole_of(tables)
-        expected = anonymize_alone(whole, usual.requirement, usual.goal)
-        found = anonymize_alone(whole, moving.requirement, moving.goal)
+        expected = anonymize_single(whole, usual.requirement, usual.goal)
+        found = anonymize_single(whole, moving.requirement, moving.goal)
         assert found == expected
         assert found.applied
 
@@ -225,7 +225,7 @@ def test_one_holder_recounts() -> None:
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 def test_parties_recount(level: str) -> None:
     for tables, usual, moving in cases():
-        expected = anonymize_alone(whole_of(tables), usual.requirement, usual.goal)
+        expected = anonymize_single(whole_of(tables), usual.requirement, usual.goal)
         results = run_jointly(level, tables, moving)
         for result in results.values():
             assert [(s.candidate, s.applied) for s in result.outcome.steps] == [

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError
@@ -18,8 +17,9 @@ from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.winner import Maximum
 from anonymize.kd.single import anonymize_kd
+from anonymize.linked_columns import Blocks
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import CodedTable
 from tests.support import jobs, vertical
@@ -44,7 +44,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
     tables = dealt(data, whole, 3 if level == "leader" else data.draw(st.sampled_from([2, 3])))
     request = replace(jobs.request_of(bundle), requirement=requirement)
     try:
-        outcome = anonymize_alone(whole, requirement, request.goal)
+        outcome = anonymize_single(whole, requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError, match="already violates"):
             RUNS[level](tables, request)
@@ -116,7 +116,7 @@ def test_a_holder_of_two_columns_sees_what_they_tell_together(insider: bool, max
     results, _ = vertical.run_vertical(cut, linked, maximum=maximum)
     vertical.expect_same(cut, results, linked)
     taken = {turn[0] for turn in vertical.applied(results["one"].outcome)}
-    apart = anonymize_alone(whole, together((("s",), ("t",)), insider), request.goal)
+    apart = anonymize_single(whole, together((("s",), ("t",)), insider), request.goal)
     assert {turn[0] for turn in vertical.applied(apart)} > taken
 
 

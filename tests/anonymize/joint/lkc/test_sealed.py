@@ -15,7 +15,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import MAX_RECORDS, CodedTable, Schema, SensitiveColumn, coded_table, joined
 from crypto import batch
 from crypto.errors import LocalProtocolError
@@ -79,7 +79,7 @@ def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
             run_sealed(tables, request)
         return
     results, _ = run_sealed(tables, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, PUBLISHED[goal]), whole)
+    expect_same(results, anonymize_single(whole, request.requirement, PUBLISHED[goal]), whole)
 
 
 def test_a_party_with_one_row_and_one_with_none() -> None:
@@ -90,7 +90,7 @@ def test_a_party_with_one_row_and_one_with_none() -> None:
     shares = jobs.split_among(whole, owners, 3)
     assert [table.n_records for table in shares] == [89, 1, 0]
     results, _ = run_sealed(shares, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, request.goal), whole)
+    expect_same(results, anonymize_single(whole, request.requirement, request.goal), whole)
 
 
 def wide_job(cells: int, classes: int) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_almost_two_to_the_31_records(goal: Any) -> None:
     light = dataclasses.replace(tables[2], weights=tables[2].weights * factor - 1)
     union = joined([*heavy, light])
     assert 2**31 - 200 < union.n_records < 2**31
-    outcome = anonymize_alone(union, lkc(2, 10**8), PUBLISHED[goal])
+    outcome = anonymize_single(union, lkc(2, 10**8), PUBLISHED[goal])
     assert outcome.applied
     names = ("p0", "p1", "p2")
     request = Request(request.schema, lkc(2, 10**8), PUBLISHED[goal], bytes(32))
@@ -185,7 +185,7 @@ def test_the_greatest_table() -> None:
     """2^31 - 1 records, all of them in one cell."""
     tables, request = greatest_tables()
     results, _ = run_sealed(tables, request)
-    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    outcome = anonymize_single(joined(tables), request.requirement, request.goal)
     assert outcome.applied
     for result in results.values():
         assert jobs.turns(result.outcome) == jobs.turns(outcome)
@@ -218,7 +218,7 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_re
     parties = jobs.split_among(units, np.arange(n_records) % 2, 2)
     if n_records == 29:
         expect_same(
-            run_sealed(parties, request)[0], anonymize_alone(units, request.requirement, request.goal), units
+            run_sealed(parties, request)[0], anonymize_single(units, request.requirement, request.goal), units
         )
         return
     with pytest.raises(PrivacyError, match="more than 29 rows, the most that C with so many digits allows"):
@@ -261,7 +261,7 @@ def test_the_widest_numbers(whole: CodedTable, k: int, c: Fraction) -> None:
     parties = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     request = Request(whole.schema, small_lkc(2, k, c), PUBLISHED["classification"], bytes(32))
     results, _ = run_sealed(parties, request)
-    outcome = anonymize_alone(whole, request.requirement, request.goal)
+    outcome = anonymize_single(whole, request.requirement, request.goal)
     assert outcome.applied
     expect_same(results, outcome, whole)
 

@@ -172,7 +172,7 @@ def test_what_people_cost(computed: list[Computed], per_person: int) -> None:
                     dataclasses.replace(request, requirement=requirement),
                     SeededRng(me),
                     mode="horizontal/sealed",
-                    beside=counted_persons(criteria, who),
+                    side_inputs=counted_persons(criteria, who),
                 )
                 for me, unit, who in zip(names, units, people, strict=True)
             }

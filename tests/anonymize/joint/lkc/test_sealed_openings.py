@@ -12,7 +12,7 @@ import pytest
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.request import Request
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable, QidColumn, Schema, coded_table, joined
 from crypto.local import Transcript
 from tests.support import jobs
@@ -53,7 +53,7 @@ def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose:
     for seed in range(60):
         variant = regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
         others = [variant if i == whose else table for i, table in enumerate(tables)]
-        outcome = anonymize_alone(whole_of(others), request.requirement, PUBLISHED[goal])
+        outcome = anonymize_single(whole_of(others), request.requirement, PUBLISHED[goal])
         if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[whose]):
             continue
         changed += 1

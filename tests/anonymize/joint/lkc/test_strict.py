@@ -19,7 +19,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import MAX_RECORDS, CodedTable, Schema, coded_table, joined
 from anonymize.taxonomy import Node
@@ -81,7 +81,7 @@ def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObje
     if data.draw(st.booleans()):
         request = dataclasses.replace(request, requirement=data.draw(asked_lists(case))[0])
     try:
-        outcome = anonymize_alone(whole, request.requirement, request.goal)
+        outcome = anonymize_single(whole, request.requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError, match="already violates K"):
             run_strict(tables, request, leader=leader, deputy=deputy)
@@ -130,7 +130,7 @@ def test_a_group_that_another_entry_asks_for_is_tested_anew() -> None:
     asks = Ask(2, (Size(1),), ("age", "city")), Ask(1, (Size(2),), ("age",))
     request = dataclasses.replace(request, requirement=AskedList(asks))
     results, _ = run_strict(jobs.split_among(whole, np.arange(whole.n_records) % 2, 2), request)
-    expected = anonymize_alone(whole, request.requirement, request.goal)
+    expected = anonymize_single(whole, request.requirement, request.goal)
     assert [candidate.column for candidate in expected.applied] == [1, 0]
     expect_same(results, expected, whole)
 
@@ -142,7 +142,7 @@ def test_a_group_that_one_more_entry_asks_for_is_tested_for_it(turned: bool) -> 
     whole, request = small_table({"sex": SEX, "city": CITY, "age": AGE}, counts)
     asks = Ask(2, (Size(2),), ("city", "age")), Ask(2, (Size(1),), ("sex", "age"))
     request = dataclasses.replace(request, requirement=AskedList(asks[::-1] if turned else asks))
-    expected = anonymize_alone(whole, request.requirement, request.goal)
+    expected = anonymize_single(whole, request.requirement, request.goal)
     assert {step.candidate.column for step in expected.steps if not step.applied} == {2}
     results, _ = run_strict(jobs.split_among(whole, np.arange(whole.n_records) % 2, 2), request)
     expect_same(results, expected, whole)
@@ -214,12 +214,12 @@ def test_views_depend_on_the_released_table_alone(goal: Any, revealed: Revealed)
     tables, request = small_case()
     request = dataclasses.replace(request, requirement=small_lkc(2, 12), goal=PUBLISHED[goal])
     results, before = run_strict(tables, request)
-    first = anonymize_alone(whole_of(tables), request.requirement, request.goal)
+    first = anonymize_single(whole_of(tables), request.requirement, request.goal)
     told, runs = revealed[0], 1
     for seed in range(60):
         variant = regeneralized(tables[seed % 3], results["p0"].outcome, np.random.default_rng(seed))
         others = [variant if i == seed % 3 else table for i, table in enumerate(tables)]
-        outcome = anonymize_alone(whole_of(others), request.requirement, request.goal)
+        outcome = anonymize_single(whole_of(others), request.requirement, request.goal)
         if outcome.applied != first.applied or jobs.turns(outcome) == jobs.turns(first):
             continue
         runs += 1
@@ -255,7 +255,7 @@ def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
     request = dataclasses.replace(request, requirement=small_lkc(2, k, c), goal=PUBLISHED[goal])
     whole = whole_of(tables)
     results, _ = run_strict(tables, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, PUBLISHED[goal]), whole)
+    expect_same(results, anonymize_single(whole, request.requirement, PUBLISHED[goal]), whole)
     tested = "same_counts" in [reveal.name for reveal in results["p0"].ledger.reveals]
     assert tested == ((k, c) not in ((1, Fraction(1)), (90, c)))
 
@@ -265,7 +265,7 @@ def test_intervals_that_cannot_be_split_stay_unknown(revealed: Revealed) -> None
     tables, request = flat_case()
     whole = whole_of(tables)
     results, _ = run_strict(tables, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, request.goal), whole)
+    expect_same(results, anonymize_single(whole, request.requirement, request.goal), whole)
     assert results["p0"].outcome.steps
     assert revealed[0] == _noted(told_by(Released.of(request, results["p0"])))
 
@@ -276,14 +276,14 @@ def test_a_party_with_one_row_and_one_with_none() -> None:
     owners = np.zeros(whole.n_records, dtype=np.int64)
     owners[5] = 1
     results, _ = run_strict(jobs.split_among(whole, owners, 3), request)
-    expect_same(results, anonymize_alone(whole, request.requirement, request.goal), whole)
+    expect_same(results, anonymize_single(whole, request.requirement, request.goal), whole)
 
 
 def test_the_greatest_table() -> None:
     """2^31 - 1 records, all of them in one cell."""
     tables, request = greatest_tables()
     results, _ = run_strict(tables, request)
-    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    outcome = anonymize_single(joined(tables), request.requirement, request.goal)
     assert outcome.applied
     for result in results.values():
         assert [step.candidate for step in result.outcome.steps] == list(outcome.applied)
@@ -299,7 +299,7 @@ def test_splits_among_more_places_than_one_instance_chooses_from(cells: int) -> 
     whole = coded_table(schema, [a, rng.integers(0, 2, 200)], (a * 7 // cells) % 2, [])
     request = Request(schema, lkc(2, 9), PUBLISHED["classification"], bytes(32))
     results, _ = run_strict(jobs.split_among(whole, np.arange(200) % 2, 2), request)
-    outcome = anonymize_alone(whole, request.requirement, request.goal)
+    outcome = anonymize_single(whole, request.requirement, request.goal)
     assert len(outcome.applied) > 2
     expect_same(results, outcome, whole)
 

@@ -27,7 +27,7 @@ from anonymize.joint.lkc.validity import Validity
 from anonymize.joint.lkc.vertical import VerticalOutcome
 from anonymize.joint.lkc.winner import OpenMaximum
 from anonymize.joint.roster import Roster
-from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.single import anonymize_single
 from anonymize.table import CodedTable, Schema
 from crypto.circuit import Held, To
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -63,7 +63,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     leader, deputy = data.draw(st.permutations(range(n)))[:2]
     how = {"leader": leader, "deputy": deputy, "maximum": data.draw(st.sampled_from(MAXIMA))}
     try:
-        anonymize_alone(whole, request.requirement, request.goal)
+        anonymize_single(whole, request.requirement, request.goal)
     except PrivacyError:
         with pytest.raises(PrivacyError) as caught:
             run_vertical(cut, request, **how)

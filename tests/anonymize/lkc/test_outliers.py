@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.criteria.criterion import Beside
+from anonymize.criteria.criterion import SideInputs
 from anonymize.errors import PrivacyError
-from anonymize.lkc.single import Partitions, anonymize_alone
-from anonymize.lkc.withholding import RUNS_OF_A_STAGE, most_runs, withheld_rows
+from anonymize.lkc.outliers import RUNS_OF_A_STAGE, most_runs, outlier_rows
+from anonymize.lkc.single import Partitions, anonymize_single
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
@@ -28,10 +28,10 @@ from tests.support.tables import Case, cases
 
 
 def withheld(bundle: Any, table: CodedTable, most: int, observer: Observer | None = None) -> Ints:
-    def part(rows: Ints) -> tuple[CodedTable, Beside]:
+    def part(rows: Ints) -> tuple[CodedTable, SideInputs]:
         return table.some(rows), {}
 
-    return withheld_rows(table, jobs.requirement_of(bundle), job_score(bundle.job), most, part, observer)
+    return outlier_rows(table, jobs.requirement_of(bundle), job_score(bundle.job), most, part, observer)
 
 
 def rest(table: CodedTable, gone: Ints) -> CodedTable:
@@ -248,7 +248,7 @@ def test_what_fails_is_what_must_go_for_a_candidate_to_be_allowed(case: Case) ->
     table, asked = jobs.coded(bundle, case.rows), jobs.requirement_of(bundle)
     entries = asked.entries(table.schema)
     try:
-        outcome = anonymize_alone(table, asked, job_score(bundle.job))
+        outcome = anonymize_single(table, asked, job_score(bundle.job))
     except PrivacyError:
         assume(False)
     discarded = [step.candidate for step in outcome.steps if not step.applied]

@@ -20,16 +20,16 @@ from fractions import Fraction
 import numpy as np
 
 from anonymize.candidates import propose, prospects
-from anonymize.criteria.criterion import Beside
+from anonymize.criteria.criterion import SideInputs
 from anonymize.cut import Candidate, Cut
 from anonymize.errors import PrivacyError
 from anonymize.lkc.requirement import Entry, Requirement, given, whole_table
-from anonymize.lkc.single import Partitions, anonymize_alone
+from anonymize.lkc.single import Partitions, anonymize_single
 from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, tally
 from anonymize.tds import Observer, Outcome
 
-Part = Callable[[Ints], tuple[CodedTable, Beside]]
+Part = Callable[[Ints], tuple[CodedTable, SideInputs]]
 """Function from row numbers of a table to the table of these rows and the data for their side counts."""
 
 
@@ -50,7 +50,7 @@ def _stages(most: int, n_records: int) -> list[int]:
     return [size for i, size in enumerate(sizes) if i == 0 or sizes[i - 1] < most] if most > 0 else []
 
 
-def withheld_rows(
+def outlier_rows(
     table: CodedTable,
     requirement: Requirement,
     goal: Score,
@@ -122,18 +122,18 @@ class _Trial:
     table: CodedTable = field(repr=False)
     outcome: Outcome
     entries: tuple[Entry, ...]
-    beside: Beside = field(repr=False)
+    side_inputs: SideInputs = field(repr=False)
 
     @classmethod
     def of(
         cls, kept: Ints, requirement: Requirement, goal: Score, part: Part, known: Outcome | None = None
     ) -> _Trial:
         """Make the run. known: the outcome, if the run was made before. Raises PrivacyError."""
-        table, beside = part(kept)
-        outcome = known or anonymize_alone(table, requirement, goal, beside=beside)
+        table, side_inputs = part(kept)
+        outcome = known or anonymize_single(table, requirement, goal, side_inputs=side_inputs)
         asked = requirement.entries(table.schema)
-        totals = whole_table(table, asked, beside)[: table.schema.n_cells]
-        return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
+        totals = whole_table(table, asked, side_inputs)[: table.schema.n_cells]
+        return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), side_inputs)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
         """Return the generalization loss, the mean over columns, summed over records; 1 per suppressed record."""
@@ -144,7 +144,7 @@ class _Trial:
         """Return the best option, of equal options the first; None if no option has at most ``most`` records."""
         if most < 1:
             return None
-        partitions = Partitions(self.table, self.entries, self.beside, all_cells=False)
+        partitions = Partitions(self.table, self.entries, self.side_inputs, all_cells=False)
         for applied in self.outcome.applied:
             partitions.apply(applied)
         options = [self._option(partitions, candidate, most) for candidate in self._candidates()]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.blocks import CountedBlock, Entries, linked_cells, linked_root
 from anonymize.cut import Candidate
+from anonymize.linked_columns import CountedBlock, Entries, linked_cells, linked_root
 from anonymize.lkc.plan import Part
 from anonymize.partition import (
     GeneralizedTable,
@@ -33,7 +33,7 @@ class _Layer:
     records: LocalRecords = field(repr=False)
 
 
-class Told:
+class OpenedTable:
     """View of T_g at a holder. Counts of several blocks stand block after block."""
 
     def __init__(self, schema: Schema, blocks: Sequence[CountedBlock], table: CodedTable) -> None:
@@ -124,7 +124,7 @@ class Told:
 
     @property
     def linked(self) -> GeneralizedTable:
-        """T_g; several blocks are linked in the fixed order of values (:mod:`anonymize.blocks`)."""
+        """T_g; several blocks are linked in the fixed order of values (:mod:`anonymize.linked_columns`)."""
         if len(self._layers) == 1:  # in the order of creation of its entries
             return self.table
         counted = [_in_order(layer.table) for layer in self._layers]
