@@ -77,7 +77,7 @@ class _ByClass(SingleHolder):
         """Note the taken cuts."""
 
     def _gain(self, front: Front, place: int) -> Floats:
-        """Return the bits of information on the classes of its records by a cut of every group: shape (n_groups,)."""
+        """Return the bits that a cut of every group tells about its classes: shape (n_groups,)."""
         n = front.n_groups
         at = np.where(front.at[:, place] > 0, front.at[:, place], front.boxes.last[0])
         columns = np.where(front.at[:, place] > 0, front.columns[:, place], 0)

@@ -41,7 +41,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Query:
-    """One counting query.
+    """A counting query.
 
     runs:       by quasi-identifier, the queried leaves [first, last).
     sensitive:  the number of a sensitive column. value: its place there.

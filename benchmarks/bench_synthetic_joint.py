@@ -24,7 +24,7 @@ from benchmarks.synthetic_utility import Worth, means
 
 TABLE, ALONE = "Adult", "synthetic"
 MOST_ERRORS = 3.0
-"""Of a figure, of two dozen."""
+"""Maximum standard errors of a figure, among two dozen figures."""
 
 
 def rows_of(epsilon: str, seeds: Sequence[int]) -> list[Row]:

@@ -23,7 +23,7 @@ from benchmarks.synthetic_utility import Worth, asked, means, synthetic_rows, wo
 Variant = tuple[Design, int | None]
 """A design, and T; None: `auto`."""
 MOST_ROWS = 30_000
-"""Of a table for training: more take long, and ε times the rows is varied by ε."""
+"""Maximum rows of a table for training: more take long, and ε varies ε times the rows."""
 
 
 def shares(leaves: int, choice: int, pair: int) -> Design:

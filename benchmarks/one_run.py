@@ -1,4 +1,4 @@
-"""One job, run by the sources named by PYTHONPATH; prints a line of JSON. For :mod:`benchmarks.before_after`.
+"""A job, run by the sources named by PYTHONPATH; prints a line of JSON. For :mod:`benchmarks.before_after`.
 
     python -P one_run.py JOB_FOLDER RUNS ROUND_TRIP_MS MBIT_S        0 0: no relay
 

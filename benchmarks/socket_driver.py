@@ -41,7 +41,7 @@ class Measured:
 
 
 class Link:
-    """One end of a connection to the only peer."""
+    """An end of a connection to the only peer."""
 
     def __init__(self, peer: str, sock: socket.socket) -> None:
         self.peer = peer

@@ -24,7 +24,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Row:
-    """One measured figure.
+    """A measured figure.
 
     better:  "less" or "more", the direction of the target.
     anchor:  the reference of the figure, in words.

@@ -21,7 +21,7 @@ from benchmarks.shared_jobs import SHARED
 
 Texts = Sequence[Mapping[str, str]]
 Numbers = Mapping[str, tuple[str, str, str]]
-"""By column the least number, the end of the domain, the step."""
+"""The least number, the end of the domain and the step, by column."""
 _NO_VALUE = frozenset({"", MISSING})
 
 

@@ -1,4 +1,4 @@
-"""One run of a circuit on a batch, as both sides see it: chunks of instances, rows of inputs and outputs.
+"""A run of a circuit on a batch, as both sides see it: chunks of instances, rows of inputs and outputs.
 
 :class:`Run` derives the messages and their pieces from the circuit and the batch alone, whichever side garbles.
 :class:`Results` gathers one side's outputs chunk by chunk. :class:`CarriedWords` are words kept in the session
@@ -99,7 +99,7 @@ Outputs: TypeAlias = "dict[str, Value]"
 
 
 class Run:
-    """One run as either side sees it: the agreed facts, the chunks, and the form of delivery of every output."""
+    """A run as either side sees it: the agreed facts, the chunks, and the form of delivery of every output."""
 
     def __init__(self, circuit: Circuit, batch: int, inputs: Inputs, digest: bytes) -> None:
         self.circuit = circuit
@@ -164,7 +164,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Turn:
-    """One chunk of a run. The turns of several runs that go side by side follow each other.
+    """A chunk of a run. The turns of several runs that go side by side follow each other.
 
     run:    number of the run.
     chunk:  None for an empty batch.

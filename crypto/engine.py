@@ -19,7 +19,7 @@ from crypto.pieces import Piece
 
 
 class Gates(Protocol):
-    """One side's gates of ``n`` instances of a circuit, bound to the rows of labels and public bits given at
+    """A side's gates of ``n`` instances of a circuit, bound to the rows of labels and public bits given at
     creation.
     """
 

@@ -71,7 +71,7 @@ Tamper = Callable[[Message], bytes | None]
 
 @dataclass(slots=True)
 class _Party(Generic[R]):
-    """One generator with the messages received and not yet consumed."""
+    """A generator with the messages received and not yet consumed."""
 
     name: str
     generator: Rounds[R]

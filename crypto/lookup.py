@@ -85,7 +85,7 @@ class _Stock:
 
 
 class LookUps:
-    """One party's side of all look-ups of a job, with the unit vectors in stock."""
+    """A party's side of all look-ups of a job, with the unit vectors in stock."""
 
     def __init__(self, forward: OtSender | OtReceiver, rng: Rng) -> None:
         """Set the sender or receiver.

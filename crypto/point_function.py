@@ -44,7 +44,7 @@ LOW_BITS = 7
 """Low bits of a point: they select a bit of a leaf."""
 
 MIN_BITS, MAX_BITS = LOW_BITS, 20
-"""Of a point: a leaf at least; above, a vector has megabytes."""
+"""Bits of a point: at least a leaf; above the maximum, a vector has megabytes."""
 
 BATCH_BYTES = 1 << 25
 """Maximum memory for the vectors of a batch; while the batch is made, about four times as much is in use."""
@@ -57,7 +57,7 @@ _ONE = np.uint64(1)
 
 
 class Transfers:
-    """One party's ends of the transfers of both directions.
+    """A party's ends of the transfers of both directions.
 
     role:    Held.GARBLER or Held.EVALUATOR; the garbler sends in the direction that was set up first.
     offset:  our part of Δ.
@@ -193,7 +193,7 @@ def _coins(rng: Rng, count: int) -> Words:
 
 
 class _Trees:
-    """One party's side of the trees of a batch, level by level.
+    """A party's side of the trees of a batch, level by level.
 
     The children of node i of m are i and m + i: a node's number holds the bits of its path, the first bit lowest.
     The batch is processed in strands that fit a processor's cache: nodes of shape (n_nodes, n_trees, 2).

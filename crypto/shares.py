@@ -46,7 +46,7 @@ class ComputePair:
 
 
 class ShareSession:
-    """One party's state for all vectors shared and opened in a job.
+    """A party's state for all vectors shared and opened in a job.
 
     ``seeds``: the party's own seed, or at the deputy the seeds of all peers. Each vector has a number, so no
     keystream is used twice.

@@ -26,7 +26,7 @@ _TABLE_BITS = 5
 """Maximum index width b of a table: 2^b gates decode a column, c gates compare with the threshold."""
 
 Bounds = tuple[Fraction, Fraction]
-"""Of a number, below and above."""
+"""Lower and upper bound of a number."""
 
 
 @dataclass(frozen=True, slots=True)

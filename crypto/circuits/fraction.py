@@ -17,7 +17,7 @@ from crypto.errors import LocalProtocolError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One candidate: a validity flag, a fraction, and a key that decides between equal fractions."""
+    """A candidate: a validity flag, a fraction, and a key that decides between equal fractions."""
 
     valid: Literal
     numerator: Word

@@ -78,7 +78,7 @@ class Value:
 
 
 class Code:
-    """One function under construction, without a return value."""
+    """A function under construction, without a return value."""
 
     def __init__(self, module: ir.Module, name: str, arguments: Sequence[ir.Type]) -> None:
         self._function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)

@@ -71,7 +71,7 @@ class Compiled:
 
 
 class CompiledGates:
-    """One side's gates; :class:`crypto.engine.Gates`."""
+    """Gates of a side; :class:`crypto.engine.Gates`."""
 
     def __init__(
         self,

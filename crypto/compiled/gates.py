@@ -25,7 +25,7 @@ STEP_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """One gate of all instances: the starts of the operands' rows and of the output row, and flags of inverted
+    """A gate of all instances: the starts of the operands' rows and of the output row, and flags of inverted
     operands.
     """
 
@@ -47,7 +47,7 @@ class _Halves:
 
 
 class _Gates:
-    """One side's function under construction. lanes: numbers of words the CPU works on at once, most first."""
+    """A side's function under construction. lanes: numbers of words the CPU works on at once, most first."""
 
     def __init__(self, module: ir.Module, name: str, lanes: Sequence[int]) -> None:
         self.c = Code(module, name, [WORDS] * 7 + [WORD] * 3)
