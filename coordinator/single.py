@@ -14,14 +14,14 @@ from jobs.task import Task
 from party.cli.console import note
 
 
-def run_single(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
-    """Anonymize a single holder's table into a new folder."""
+def run_single(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Noted:
+    """Anonymize a single holder's table into a new folder. Return the notes for the owner of the table."""
     job = task.job
     with progress_of(job.name, 1) as progress:
         shown = Turns(progress, job.generalized)
         noted = task.model.run_single(task, source, out, options, Stopwatch(progress.phase), shown)
     tell_noted(noted, options.budget)
-    return out
+    return noted
 
 
 def tell_noted(noted: Noted, budget: Fraction = UNLIMITED) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -47,6 +48,8 @@ class Noted:
     refused_for_sensitive: method kd: number of cuts that K allowed and the requirement on sensitive columns
                 refused.
     of_table: effects of the job on the table, in sentences.
+    reasons: LKC: by column the reasons that the column was not specialized further, in a line.
+    advice: LKC: settings that free detail, in sentences.
     charged: DP: the ε of each run that the ledger of the table charges, oldest first.
     """
 
@@ -55,4 +58,9 @@ class Noted:
     strays: tuple[str, ...] = field(default=(), repr=False)
     refused_for_sensitive: int | None = field(default=None, repr=False)
     of_table: tuple[str, ...] = field(default=(), repr=False)
+    reasons: Mapping[str, str] = field(default_factory=dict, repr=False)
+    advice: tuple[str, ...] = field(default=(), repr=False)
     charged: tuple[Fraction, ...] = ()
+
+
+NOTHING_NOTED = Noted()

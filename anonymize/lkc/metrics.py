@@ -9,16 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.candidates import propose, prospects
-from anonymize.criteria.clear import first_violation
-from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
-from anonymize.scores.score import Score
-from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
-from anonymize.taxonomy import Node
-from anonymize.tds import Outcome
+from anonymize.table import Ints, Schema, tally
 from anonymize.verification.tables import kinds_of_rows, label_codes
 
 
@@ -94,73 +88,3 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
     published = release.columns[column.name]
     covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
     return float(np.average(covered[published.codes], weights=release.counts) / (column.n_leaves - 1))
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """Reason for the end of a column's specialization: a threshold or another reason.
-
-    reason:   K, C, leaf (a single value), empty, one value (all records share a leaf), no gain, or adds nothing
-              (positive gain, but the score never exceeded 0).
-    columns:  for a threshold, the fewest columns on which the next step would violate the threshold.
-    """
-
-    reason: str
-    columns: int | None
-    sensitive: str | None
-    values: tuple[str, ...]
-
-
-def why_stopped(
-    table: CodedTable, outcome: Outcome, score: Score, of_size: Sequence[Sequence[Criterion]]
-) -> dict[str, list[Stopped]]:
-    """Return the reasons, per column, that a single holder's table was not specialized further.
-
-    of_size:  by column, the criteria that the children's sizes must meet.
-    """
-    violations = {
-        (step.candidate.column, step.candidate.taken_out or step.candidate.node): step.violation
-        for step in outcome.steps
-        if step.violation is not None
-    }
-    result = {}
-    for number, column in enumerate(table.schema.qid):
-        counts = table.class_histogram(number)
-        grouped: dict[tuple[str, int | None, str | None], list[str]] = {}
-        for node in outcome.cut.nodes[number]:
-            discarded = (node, *(column.children(node) if column.by_child else ()))
-            found = next(
-                (violations[number, each] for each in discarded if (number, each) in violations), None
-            )
-            key: tuple[str, int | None, str | None]
-            if found is not None:
-                key = (found.criterion, found.n_columns, found.column)
-            else:
-                key = _unspecialized(number, column, node, counts, score, of_size[number])
-            grouped.setdefault(key, []).append(column.label(node))
-        result[column.name] = [Stopped(*key, tuple(values)) for key, values in grouped.items()]
-    return result
-
-
-def _unspecialized(
-    number: int, column: QidColumn, node: Node, leaf_counts: Ints, score: Score, of_size: Sequence[Criterion]
-) -> tuple[str, int | None, str | None]:
-    """Return the reason that a node without a discarded candidate is still in the cut."""
-    inside = leaf_counts[node.leaves]
-    if node.n_leaves == 1:
-        return "leaf", None, None
-    if not inside.any():
-        return "empty", None, None
-    ways = prospects(number, column, node, each_child=score.needs_class)
-    proposals = [propose(way, way.profile(leaf_counts), score.merit) for way in ways]
-    found = [proposal for proposal in proposals if proposal is not None]
-    if not found or np.count_nonzero(inside.sum(axis=1)) == 1:
-        return "one value", None, None
-    gaining = [proposal for proposal in found if proposal.gain > 0]
-    if not gaining:
-        return "no gain", None, None
-    broken = [first_violation(of_size, {RECORDS: each.counts.sum(axis=1)}, 1) for each in gaining]
-    first = broken[0]
-    if first is None or None in broken:
-        return "adds nothing", None, None
-    return first.criterion, first.n_columns, first.column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import islice
@@ -22,7 +23,7 @@ from coordinator.arguments import (
 from coordinator.single import run_single
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
-from jobs.options import NO_OPTIONS, UNLIMITED, Options
+from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, release_digest
 from jobs.task import Task
@@ -55,10 +56,11 @@ def run(
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
-        run_single(task, source_of(job.folder / table.path, table.delimiter), out, options)
+        noted = run_single(task, source_of(job.folder / table.path, table.delimiter), out, options)
+        _show_result(task, out, noted=noted)
     else:
         _run_joint(task, config, out, options)
-    _show_result(task, out)
+        _show_result(task, out)
 
 
 def _run_joint(task: Task, config: Path, out: Path, options: Options) -> None:
@@ -164,15 +166,16 @@ def _examples() -> Path:
     return inside if inside.is_dir() else package.parent / "examples"
 
 
-def _show_result(task: Task, out: Path, rows: int = 0) -> None:
-    """Show the result and the place."""
+def _show_result(task: Task, out: Path, rows: int = 0, noted: Noted = NOTHING_NOTED) -> None:
+    """Show the result and the place. noted: what the owner of a single holder's table is told, too."""
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
     release = release_digest((out / SUMS).read_bytes()).hex()
     shown = task.model.shown(task, report)
     lines = [
         f"{report['job']}: {shown.size}; verified",
         *shown.lines,
-        *_cut_lines(report.get("cut", {})),
+        *_cut_lines(report.get("cut", {}), noted.reasons),
+        *noted.advice,
     ]
     lines += _first_rows(out / TABLE, rows) if rows else []
     made = [name for name in task.model.made if (out / name).is_file()]
@@ -192,9 +195,13 @@ def _first_rows(table: Path, most: int) -> list[str]:
     return ["rows:", *(f"  {line}" for line in aligned)]
 
 
-def _cut_lines(cut: dict[str, list[str]]) -> list[str]:
-    """Return the values of every column, if all groups share the values."""
-    return ["cut:", *(f"  {name:16} {_cut_line(labels)}" for name, labels in cut.items())] if cut else []
+def _cut_lines(cut: dict[str, list[str]], reasons: Mapping[str, str]) -> list[str]:
+    """Return the values of every column, if all groups share the values, with the reasons for no finer values."""
+    lines = []
+    for name, labels in cut.items():
+        lines.append(f"  {name:16} {_cut_line(labels)}")
+        lines += [f"  {'':16} no finer: {reasons[name]}"] if name in reasons else []
+    return ["cut:", *lines] if lines else []
 
 
 def _cut_line(labels: list[str], most: int = 8) -> str:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from anonymize.lkc.linked_columns import count_linked, groups_of
-from anonymize.lkc.metrics import Stopped, measure_loss, measure_partitions, measure_risk
+from anonymize.lkc.metrics import measure_loss, measure_partitions, measure_risk
+from anonymize.lkc.stopped import Stopped
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema

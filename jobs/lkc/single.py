@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
+from anonymize.lkc.stopped import Stopped, blocked, why_stopped
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
@@ -24,6 +24,7 @@ from jobs.lkc.method import method_of
 from jobs.lkc.options.option import ByRow, options_of_job
 from jobs.lkc.report import build_report
 from jobs.lkc.requirement import job_score, requirement, side_inputs
+from jobs.lkc.stopping import advice, reasons
 from jobs.lkc.tables import Written, table_single, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
@@ -43,7 +44,16 @@ class CutSingle:
 
     @property
     def noted(self) -> Noted:
-        return Noted()
+        entries = requirement(self.task).entries(self.loaded.table.schema)
+        groups = blocked(self.loaded.table, self.outcome, entries)
+        said = (self.task.job, self._stopped, groups)
+        return Noted(reasons=reasons(*said), advice=tuple(advice(*said)))
+
+    @cached_property
+    def _stopped(self) -> dict[str, list[Stopped]]:
+        table = self.loaded.table
+        of_size = criteria_of_size(table.schema, requirement(self.task).entries(table.schema))
+        return why_stopped(table, self.outcome, job_score(self.task.job), of_size)
 
     def counted(self) -> Release:
         return release_of_rows(self.loaded.table, self.outcome.cut)
@@ -56,10 +66,8 @@ class CutSingle:
     def report(self, written: Written) -> dict[str, Any]:
         table = self.loaded.table
         histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
-        of_size = criteria_of_size(table.schema, requirement(self.task).entries(table.schema))
-        stopped = why_stopped(table, self.outcome, job_score(self.task.job), of_size)
         release, verified = written.release, written.verified
-        return build_report(self.task, self.outcome, release, verified, histograms, stopped=stopped)
+        return build_report(self.task, self.outcome, release, verified, histograms, stopped=self._stopped)
 
 
 def made(task: Task, loaded: Loaded, shown: Observer) -> CutSingle:

@@ -19,9 +19,9 @@ from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.lkc.validity import Validity
 from anonymize.joint.messages import decode_candidate, encode_candidate
-from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
+from anonymize.lkc.stopped import why_stopped
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested

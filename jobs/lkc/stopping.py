@@ -1,0 +1,85 @@
+"""Sentences for the owner's console: why the columns of a table were not specialized further, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from anonymize.lkc.stopped import Blocked, Stopped
+from jobs.data.counted import counted
+from jobs.file.job import Job
+
+_NO_REASON = frozenset({"leaf", "empty"})
+"""Ends of a column that need no sentence: values without a finer value, and values without a record."""
+_MISSING = "?"
+_WITHOUT_GAIN = frozenset({"no gain", "adds nothing"})
+
+
+def reasons(
+    job: Job, stopped: Mapping[str, Sequence[Stopped]], blocked: Mapping[tuple[str, str], Blocked]
+) -> dict[str, str]:
+    """Return the reasons of each column in a line; columns with nothing but leaves have no reason.
+
+    blocked:  forbidden groups, by column and printed value. The sentences name a group of each reason.
+    """
+    lines = {}
+    for name, found in stopped.items():
+        parts = [_reason(job, name, each, blocked) for each in found if each.reason not in _NO_REASON]
+        if parts:
+            lines[name] = "; ".join(dict.fromkeys(parts))
+    return lines
+
+
+def _reason(job: Job, name: str, stopped: Stopped, blocked: Mapping[tuple[str, str], Blocked]) -> str:
+    if stopped.reason in _WITHOUT_GAIN:
+        classes = [*job.names("class"), "the clusters"]
+        return f"a step tells nothing more of {classes[0]}"
+    if stopped.reason == "one value":
+        return "all records have the same finer value"
+    threshold = stopped.reason if stopped.sensitive is None else f"{stopped.reason} of {stopped.sensitive}"
+    groups = [blocked[name, value] for value in stopped.values if (name, value) in blocked]
+    if not groups:
+        return threshold if stopped.columns in (None, 1) else f"{threshold} on {stopped.columns} columns"
+    least = min(groups, key=lambda group: (len(group.values), group.records))
+    values = ", ".join(f"{column} = {value}" for column, value in least.values)
+    return f"{threshold}: {values} would have {counted(least.records, 'record', 'records')}"
+
+
+def advice(
+    job: Job, stopped: Mapping[str, Sequence[Stopped]], blocked: Mapping[tuple[str, str], Blocked]
+) -> list[str]:
+    """Return what frees the columns that stayed whole; empty if no column did."""
+    whole = {name: found[0] for name, found in stopped.items() if _is_whole(found)}
+    useless = [name for name, found in whole.items() if found.reason in _WITHOUT_GAIN]
+    held = [name for name, found in whole.items() if found.columns is not None]
+    lines = []
+    if useless and job.names("class"):
+        lines.append(f"{', '.join(useless)}: `goal: general` keeps detail that predicts no class")
+    if held:
+        lines.append(f"{', '.join(held)}: to free detail, {', or '.join(_remedies(job, held, blocked))}")
+    return lines
+
+
+def _is_whole(found: Sequence[Stopped]) -> bool:
+    """Return True for a column with a single value in the cut that could be finer."""
+    return len(found) == 1 and len(found[0].values) == 1 and found[0].reason not in _NO_REASON
+
+
+def _remedies(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], Blocked]) -> Iterator[str]:
+    """Yield the settings of a job that keep rare values from holding a column back."""
+    missing = [
+        name
+        for name in held
+        if any(column == name and (name, _MISSING) in group.values for (column, _), group in blocked.items())
+    ]
+    if missing:
+        yield f"leave out the rows without a value (`missing: drop` at {', '.join(missing)})"
+    together = [
+        name
+        for name in held
+        if job.columns[name].taxonomy is not None and job.columns[name].refine != "child"
+    ]
+    if together:
+        yield f"let children leave one by one (`refine: child` at {', '.join(together)})"
+    if job.lkc.withhold is None and not job.names("plain"):
+        yield "suppress a few rows of rare groups (`withhold: 1/50`)"
+    yield "ask for a smaller K or L, or for coarser values of the neighbours"
