@@ -1,0 +1,90 @@
+"""`coordinator run` of a single holder says why a column is no finer, and what to try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands import Ran, invoke
+from tests.support.jobs import write_csv
+from tests.support.network import yaml_of
+from tests.support.samples import single_job
+
+QIDS = {
+    "sex": {"role": "qid", "taxonomy": {"Any": ["F", "M"]}, "refine": "children"},
+    "job": {"role": "qid", "taxonomy": {"Any": {"Office": ["Clerk", "Lawyer"], "Craft": ["Mover", "Cook"]}}},
+}
+
+
+def run(folder: Path, rows: Sequence[Mapping[str, str]], **changes: Any) -> Ran:
+    write_csv(folder / "table.csv", rows)
+    fields = {"goal": "general", "columns": QIDS, "model": {"lkc": {"L": "2", "K": "5"}}, **changes}
+    (folder / "job.yaml").write_text(yaml_of(single_job(**fields)))
+    ran = invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def people(**counts: int) -> list[dict[str, str]]:
+    """Return rows by `sex_job`, so many of each."""
+    return [
+        {"sex": sex, "job": job}
+        for key, n in counts.items()
+        for sex, job in [key.split("_")]
+        for _ in range(n)
+    ]
+
+
+def test_a_missing_cell_is_named(tmp_path: Path) -> None:
+    ran = run(tmp_path, [*people(F_Clerk=9, M_Mover=9, F_Mover=9, M_Clerk=9), {"sex": "", "job": "Clerk"}])
+    assert "sex              Any\n                   no finer: K: sex = ? would have 1 record\n" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("sex: to free detail")]
+    assert "`missing: drop` at sex" in line
+    assert "`refine: child` at sex" in line
+    assert "`withhold: 1/50`" in line
+    report = (tmp_path / "out" / "report.json").read_text()
+    assert "would have" not in report
+    assert json.loads(report)["stopped"]["sex"] == [{"reason": "K", "columns": 1, "values": ["Any"]}]
+
+
+def test_a_group_on_two_columns_is_named(tmp_path: Path) -> None:
+    """The column of the refused step first."""
+    ran = run(
+        tmp_path,
+        people(F_Clerk=9, M_Mover=9, F_Mover=2, M_Cook=5),
+        columns={"job": QIDS["job"], "sex": QIDS["sex"]},
+    )
+    assert "no finer: K: " in ran.out
+    assert " would have 2 records" in ran.out
+
+
+def test_a_sensitive_column_is_named(tmp_path: Path) -> None:
+    rows = [
+        {**row, "ill": "HIV" if i % 9 < 7 else "Flu"} for i, row in enumerate(people(F_Clerk=9, M_Clerk=27))
+    ]
+    rows = [{**row, "ill": "Flu"} if row["sex"] == "M" else row for row in rows]
+    changes = {**QIDS, "ill": {"role": "sensitive", "C": "0.5", "values": ["HIV"]}}
+    ran = run(tmp_path, rows, columns=changes)
+    assert "no finer: C of ill: sex = F would have 9 records" in ran.out
+
+
+def test_a_column_that_predicts_nothing(tmp_path: Path) -> None:
+    rows = [{**row, "died": "YN"[i % 2]} for i, row in enumerate(people(F_Clerk=20, M_Clerk=20))]
+    ran = run(tmp_path, rows, goal="classification", columns={**QIDS, "died": {"role": "class"}})
+    assert ran.out.count("no finer: a step tells nothing more of died") == 1
+    assert "sex: `goal: general` keeps detail that predicts no class" in ran.out
+
+
+def test_leaves_need_no_reason(tmp_path: Path) -> None:
+    ran = run(tmp_path, people(F_Clerk=9, M_Mover=9, F_Mover=9, M_Clerk=9))
+    assert "no finer: " not in ran.out
+    assert "to free detail" not in ran.out
+
+
+def test_kd_has_boxes_and_no_reasons(tmp_path: Path) -> None:
+    sex = {"role": "qid", "taxonomy": {"Any": ["F", "M"]}}
+    model = {"lkc": {"L": "all", "K": "5", "method": "kd"}}
+    ran = run(tmp_path, people(F_Clerk=9, M_Mover=9), columns={"sex": sex, "job": QIDS["job"]}, model=model)
+    assert "no finer" not in ran.out
