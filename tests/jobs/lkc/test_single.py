@@ -42,7 +42,8 @@ def entries(source: Csv, options: Options = NO_OPTIONS) -> list[str]:
 
 def test_a_release_without_a_ledger_begins_none(source: Csv, tmp_path: Path) -> None:
     """Without DP releases it would limit nothing."""
-    assert release(source, tmp_path / "out") == Noted()
+    noted = release(source, tmp_path / "out")
+    assert (noted.again, noted.charged) == (False, ())
     assert listing(tmp_path / "out") == [SUMS, TABLE, REPORT]
     check_folder(tmp_path / "out", (TABLE, REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "table.csv"]
