@@ -6,6 +6,7 @@ batch; an engine may turn a rule's fields into a query.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,6 +28,7 @@ DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
 EMPTY = frozenset({"", MISSING})
 """Texts of a missing cell."""
+_ZERO_FRACTION = re.compile(r"\.0+$")
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,35 @@ class Categorical:
     def refused(self, name: str, value: str, place: str) -> DataError:
         if value in EMPTY:
             return missing_cell(name, value, place)
-        private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
-        near = next((listed for listed in self.index if are_alike(listed, value)), None)
-        if value.strip() in self.index:
-            private += "; without surrounding blanks the value would fit"
-        elif near is not None:
-            private += f"; the value is a different spelling of {shown(near)}"
+        private = (
+            f"{place}: {shown(value)}{about_value(value, is_number=False)}{near_words(value, self.index)}"
+        )
         message = f"column {name} has a value that the column's taxonomy or domain does not list"
         return DataError("data-unknown-value", message, column=name, private=private)
+
+
+def near_words(value: str, listed: Iterable[str]) -> str:
+    """Return the hint that a value would fit in another spelling, or an empty text."""
+    found = frozenset(listed)
+    plain_value = value.strip()
+    if plain_value in found:
+        return "; without surrounding blanks the value would fit"
+    if _ZERO_FRACTION.search(plain_value) and (whole := _ZERO_FRACTION.sub("", plain_value)) in found:
+        return f"; the value would fit as {shown(whole)} (without `.0`)"
+    if plain_value.isdigit() and (padded := _padded(plain_value, found)) is not None:
+        return f"; the value would fit as {shown(padded)} (leading zeros were lost)"
+    near = next((each for each in found if are_alike(each, value)), None)
+    if near is None:
+        return ""
+    if near.casefold() == plain_value.casefold():
+        return f"; the value would fit as {shown(near)} (upper and lower case differ)"
+    return f"; the value is a different spelling of {shown(near)}"
+
+
+def _padded(digits: str, listed: frozenset[str]) -> str | None:
+    """Return the only listed number that differs from some digits in leading zeros alone, or None."""
+    found = [each for each in listed if each.isdigit() and each.lstrip("0") == digits.lstrip("0")]
+    return found[0] if len(found) == 1 else None
 
 
 def missing_cell(name: str, value: str, place: str) -> DataError:

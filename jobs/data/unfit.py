@@ -6,6 +6,7 @@ Everybody else reads only the message on the first value of the first column.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from anonymize.table import Codes, Ints
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import BAD, EMPTY, Coder, numbers_of
 from jobs.data.counted import counted
+from jobs.data.table_file import shown as printed
 
 MOST_SHOWN = 20
 """Largest number of shown values of a column; the first values are shown."""
@@ -25,6 +27,7 @@ MOST_COUNTED = 100_000
 _MOST_KEPT = 4096
 """Characters kept of a value."""
 _OUTSIDE = "data-outside-domain"
+_QUOTED = re.compile(r"'[^']*'")
 
 
 @dataclass
@@ -100,13 +103,24 @@ class Unfit:
 
     def _words(self, where: Mapping[int, str]) -> str:
         shown = list(self.shown.values())
-        told = [self._refused(each, where[each.first]).private for each in shown]
+        told = [self._told(each, where[each.first]) for each in shown]
         if len(shown) == 1:
-            return told[0] if self.n_rows == 1 else f"{told[0]} ({self._rows})"
-        each = [f"{text} ({counted(s.n_rows, 'row', 'rows')})" for text, s in zip(told, shown, strict=True)]
+            text = "".join(told[0])
+            return text if self.n_rows == 1 else f"{text} ({self._rows})"
+        seen: set[str] = set()
+        each = []
+        for (value, hint), own in zip(told, shown, strict=True):
+            kind = _QUOTED.sub("", hint)  # hints that differ in quoted values alone are of one kind
+            each.append(f"{value}{'' if kind in seen else hint} ({counted(own.n_rows, 'row', 'rows')})")
+            seen.add(kind)
         if self.others:
             each.append(f"and {self._n_others} more")
         return f"{self._n_values} different values in {self._rows}: {' | '.join(each)}{self._hints}"
+
+    def _told(self, each: _Shown, place: str) -> tuple[str, str]:
+        """Return a value with its place, and the hint on the value."""
+        value, text = f"{place}: {printed(each.value)}", self._refused(each, place).private
+        return (value, text.removeprefix(value)) if text.startswith(value) else (text, "")
 
     @property
     def _rows(self) -> str:
@@ -129,7 +143,8 @@ class Unfit:
         if self.fits:
             return numbers
         return (
-            f"{numbers} | no value of the column fits: its taxonomy or domain may be that of another column"
+            f"{numbers} | no value of the column fits as written: the taxonomy or domain may be that of another "
+            "column"
         )
 
 

@@ -114,6 +114,19 @@ def test_a_missing_cell_of_a_taxonomy(drop: bool, missing: int) -> None:
             "data-unknown-value",
             "without surrounding blanks the value would fit",
         ),
+        (Categorical({"20": 0}, BAD), "20.0", "data-unknown-value", "as '20' (without `.0`)"),
+        (
+            Categorical({"04109": 0}, BAD),
+            "4109",
+            "data-unknown-value",
+            "as '04109' (leading zeros were lost)",
+        ),
+        (
+            Categorical({"true": 0}, BAD),
+            "TRUE",
+            "data-unknown-value",
+            "as 'true' (upper and lower case differ)",
+        ),
         (Categorical({"a": 0}, BAD), "?", "data-missing-value", "line 7: '?'"),
         (Unlisted(BAD), "", "data-missing-value", "line 7: ''"),
         (Numeric(GRID), "Zebra", "data-outside-domain", "line 7: 'Zebra'"),
@@ -127,3 +140,10 @@ def test_what_is_refused_is_shown_to_the_owner_alone(
     assert private in error.private
     assert "line 7" not in str(error)
     assert "Zebra" not in str(error)
+
+
+@pytest.mark.parametrize("value", ["20.5", "20.01", "0.0", "41", "4109.0.0"])
+def test_no_other_value_is_taken_for_a_spelling(value: str) -> None:
+    """Two listed numbers that differ in leading zeros alone give no hint, either."""
+    coder = Categorical({"20": 0, "041": 1, "0041": 2, "4109": 3}, BAD)
+    assert "would fit" not in coder.refused("job", value, "line 7").private

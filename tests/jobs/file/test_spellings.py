@@ -127,4 +127,4 @@ def test_the_owner_is_told_which_listed_value_is_meant(tmp_path: Path) -> None:
     path = jobs.write_csv(tmp_path / "t.csv", rows("hiv"), ("region", "diagnosis"))
     with pytest.raises(DataError) as caught:
         open_task(jobs.bundle_of(fields)).load(Csv(path), "")
-    assert "a different spelling of 'HIV'" in caught.value.private
+    assert "would fit as 'HIV'" in caught.value.private
