@@ -152,7 +152,10 @@ CATALOGUE: Mapping[str, Kind] = {
         "widen min and max (of a clock from and to), or correct the value",
     ),
     "data-missing-value": Kind(
-        Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
+        Exit.DATA,
+        "a class or sensitive cell is empty",
+        "fill the cell, or say `missing: drop` at the column; at a sensitive column of an LKC job `missing: leaf` keeps "
+        "the row, with the value `?`",
     ),
     "data-missing-id": Kind(
         Exit.DATA,

@@ -139,16 +139,20 @@ def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | Non
     return coded.columns[name].codes.astype(narrowest(size), copy=False)
 
 
+_RENAME = "rename one of the columns in the table, or leave the column out of the file"
+
+
 def check_columns(source: Source, task: Task, me: str | None = None) -> None:
     """Refuse a table that lacks a required column of ours, or has the column twice. Raises DataError."""
     names = source.column_names()
     for name in task.held_by(me):
         if names.count(name) != 1:
-            what = "has no column" if name not in names else "has more than one column"
+            is_there = name in names
             raise DataError(
                 "data-missing-column",
-                f"the table {what} {name}",
+                f"the table has {'more than one' if is_there else 'no'} column {name}",
                 column=name,
+                remedy=_RENAME if is_there else "",
                 private=source.about_names(names, name),
             )
 

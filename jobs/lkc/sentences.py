@@ -85,15 +85,21 @@ def _about_covered(entries: Sequence[Entry]) -> list[str]:
 
 
 def _about_children(task: Task) -> list[str]:
-    """Return notes on values with too many children to take out one by one."""
-    return [
-        f"columns.{column.name}: more than {MOST_TAKEN_OUT} values stand right below {column.label(node)!r}, so "
-        "the values are not taken out one by one: either all are published, or no value is"
-        for column in qid_of(task.job, task.taxonomies)
-        if column.by_child and isinstance(column.values, Taxonomy)
-        for node in column.values.nodes
-        if len(column.children(node)) > MOST_TAKEN_OUT
-    ]
+    """Return a note for each column with values that have too many children to take out one by one."""
+    notes = []
+    for column in qid_of(task.job, task.taxonomies):
+        if not (column.by_child and isinstance(column.values, Taxonomy)):
+            continue
+        wide = [node for node in column.values.nodes if len(column.children(node)) > MOST_TAKEN_OUT]
+        if wide:
+            which = repr(column.label(wide[0]))
+            of = f"{len(wide)} values, such as {which}," if len(wide) > 1 else f"the value {which}"
+            has = "have" if len(wide) > 1 else "has"
+            notes.append(
+                f"columns.{column.name}: {of} {has} more than {MOST_TAKEN_OUT} values right below, which are "
+                "published all together or not at all; write a level of groups between them in the taxonomy"
+            )
+    return notes
 
 
 def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:

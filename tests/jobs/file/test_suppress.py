@@ -150,4 +150,16 @@ def test_who_lists_too_many_values_is_told() -> None:
     for refine, told in (("child", 1), ("children", 0)):
         column = {"role": "qid", "taxonomy": {"Any": many}, "refine": refine, "missing": "drop"}
         task = jobs.task_of(single(city=column))
-        assert sum("not taken out one by one" in note for note in task.model.described(task).notes) == told
+        assert sum("all together or not at all" in note for note in task.model.described(task).notes) == told
+
+
+def test_many_long_lists_are_one_note() -> None:
+    """The note names a value and says what to write."""
+    tree = {"Any": {f"country {c}": [f"town {c}.{i}" for i in range(65)] for c in range(7)}}
+    column = {"role": "qid", "taxonomy": tree, "refine": "child", "missing": "drop"}
+    task = jobs.task_of(single(city=column))
+    (note,) = [note for note in task.model.described(task).notes if "all together" in note]
+    assert note.startswith(
+        "columns.city: 7 values, such as 'country 0', have more than 64 values right below"
+    )
+    assert "write a level of groups" in note
