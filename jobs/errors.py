@@ -154,8 +154,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-missing-value": Kind(
         Exit.DATA,
         "a class or sensitive cell is empty",
-        "fill the cell, or say `missing: drop` at the column; at a sensitive column of an LKC job `missing: leaf` keeps "
-        "the row, with the value `?`",
+        "fill the cell, or say `missing: drop` at the column; at a sensitive column of an LKC job `missing: leaf` "
+        "keeps the row, with the value `?`",
     ),
     "data-missing-id": Kind(
         Exit.DATA,
