@@ -7,10 +7,14 @@ from pathlib import Path
 
 import click
 
+from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError
 from jobs.file.fields import DELIMITER
+from jobs.file.job import TableFile
 from party.cli.arguments import PATH
+from party.cli.console import note
+from party.cli.job_file import JobFile
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
 config_option = click.option(
@@ -22,20 +26,39 @@ ledger_option = click.option(
     help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
 )
 delimiter_option = click.option(
-    "--delimiter", default=",", show_default=True, help="The separator of values in CSV tables."
+    "--delimiter", help="The separator of values in CSV tables; default found in their first lines."
 )
 
 
-def delimiter_of(text: str) -> str:
-    """Return the character named by `--delimiter`. Raises ConfigError."""
-    character = text.replace("\\t", "\t")
+def dialect_of(delimiter: str | None) -> Dialect:
+    """Return the dialect with the separator named by `--delimiter`. Raises ConfigError."""
+    if delimiter is None:
+        return SNIFFED
+    character = delimiter.replace("\\t", "\t")
     if not re.fullmatch(DELIMITER, character):
-        raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
-    return character
+        raise ConfigError("usage", f"--delimiter {delimiter}: write one ASCII character, or \\t for a tab")
+    return Dialect(character)
 
 
-def source_of(path: Path, delimiter: str = ",") -> Source:
-    """Return a table by file name: .parquet, or CSV."""
+def source_of(path: Path, dialect: Dialect = SNIFFED) -> Source:
+    """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV."""
+    return _told(source_of_file(_there(path), dialect))
+
+
+def source_of_job(job: JobFile, table: TableFile) -> Source:
+    """Return the table of a single holder's job."""
+    path = _there(job.folder / table.path)
+    return _told(source_of_file(path, table.dialect, table.wording, table.sheet))
+
+
+def _there(path: Path) -> Path:
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file")
-    return source_of_file(path, delimiter)
+    return path
+
+
+def _told(source: Source) -> Source:
+    """Tell the owner what was found out about the table's form."""
+    for words in source.notes():
+        note(words)
+    return source

@@ -26,6 +26,7 @@ from coordinator.arguments import source_of
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
 from coordinator.progress import OWN_FIGURES, progress_of
 from coordinator.run import run_joint
+from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from jobs.options import NO_OPTIONS, Options
@@ -255,7 +256,7 @@ class DaemonProcess:
         return str((said or {}).get("message", "see its log"))
 
 
-def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> dict[str, Source]:
+def sources_of(task: Task, given: Mapping[str, Path], dialect: Dialect = SNIFFED) -> dict[str, Source]:
     """Return a table per party of the job. Raises ConfigError for a missing or unknown table."""
     roster = task.job.roster
     for name in given:
@@ -268,4 +269,4 @@ def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> d
         raise ConfigError(
             "usage", "no table for " + ", ".join(missing), remedy="give --data NAME=FILE for each party"
         )
-    return {name: source_of(given[name], delimiter) for name in roster}
+    return {name: source_of(given[name], dialect) for name in roster}

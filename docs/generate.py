@@ -436,7 +436,9 @@ def policy_page() -> str:
         "Policy": "`policy`",
         "NumericDomain": "`policy.domains.NAME`",
         "Data": "`data`",
-        "TableFile": "A table",
+        "CsvFile": "`data.csv`",
+        "TableFile": "`data.parquet`, `data.feather`",
+        "ExcelFile": "`data.excel`",
     }
     places |= {"Tls": "`tls`", "PeerEntry": "`peers.NAME`", "Timeouts": "`timeouts`", "Limits": "`limits`"}
     for name, heading in places.items():

@@ -16,7 +16,7 @@ from anonymize.lkc.requirement import criteria_of
 from anonymize.scores.names import OF_GOAL, SCORES, WITH_CONTEXTS
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from coordinator.arguments import delimiter_of, delimiter_option, source_of
+from coordinator.arguments import delimiter_option, dialect_of, source_of, source_of_job
 from evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from evaluation.learners import LEARNERS, Figures, library
@@ -71,7 +71,7 @@ _MOST_SPLITS = 1000
 def evaluate(
     job: JobFile,
     data: Path | None,
-    delimiter: str,
+    delimiter: str | None,
     holdout: str,
     splits: int,
     scores: tuple[str, ...],
@@ -176,15 +176,15 @@ def _check(task: Task) -> None:
         )
 
 
-def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str) -> Source:
+def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str | None) -> Source:
     """Return the table of `--data`; a single holder's job names a table itself. Raises ConfigError."""
     if data is not None:
-        return source_of(data, delimiter_of(delimiter))
+        return source_of(data, dialect_of(delimiter))
     if (table := task.job.table) is None:
         raise ConfigError(
             "usage", "a joint job names no table", remedy="give --data FILE, with all columns of the job"
         )
-    return source_of(job.folder / table.path, table.delimiter)
+    return source_of_job(job, table)
 
 
 def _check_sides(rows: Rows) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coordinator.arguments import ledger_option, source_of
+from coordinator.arguments import ledger_option, source_of_job
 from coordinator.owner_figures import charged_fields, charged_words
 from jobs.errors import ConfigError
 from jobs.options import Options
@@ -33,7 +33,7 @@ def budget(job: JobFile, ledger: Path | None, accept: bool) -> None:
             "the job has several holders, and each holder has a ledger",
             remedy="each owner looks with `party budget`",
         )
-    source = source_of(job.folder / table.path, table.delimiter)
+    source = source_of_job(job, table)
     own = Options(ledger=ledger).own_ledger(source)
     if accept:
         own.accept()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from coordinator.arguments import source_of
+from coordinator.arguments import source_of_job
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
 from party.cli.console import format_option, say
@@ -28,7 +28,7 @@ def check(job: JobFile) -> None:
             "the job has several holders, and each holder has a table",
             remedy="each owner looks with `party check --job`",
         )
-    source = source_of(job.folder / table.path, table.delimiter)
+    source = source_of_job(job, table)
     rows = task.model.reading.load(source, task).rows
     lines = rows.words()
     if task.job.model.dp is not None:

@@ -15,12 +15,13 @@ import click
 import jointcut
 from coordinator.arguments import (
     config_option,
-    delimiter_of,
     delimiter_option,
+    dialect_of,
     ledger_option,
-    source_of,
+    source_of_job,
 )
 from coordinator.single import run_single
+from jobs.data.dialect import SNIFFED, Dialect
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
 from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
@@ -56,7 +57,7 @@ def run(
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
-        noted = run_single(task, source_of(job.folder / table.path, table.delimiter), out, options)
+        noted = run_single(task, source_of_job(job, table), out, options)
         _show_result(task, out, noted=noted)
     else:
         _run_joint(task, config, out, options)
@@ -99,7 +100,12 @@ def _budget(text: str | None) -> Fraction:
 @as_records_option
 @format_option
 def simulate(
-    job: JobFile, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
+    job: JobFile,
+    tables: tuple[str, ...],
+    out: Path,
+    in_process: bool,
+    delimiter: str | None,
+    as_records: bool,
 ) -> None:
     """Run a joint job with all parties on this machine.
 
@@ -107,7 +113,7 @@ def simulate(
     simulation of a DP job spends no privacy budget.
     """
     set_up_logs("WARNING")
-    _simulate(job, tables, out, in_process, Options(as_records), delimiter_of(delimiter))
+    _simulate(job, tables, out, in_process, Options(as_records), dialect_of(delimiter))
 
 
 def _simulate(
@@ -116,7 +122,7 @@ def _simulate(
     out: Path,
     in_process: bool,
     options: Options = NO_OPTIONS,
-    delimiter: str = ",",
+    dialect: Dialect = SNIFFED,
     rows: int = 0,
 ) -> None:
     from coordinator.run import run_in_process
@@ -135,7 +141,7 @@ def _simulate(
         if name in given:
             raise ConfigError("usage", f"--data {name} is given twice")
         given[name] = Path(file)
-    sources = sources_of(task, given, delimiter)
+    sources = sources_of(task, given, dialect)
     if in_process:
         compile_where_it_pays()
     (run_in_process if in_process else run_simulated)(task, sources, out, options)

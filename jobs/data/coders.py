@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,9 @@ class ColumnPass(Protocol):
 
 
 class Coder(Protocol):
-    """Rule of a column."""
+    """Rule of a column. of_numbers: the rule reads numbers."""
+
+    of_numbers: ClassVar[bool]
 
     def begin(self) -> ColumnPass:
         """Start a pass over the column."""
@@ -87,6 +89,7 @@ class Categorical:
     missing: int
     other: int = BAD
     moved: bool = False
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> Categorical:
         return self
@@ -189,6 +192,7 @@ class Unlisted:
 
     missing: int | None
     distinct: bool = False
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> _Numbered:
         return _Numbered(self.missing, self.distinct)
@@ -244,6 +248,7 @@ class Numeric:
     grid: Grid
     clamp: bool = False
     missing: int = DROPPED
+    of_numbers: ClassVar[bool] = True
 
     def begin(self) -> Numeric:
         return self
@@ -339,6 +344,7 @@ class Sets:
 
     items: Categorical
     rule: SetRule
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> _SetsFound:
         return _SetsFound(self.items, self.rule)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class _Kept:
     """Numeric column whose numbers stay apart. Codes number the numbers by their printed form."""
 
     cells: Coder
+    of_numbers: ClassVar[bool] = True
 
     def begin(self) -> _Numbers:
         return _Numbers(self.cells.begin(), self.cells.grid if isinstance(self.cells, Numeric) else None)

@@ -6,11 +6,11 @@ import csv
 import errno
 import os
 import stat
-import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,19 +18,20 @@ from typing import Any, Protocol
 from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
+from jobs.data.dialect import SNIFFED, UTF_8, Dialect, open_text
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
     about_header,
-    as_read,
     lines_of_rows,
     lone_quote,
-    open_text,
     other_kind,
     what_is_wrong,
 )
+from jobs.data.wording import AS_WRITTEN, Wording, with_point
 
 _BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 1 << 16
+_SEPARATORS = {",": "commas", ";": "`;`", "\t": "tabs", "|": "`|`"}
 
 
 class Source(Protocol):
@@ -51,6 +52,10 @@ class Source(Protocol):
 
     def settings(self) -> dict[str, Any]:
         """Return the source as `data` in a party's configuration; for a file the absolute path."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Return what was found out about the table's form without a word of its owner, for the owner."""
         ...
 
     def version(self) -> str:
@@ -84,9 +89,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class FileSource(Streamed):
-    """Table in a single file."""
+    """Table in a single file.
+
+    wording:  the owner's names and values, as the job has them.
+    """
 
     path: Path
+    wording: Wording = AS_WRITTEN
 
     @property
     def identity(self) -> str:
@@ -105,15 +114,26 @@ class FileSource(Streamed):
             found = self.path.stat()
         return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
+    def notes(self) -> list[str]:
+        return []
+
     def column_names(self) -> list[str]:
         with self._readable():
-            return list(map(as_read, self._names()))
+            return list(map(self.wording.name, self._names()))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._readable():
-            named = {as_read(name): name for name in self._names()}
+            named = {self.wording.name(name): name for name in self._names()}
             for batch in self._batches([named.get(name, name) for name in columns]):
-                yield pa.RecordBatch.from_arrays(batch.columns, list(columns))
+                worded = map(self.wording.worded, columns, batch.columns)
+                yield pa.RecordBatch.from_arrays(list(worded), list(columns))
+
+    def numerals(self, texts: Sequence[str]) -> Sequence[str]:
+        return with_point(texts) if self._decimal == "," else texts
+
+    @property
+    def _decimal(self) -> str:
+        return self.wording.decimal or "."
 
     def place(self, row: int) -> str:
         return f"row {row}"
@@ -151,7 +171,7 @@ class FileSource(Streamed):
             if error.errno is None:  # a reader's error, about the content of the file
                 raise _unreadable(self._found_wrong(error)) from error
             raise _unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
-        except (EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        except (UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
             raise _unreadable(self._found_wrong(error)) from error
 
     def _found_wrong(self, error: Exception) -> str:
@@ -167,59 +187,92 @@ def _unreadable(private: str, cause: str = "") -> DataError:
 
 @dataclass(frozen=True)
 class Csv(FileSource):
-    """UTF-8 text with a header line; a name in .gz means a compressed file."""
+    """Text with a header line. A name in .gz, .zst, .bz2 or .lz4 means a compressed file.
 
-    delimiter: str = ","
+    dialect:  facts about the text that its owner states. Other facts are sniffed.
+    """
+
+    dialect: Dialect = SNIFFED
 
     def settings(self) -> dict[str, Any]:
-        return {"csv": {"path": self.identity, "delimiter": self.delimiter}}
+        facts = {"delimiter": self.dialect.delimiter, "encoding": self.dialect.encoding}
+        quote = {"quote": self.dialect.quote} if self.dialect.quote != '"' else {}
+        given = {key: fact for key, fact in facts.items() if fact is not None}
+        return {"csv": {"path": self.identity, **given, **quote, **self.wording.settings()}}
+
+    def notes(self) -> list[str]:
+        """Return what was sniffed, where it differs from a plain CSV, for the owner. Raises DataError."""
+        with self._readable():
+            found, said = self._sniffed, self.dialect
+            notes = []
+            if said.delimiter is None and found.separator != ",":
+                notes.append(f"values are separated by {_SEPARATORS[found.separator]} (`delimiter`)")
+            if said.encoding is None and found.codec not in (UTF_8, "utf-8-sig"):
+                notes.append(f"the text is {found.codec.upper()} (`encoding`)")
+            if self.wording.decimal is None and self._decimal == ",":
+                notes.append("numbers have a decimal comma (`decimal`)")
+            return [f"{self.path.name}: {', '.join(notes)}: found in its first lines"] if notes else []
+
+    @cached_property
+    def _sniffed(self) -> Dialect:
+        return self.dialect.sniffed(self.path)
+
+    @cached_property
+    def _decimal(self) -> str:
+        return self.wording.decimal or self._sniffed.decimal_of(self.path)
 
     def place(self, row: int) -> str:
         """Return the row's line, while the file has the row."""
         return self.places([row])[0]
 
     def places(self, rows: Sequence[int]) -> list[str]:
-        lines = lines_of_rows(self.path, self.delimiter, rows)
+        lines = lines_of_rows(self.path, self._sniffed, rows)
         return [f"line {lines[row]}" if row in lines else super(Csv, self).place(row) for row in rows]
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
-        return about_header(names, wanted, self.delimiter)
+        return about_header(names, wanted, self._sniffed.separator)
 
     def _names(self) -> list[str]:
         return next(iter(self._first_lines(1)), [])
 
     def _first_lines(self, n: int) -> list[list[str]]:
         """Return the first lines that are not blank, at most ``n``."""
-        if found := other_kind(self.path):
+        form = self._sniffed
+        if found := other_kind(self.path, form):
             raise _unreadable(f"{self.path} {found}")
-        with open_text(self.path) as file:
-            lines = list(islice(filter(None, csv.reader(file, delimiter=self.delimiter)), n))
+        with open_text(self.path, form) as file:
+            rows = csv.reader(file, delimiter=form.separator, quotechar=form.quote)
+            lines = list(islice(filter(None, rows), n))
         if any("\n" in value for line in lines for value in line):
             self._refuse_lone_quote()
         return lines
 
     def _refuse_lone_quote(self) -> None:
         """Refuse a lone quote: the reader would take all that follows for a single value, and silently lose rows."""
-        if found := lone_quote(self.path, self.delimiter):
+        if found := lone_quote(self.path, self._sniffed):
             raise _unreadable(f"{self.path} {found}")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if len(self._first_lines(2)) < 2:
             return  # a header alone is no CSV to the reader below
         self._refuse_lone_quote()
+        form = self._sniffed
         convert = pa_csv.ConvertOptions(
             include_columns=list(columns),
             column_types=dict.fromkeys(columns, pa.dictionary(pa.int32(), pa.string())),
             null_values=[],
             strings_can_be_null=False,
         )
-        read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
-        parse = pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=form.codec.removesuffix("-sig"))
+        parse = pa_csv.ParseOptions(delimiter=form.separator, quote_char=form.quote, newlines_in_values=True)
         with pa_csv.open_csv(self.path, read, parse, convert) as reader:
             yield from reader
 
     def _wrong(self) -> str:
-        return what_is_wrong(self.path, self.delimiter)
+        try:
+            return what_is_wrong(self.path, self._sniffed)
+        except OSError:
+            return ""  # the reader's own words are better
 
 
 @dataclass(frozen=True)
@@ -227,7 +280,7 @@ class Parquet(FileSource):
     """Apache Parquet file."""
 
     def settings(self) -> dict[str, Any]:
-        return {"parquet": {"path": self.identity}}
+        return {"parquet": {"path": self.identity, **self.wording.settings()}}
 
     def _names(self) -> list[str]:
         return list(pq.read_schema(self.path).names)
@@ -235,11 +288,69 @@ class Parquet(FileSource):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                yield pa.RecordBatch.from_arrays(list(map(_as_text, batch.columns)), batch.schema.names)
+                yield _texts_of(batch)
+
+
+@dataclass(frozen=True)
+class Feather(FileSource):
+    """Arrow file (Feather version 2)."""
+
+    def settings(self) -> dict[str, Any]:
+        return {"feather": {"path": self.identity, **self.wording.settings()}}
+
+    def _names(self) -> list[str]:
+        with pa.memory_map(str(self.path)) as file:
+            return list(pa.ipc.open_file(file).schema.names)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(self.path)) as file:
+            reader = pa.ipc.open_file(file)
+            for number in range(reader.num_record_batches):
+                yield _texts_of(reader.get_batch(number).select(list(columns)))
+
+
+@dataclass(frozen=True)
+class Excel(FileSource):
+    """Excel workbook; the table is on one sheet, with a header row.
+
+    sheet:  name of the sheet; None: the first.
+    """
+
+    sheet: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        sheet = {} if self.sheet is None else {"sheet": self.sheet}
+        return {"excel": {"path": self.identity, **sheet, **self.wording.settings()}}
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1} of the sheet"
+
+    def _names(self) -> list[str]:
+        return next(self._rows(), [])
+
+    def _rows(self) -> Iterator[list[str]]:
+        from jobs.data.workbook import rows_of_sheet
+
+        return rows_of_sheet(self.path, self.sheet)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rows = self._rows()
+        names = next(rows, [])
+        places = [names.index(name) for name in columns]
+        while block := list(islice(rows, _PARQUET_ROWS)):
+            texts = [[row[place] for row in block] for place in places]
+            arrays = [pa.array(each, pa.string()).dictionary_encode() for each in texts]
+            yield pa.RecordBatch.from_arrays(arrays, list(columns))
+
+
+def _texts_of(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(map(_as_text, batch.columns)), batch.schema.names)
 
 
 def _as_text(column: pa.Array) -> pa.DictionaryArray:
     """Return a column of any type as dictionary-encoded text, null as empty text. Each number is written once."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
         return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
     numbers = pc.dictionary_encode(column, null_encoding="encode")
@@ -247,6 +358,16 @@ def _as_text(column: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(numbers.indices, texts)
 
 
-def source_of_file(path: Path, delimiter: str = ",") -> Source:
-    """Return a table by its file name: .parquet, or CSV."""
-    return Parquet(path) if path.suffix == ".parquet" else Csv(path, delimiter)
+def source_of_file(
+    path: Path, dialect: Dialect = SNIFFED, wording: Wording = AS_WRITTEN, sheet: str | None = None
+) -> Source:
+    """Return a table by its file name: .parquet, .feather, .arrow, .xlsx, .tsv, or CSV."""
+    if path.suffix == ".parquet":
+        return Parquet(path, wording)
+    if path.suffix in (".feather", ".arrow"):
+        return Feather(path, wording)
+    if path.suffix in (".xlsx", ".xlsm"):
+        return Excel(path, wording, sheet)
+    if ".tsv" in path.suffixes[-2:] and dialect.delimiter is None:
+        dialect = replace(dialect, delimiter="\t")
+    return Csv(path, wording, dialect)

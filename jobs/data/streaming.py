@@ -46,6 +46,10 @@ class Streamed(ABC):
         """Return the place of each of a few rows, for the owner. ``rows``: ascending."""
         return [self.place(row) for row in rows]
 
+    def numerals(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the texts of a column of numbers, with a decimal point."""
+        return texts
+
     def collapse(self, coding: Coding) -> Coded:
         """Run pass 1. Raises DataError; for unfit values only after all rows, so that the owner reads of all
         values.
@@ -101,6 +105,7 @@ class _Column:
         self.unfit = Unfit(name, coder)
         self._source = source
         self._pass: ColumnPass = coder.begin()
+        self._read = source.numerals if coder.of_numbers else _unchanged
         self._kept: list[Codes] = []
         self.n_outside, self.n_inside = 0, 0
         self.first_outside: Stray | None = None
@@ -109,7 +114,7 @@ class _Column:
         """Code a batch; each distinct text is read once. row: number of rows before the batch."""
         values = _texts(column)
         places = column.indices.to_numpy()
-        codes: Codes = _narrow(self._pass.codes(values))[places]
+        codes: Codes = _narrow(self._pass.codes(self._read(values)))[places]
         self.unfit.add(values, places, codes, row)
         return codes
 
@@ -126,7 +131,7 @@ class _Column:
         if not values:
             return
         places = column.indices.to_numpy()
-        outside = self._pass.outside(values)
+        outside = self._pass.outside(self._read(values))
         empty = np.array([value.strip() in EMPTY for value in values], dtype=bool)
         found = np.flatnonzero(outside[places])
         self.n_outside += len(found)
@@ -293,6 +298,10 @@ def _narrow(codes: Ints) -> Codes:
 def _n_distinct(ids: Sequence[pa.ChunkedArray]) -> int:
     names = [str(i) for i in range(len(ids))]
     return int(pa.table(list(ids), names=names).group_by(names).aggregate([]).num_rows)
+
+
+def _unchanged(texts: Sequence[str]) -> Sequence[str]:
+    return texts
 
 
 def _told(text: str) -> str:

@@ -6,32 +6,33 @@ Everything is for the owner's console, and may quote names, places and values.
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import unicodedata
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, cast
 
 from jobs.data.counted import counted
+from jobs.data.dialect import Dialect, open_bytes, open_text
 
 _AS_CSV = 'save it as "CSV UTF-8"'
-_UTF_16 = f"is UTF-16 text: {_AS_CSV}"
+_UTF_16 = (
+    "is UTF-16 text without a mark at the beginning: set `encoding: utf-16-le` (or utf-16-be) beside the path"
+)
 _KINDS: Sequence[tuple[bytes, str]] = (
-    (b"PK\x03\x04", f"is an Excel workbook (or a different ZIP archive): {_AS_CSV}"),
+    (
+        b"PK\x03\x04",
+        f"is an Excel workbook (or a different ZIP archive): end the file's name in .xlsx, or {_AS_CSV}",
+    ),
     (b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
-    (b"ARROW1", "is an Arrow (Feather) file: save it as Parquet or CSV"),
-    (b"FEA1", "is a Feather file: save it as Parquet or CSV"),
+    (b"ARROW1", "is an Arrow (Feather) file: end the file's name in .feather"),
+    (b"FEA1", "is a Feather file of version 1: save it as Parquet or CSV"),
     (
         b"PAR1",
         "is a Parquet file: say `parquet`, not `csv`; or end the file's name in .parquet",
     ),
     (b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
-    (b"\xff\xfe", _UTF_16),
-    (b"\xfe\xff", _UTF_16),
 )
 _HEAD_BYTES = 4096
 _UTF_16_ZEROS = 1 / 8
@@ -51,63 +52,54 @@ def as_read(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a table's file, unpacked if the name ends in .gz."""
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return path.open("rb")
-
-
-def open_text(path: Path) -> IO[str]:
-    """Open a table's file as text, with line ends unchanged."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _numbered_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV that are not blank, the header first, each with its first line number."""
-    with open_text(path) as file:
-        rows, begins = csv.reader(file, delimiter=delimiter), 1
+    with open_text(path, dialect) as file:
+        rows, begins = csv.reader(file, delimiter=dialect.separator, quotechar=dialect.quote), 1
         for row in rows:
             if row:
                 yield begins, row
             begins = rows.line_num + 1
 
 
-def lines_of_rows(path: Path, delimiter: str, rows: Sequence[int]) -> dict[int, int]:
+def lines_of_rows(path: Path, dialect: Dialect, rows: Sequence[int]) -> dict[int, int]:
     """Map rows to their first lines, as an editor counts: header and line breaks in quotes count, too.
 
     rows: from 1, the header left out. A row is left out if missing in the file, or unreadable.
     """
     wanted, found = set(rows), dict[int, int]()
     try:
-        for number, (line, _) in enumerate(_numbered_rows(path, delimiter)):
+        for number, (line, _) in enumerate(_numbered_rows(path, dialect)):
             if len(found) == len(wanted):
                 break
             if number in wanted:
                 found[number] = line
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+    except (OSError, UnicodeDecodeError, csv.Error):
         pass
     return found
 
 
-def what_is_wrong(path: Path, delimiter: str) -> str:
+def what_is_wrong(path: Path, dialect: Dialect) -> str:
     """Return the reason and the remedy for a file unreadable as CSV; empty if no usual reason is found."""
     try:
-        return other_kind(path) or _not_text(path) or lone_quote(path, delimiter) or _ragged(path, delimiter)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        return (
+            other_kind(path, dialect)
+            or _not_text(path, dialect)
+            or lone_quote(path, dialect)
+            or _ragged(path, dialect)
+        )
+    except (OSError, UnicodeDecodeError, csv.Error):
         return ""  # the reader's own words are better
 
 
-def other_kind(path: Path) -> str:
-    """Return the kind of a file that is no text, or an empty text. Raises OSError, EOFError or zlib.error."""
+def other_kind(path: Path, dialect: Dialect) -> str:
+    """Return the kind of a file that is no text, or an empty text. Raises OSError."""
     with open_bytes(path) as file:
         head = file.read(_HEAD_BYTES)
     for magic, words in _KINDS:
         if head.startswith(magic):
             return words
-    if b"\0" not in head:
+    if b"\0" not in head or dialect.codec.startswith("utf-16"):
         return ""
     return _UTF_16 if _has_the_zeros_of_utf_16(head) else _zeros(head)
 
@@ -123,25 +115,29 @@ def _zeros(head: bytes) -> str:
     return f"has a zero byte (NUL) on line {line}: the file is damaged, or no text; {_AS_CSV}"
 
 
-def _not_text(path: Path) -> str:
+def _not_text(path: Path, dialect: Dialect) -> str:
+    if dialect.codec.startswith("utf-16"):  # a line end is no line end in every place
+        return ""
     with open_bytes(path) as file:
         for number, line in enumerate(file, 1):
             try:
-                line.decode("utf-8")
+                line.decode(dialect.codec)
             except UnicodeDecodeError:
-                return f"is not UTF-8 text (line {number}; perhaps Latin-1 or Windows-1252): {_AS_CSV}"
+                remedy = f"set `encoding: cp1252` beside the path, or {_AS_CSV}"
+                return f"is not {dialect.codec.upper()} text (line {number}; perhaps Windows-1252): {remedy}"
     return ""
 
 
-def lone_quote(path: Path, delimiter: str) -> str:
+def lone_quote(path: Path, dialect: Dialect) -> str:
     """Return the place of an unclosed quote, or an empty text. All rows behind the quote would count as a single
     value.
 
-    Raises OSError, EOFError, zlib.error or UnicodeDecodeError.
+    Raises OSError or UnicodeDecodeError.
     """
     with open_bytes(path) as file:
-        n_quotes = sum(block.count(b'"') for block in iter(partial(file.read, _BLOCK_BYTES), b""))
-    line = _row_without_end(path, delimiter) if n_quotes % 2 else None
+        quote = dialect.quote.encode("utf-16-le" if dialect.codec == "utf-16" else dialect.codec)
+        n_quotes = sum(block.count(quote) for block in iter(partial(file.read, _BLOCK_BYTES), b""))
+    line = _row_without_end(path, dialect) if n_quotes % 2 else None
     if line is None:
         return ""
     return (
@@ -150,12 +146,12 @@ def lone_quote(path: Path, delimiter: str) -> str:
     )
 
 
-def _row_without_end(path: Path, delimiter: str) -> int | None:
+def _row_without_end(path: Path, dialect: Dialect) -> int | None:
     """Return the first line of the last row, if a quote in the row swallows text appended to the file."""
     begins = end = 1
     last: list[str] = []
-    with open_text(path) as file:
-        rows = csv.reader(chain(file, [_END]), delimiter=delimiter)
+    with open_text(path, dialect) as file:
+        rows = csv.reader(chain(file, [_END]), delimiter=dialect.separator, quotechar=dialect.quote)
         try:
             for row in rows:
                 last, begins, end = row, end, rows.line_num + 1
@@ -164,8 +160,8 @@ def _row_without_end(path: Path, delimiter: str) -> int | None:
     return None if last == [_END] else begins
 
 
-def _ragged(path: Path, delimiter: str) -> str:
-    rows = _numbered_rows(path, delimiter)
+def _ragged(path: Path, dialect: Dialect) -> str:
+    rows = _numbered_rows(path, dialect)
     _, header = next(rows, (0, []))
     for line, row in rows:
         if len(row) != len(header):
@@ -213,9 +209,13 @@ def about_value(value: str, *, is_number: bool) -> str:
     if "\n" in text or "\r" in text:
         return '; the value goes over several lines: is a quote (") unclosed here or on an earlier line?'
     if text.casefold() in _MISSING_WORDS:
-        return "; if the value is missing, leave the cell empty or write ?"
+        return (
+            "; if the value is missing, leave the cell empty or write ?, or list the text in `data.missing`"
+        )
     if not is_number:
         return ""
     if _DECIMAL_COMMA.fullmatch(text):
-        return f"; write {text.replace(',', '.')}, with a decimal point (or no thousands separator)"
+        point = text.replace(",", ".")
+        decimal = 'or say `decimal: ","` under `data`'
+        return f"; write {point}, with a decimal point (or no thousands separator), {decimal}"
     return f"; {NO_DATE}" if DATE.fullmatch(text) else ""

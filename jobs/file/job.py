@@ -22,7 +22,8 @@ from jobs.data.texts import alike, fault_of
 from jobs.dp.settings import DpModel
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column
-from jobs.file.fields import DEFAULT_LEVEL, DELIMITER, Address, Fields, Level, Name
+from jobs.file.fields import DEFAULT_LEVEL, Address, Fields, Level, Name
+from jobs.file.table import TextFile
 from jobs.lkc import settings as lkc
 from jobs.lkc.settings import Lkc
 from jobs.sequences import settings as sequences
@@ -92,13 +93,11 @@ class Privacy(Fields):
         return generalized
 
 
-class TableFile(Fields):
-    """A table in a file."""
+class TableFile(TextFile):
+    """A table in a file: CSV or TSV (also .gz, .zst), .parquet, .feather, or .xlsx."""
 
-    path: str = Field(description="The file, relative to the job file; a CSV may end in .gz.")
-    delimiter: str = Field(
-        default=",", pattern=DELIMITER, description="csv: the separator, one ASCII character but no quote."
-    )
+    path: str = Field(description="The file, relative to the job file. The end of its name tells its kind.")
+    sheet: str | None = Field(default=None, description="xlsx: the name of the sheet; default the first.")
 
 
 def _form_of_data(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Lacking:
     """Wrapper of a rule that would drop rows with a missing cell. The row stays, with the final code -1."""
 
     rule: Coder
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> _Lacking:
         return _Lacking(self.rule.begin())
@@ -90,6 +92,8 @@ class _Lacking:
 class Verbatim:
     """Rule for texts as they stand, numbered as they come; also an empty text."""
 
+    of_numbers: ClassVar[bool] = False
+
     def begin(self) -> _Texts:
         return _Texts()
 
@@ -117,6 +121,7 @@ class Ticks:
 
     times: Times
     is_number: bool
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> Ticks:
         return self
@@ -157,6 +162,7 @@ class SetCells:
     index: Mapping[str, int] | None
     separator: str
     distinct: bool = False
+    of_numbers: ClassVar[bool] = False
 
     def begin(self) -> _Sets:
         return _Sets(self)

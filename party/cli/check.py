@@ -58,6 +58,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     lines.append(f"  daemon       {daemon or 'no daemon runs on this `state_dir`'}")
     lines.append(f"  circuits     {engine_line()}")
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
+    lines += [f"  table        {words}" for words in settings.source.notes()]
     fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines}
     fields |= {"warnings": warnings, "lax": lax}
     fields["daemon"] = asdict(daemon) if daemon else None

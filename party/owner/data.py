@@ -11,19 +11,27 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from jobs.data.sources import Csv, Parquet, Source
-from jobs.file.fields import DELIMITER, Fields, FilePath, Name
+from jobs.data.sources import Csv, Excel, Feather, Parquet, Source
+from jobs.file.fields import Fields, FilePath, Name
+from jobs.file.table import TextFile, WordedFile
 
 
-class TableFile(Fields):
-    """A table in a file."""
+class CsvFile(TextFile):
+    """A table in a text file."""
 
-    path: FilePath = Field(description="The file; a CSV may end in .gz.")
-    delimiter: str = Field(
-        default=",",
-        pattern=DELIMITER,
-        description="csv: the separator, one ASCII character but no quote.",
-    )
+    path: FilePath = Field(description="The file; its name may end in .gz or .zst.")
+
+
+class TableFile(WordedFile):
+    """A table in a file with typed columns."""
+
+    path: FilePath = Field(description="The file.")
+
+
+class ExcelFile(TableFile):
+    """A table in an Excel workbook."""
+
+    sheet: str | None = Field(default=None, description="The name of the sheet; default the first.")
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,17 @@ class Data(Fields):
         description="Name of the data set in the privacy ledger; default its path behind all links. "
         "Another name has another budget.",
     )
-    csv: Annotated[TableFile | None, Opened(lambda file: Csv(file.path, file.delimiter))] = Field(
-        default=None, description="UTF-8 text with a header line."
+    csv: Annotated[CsvFile | None, Opened(lambda file: Csv(file.path, file.wording, file.dialect))] = Field(
+        default=None, description="Text with a header line."
     )
-    parquet: Annotated[TableFile | None, Opened(lambda file: Parquet(file.path))] = Field(
+    parquet: Annotated[TableFile | None, Opened(lambda file: Parquet(file.path, file.wording))] = Field(
         default=None, description="An Apache Parquet file."
+    )
+    feather: Annotated[TableFile | None, Opened(lambda file: Feather(file.path, file.wording))] = Field(
+        default=None, description="An Arrow file (Feather version 2)."
+    )
+    excel: Annotated[ExcelFile | None, Opened(lambda file: Excel(file.path, file.wording, file.sheet))] = (
+        Field(default=None, description="An Excel workbook (.xlsx). Needs openpyxl.")
     )
 
     @classmethod

@@ -64,7 +64,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: py
     path = written(tmp_path, party_fields(peers={"b": {"certificate": "peers/b.pem"}}))
     monkeypatch.chdir(tmp_path.parent)
     config = load_config(PartyConfig, path.relative_to(tmp_path.parent))
-    assert config.source == Csv(tmp_path / "table.csv", ",")
+    assert config.source == Csv(tmp_path / "table.csv")
     assert config.tls.key == tmp_path / "tls" / "key.pem"
     assert config.peers["b"].certificate == tmp_path / "peers" / "b.pem"
     assert config.state_dir == tmp_path / "state"

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.data.sources import Csv, Parquet, Source
+from jobs.data.dialect import Dialect
+from jobs.data.sources import Csv, Excel, Feather, Parquet, Source
+from jobs.data.wording import Wording
 from party.owner.data import Data
 
 
@@ -16,8 +18,26 @@ from party.owner.data import Data
     ("fields", "source"),
     [
         ({"csv": {"path": "/t.csv"}}, Csv(Path("/t.csv"))),
-        ({"csv": {"path": "/t.csv", "delimiter": ";"}}, Csv(Path("/t.csv"), ";")),
-        ({"parquet": {"path": "/t.parquet"}}, Parquet(Path("/t.parquet"))),
+        (
+            {"csv": {"path": "/t.csv", "delimiter": ";", "quote": "'", "encoding": "cp1252", "decimal": ","}},
+            Csv(Path("/t.csv"), Wording(decimal=","), Dialect(";", "'", "cp1252")),
+        ),
+        (
+            {
+                "parquet": {
+                    "path": "/t.parquet",
+                    "missing": ["NA"],
+                    "rename": {"a": "b"},
+                    "map": {"b": {"1": "x"}},
+                }
+            },
+            Parquet(Path("/t.parquet"), Wording(("NA",), rename={"a": "b"}, values={"b": {"1": "x"}})),
+        ),
+        (
+            {"feather": {"path": "/t.feather", "true": ["1"]}},
+            Feather(Path("/t.feather"), Wording(true=("1",))),
+        ),
+        ({"excel": {"path": "/t.xlsx", "sheet": "S"}}, Excel(Path("/t.xlsx"), sheet="S")),
     ],
 )
 def test_every_key_names_a_source(fields: dict[str, Any], source: Source) -> None:
@@ -29,7 +49,7 @@ def test_every_key_names_a_source(fields: dict[str, Any], source: Source) -> Non
     "fields", [{}, {"csv": {"path": "a"}, "parquet": {"path": "b"}}, {"name": "patients"}]
 )
 def test_there_is_one_source(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="give exactly one of `csv` and `parquet`"):
+    with pytest.raises(ValidationError, match="give exactly one of `csv`, `parquet`, `feather` and `excel`"):
         Data.model_validate(fields)
 
 

@@ -1,0 +1,86 @@
+"""Wording of a table: its owner's names and texts, where they differ from the names and texts of the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.data.arrow import pa
+from jobs.data.table_file import as_read
+
+TRUE, FALSE = "true", "false"
+"""Texts of truth values, as Parquet files and JSON have them."""
+_COMMA_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+)?,[0-9]+")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:\.[0-9]{3})+")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Owner's words.
+
+    missing:  texts of a missing cell, besides an empty cell and `?`.
+    true:     texts that mean `true`; false: texts that mean `false`.
+    rename:   the job's name of a column, by the name in the table.
+    values:   the job's value, by column (the job's name) and value in the table.
+    decimal:  "," for numbers with a decimal comma, "." for a point; None: sniffed.
+    """
+
+    missing: tuple[str, ...] = ()
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    decimal: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys of a configuration for these words."""
+        texts = {"missing": self.missing, "true": self.true, "false": self.false}
+        given: dict[str, Any] = {key: list(found) for key, found in texts.items() if found}
+        if self.rename:
+            given["rename"] = dict(self.rename)
+        if self.values:
+            given["map"] = {name: dict(words) for name, words in self.values.items()}
+        return given if self.decimal is None else {**given, "decimal": self.decimal}
+
+    def name(self, own: str) -> str:
+        """Return the job's name of a column of the table."""
+        return self._names.get(as_read(own), as_read(own))
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {as_read(own): as_read(name) for own, name in self.rename.items()}
+
+    def worded(self, name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
+        """Return a column with the job's values. name: the job's name."""
+        words = self._words_of(name)
+        texts: list[str] = column.dictionary.to_pylist()
+        found = [words.get(as_read(text), text) for text in texts]
+        if found == texts:
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices, found).cast(pa.string()).dictionary_encode()
+
+    def _words_of(self, name: str) -> dict[str, str]:
+        """Return the replaced texts of a column; a stated value comes before a truth value and a missing mark."""
+        words = dict.fromkeys(map(as_read, self.missing), "")
+        words |= dict.fromkeys(map(as_read, self.true), TRUE) | dict.fromkeys(map(as_read, self.false), FALSE)
+        return words | {as_read(own): value for own, value in self.values.get(name, {}).items()}
+
+
+AS_WRITTEN = Wording()
+
+
+def with_point(texts: Sequence[str]) -> list[str]:
+    """Return numbers with a decimal comma as numbers with a point. Points between thousands are left out.
+
+    A text with a point that separates no thousands is no number in such a table: the text keeps a comma there, so
+    that no reader takes the text for a number.
+    """
+    return [_with_point(text) for text in texts]
+
+
+def _with_point(text: str) -> str:
+    if _COMMA_NUMBER.fullmatch(text):
+        return text.replace(".", "").replace(",", ".")
+    return text.replace(".", "") if _THOUSANDS.fullmatch(text) else text.replace(".", ",")

@@ -1,0 +1,366 @@
+"""Files as they are: the same table in every form is the same table, and what was found out is told to its owner."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from anonymize.errors import DataError
+from jobs.data.dialect import Dialect
+from jobs.data.sources import Csv, Source, source_of_file
+from jobs.data.wording import Wording
+from jobs.loading import open_task
+from jobs.reading import load_table
+from jobs.release.report import BY_MAKER
+from tests.support import jobs
+from tests.support.commands import Ran, invoke
+from tests.support.network import yaml_of
+from tests.support.samples import single_job
+
+COLUMNS: Mapping[str, Any] = {
+    "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "12.5"}},
+    "city": {"role": "qid", "taxonomy": {"Any": {"Süd": ["München", "Köln"], "Nord": ["Kiel", "Bremen"]}}},
+    "smoker": {"role": "qid", "taxonomy": {"Any": ["true", "false"]}},
+    "ill": {"role": "sensitive", "domain": ["Flu", "Cold"], "C": "1"},
+}
+CITIES = ("München", "Köln", "Kiel", "Bremen")
+ROWS = [
+    {
+        "age": f"{i * 7 % 90}.{i % 4 * 25:02}" if i % 3 else str(i * 7 % 90),
+        "city": CITIES[i * i % 4] if i % 11 else "",
+        "smoker": "true" if i % 5 < 2 else "false",
+        "ill": "Flu" if i % 2 else "Cold",
+    }
+    for i in range(120)
+]
+
+
+def text(delimiter: str = ",", *, comma: bool = False, **how: Any) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, **{"delimiter": delimiter, "lineterminator": "\n", **how})
+    writer.writerow(COLUMNS)
+    for row in ROWS:
+        age = row["age"].replace(".", ",") if comma else row["age"]
+        writer.writerow([age, row["city"], row["smoker"], row["ill"]])
+    return out.getvalue()
+
+
+def arrow() -> pa.Table:
+    ages = [float(row["age"]) for row in ROWS]
+    others = {name: [row[name] or None for row in ROWS] for name in ("city", "ill")}
+    smokers = [row["smoker"] == "true" for row in ROWS]
+    return pa.table(
+        {
+            "age": ages,
+            "city": pa.array(others["city"]).dictionary_encode(),
+            "smoker": smokers,
+            "ill": others["ill"],
+        }
+    )
+
+
+def zstd(path: Path) -> None:
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(text().encode())
+
+
+def excel(path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(list(COLUMNS))
+    for row in ROWS:
+        sheet.append([float(row["age"]), row["city"] or None, row["smoker"] == "true", row["ill"]])
+    sheet.append([None, None, None, None])
+    book.save(path)
+
+
+def bytes_in(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+FORMS: Mapping[str, tuple[str, Callable[[Path], object], str]] = {
+    "plain": ("t.csv", bytes_in(text().encode()), ""),
+    "byte order mark": ("t.csv", bytes_in(text().encode("utf-8-sig")), ""),
+    "windows line ends": ("t.csv", bytes_in(text(lineterminator="\r\n").encode()), ""),
+    "all quoted": ("t.csv", bytes_in(text(quoting=csv.QUOTE_ALL).encode()), ""),
+    "semicolons": ("t.csv", bytes_in(text(";").encode()), "separated by `;`"),
+    "decimal commas": ("t.csv", bytes_in(text(";", comma=True).encode()), "decimal comma"),
+    "quoted decimal commas": ("t.csv", bytes_in(text(comma=True).encode()), "decimal comma"),
+    "european": ("t.csv", bytes_in(text(";", comma=True, lineterminator="\r\n").encode("cp1252")), "CP1252"),
+    "latin-1": ("t.csv", bytes_in(text().encode("latin-1")), "CP1252"),
+    "utf-16": ("t.csv", bytes_in(text("\t").encode("utf-16")), "UTF-16"),
+    "tabs": ("t.csv", bytes_in(text("\t").encode()), "separated by tabs"),
+    "tsv": ("t.tsv", bytes_in(text("\t").encode()), ""),
+    "bars": ("t.csv", bytes_in(text("|").encode()), "separated by `|`"),
+    "gzip": ("t.csv.gz", bytes_in(gzip.compress(text().encode())), ""),
+    "gzip of tsv": ("t.tsv.gz", bytes_in(gzip.compress(text("\t").encode())), ""),
+    "bzip2": ("t.csv.bz2", bytes_in(bz2.compress(text().encode())), ""),
+    "zstandard": ("t.csv.zst", zstd, ""),
+    "parquet": ("t.parquet", lambda path: pyarrow.parquet.write_table(arrow(), path), ""),
+    "feather": ("t.feather", lambda path: pyarrow.feather.write_feather(arrow(), str(path)), ""),
+    "excel": ("t.xlsx", excel, ""),
+}
+
+
+def run(folder: Path, name: str, data: object, **changes: Any) -> Ran:
+    fields = {
+        "goal": "general",
+        "columns": COLUMNS,
+        "model": {"lkc": {"L": "2", "K": "3"}},
+        "data": data,
+        **changes,
+    }
+    (folder / "job.yaml").write_text(yaml_of(single_job(**fields)))
+    return invoke("coordinator", "run", folder / "job.yaml", "--out", folder / name)
+
+
+def released(folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Return the rows of a release, whose order is random, and its report without costs and digests."""
+    report = json.loads((folder / "report.json").read_text())
+    for key in ("job_sha256", "files", *BY_MAKER):
+        report.pop(key, None)
+    return sorted((folder / "anonymized.csv").read_text().splitlines()), report
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_table_gives_the_same_release(form: str, tmp_path: Path) -> None:
+    """The note names what was found out, and nothing is said of a form that needs no guess."""
+    for name, (file, write, says) in {"plain": FORMS["plain"], form: FORMS[form]}.items():
+        write(tmp_path / file)
+        ran = run(tmp_path, name, file)
+        assert ran.code == 0, ran.err
+        assert says in ran.err
+        assert bool(says) == ("found in its first lines" in ran.err)
+    assert released(tmp_path / "plain") == released(tmp_path / form)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "stated"),
+    [
+        ("t.csv", text("/"), {"delimiter": "/"}),
+        ("t.csv", text(quoting=csv.QUOTE_ALL, quotechar="'"), {"quote": "'"}),
+        ("t.csv", text().encode("cp437"), {"encoding": "cp437"}),
+        ("t.csv", text("\t").encode("utf-16-le"), {"encoding": "utf-16-le", "delimiter": "\t"}),
+        ("t.csv", text(";", comma=True), {"delimiter": ";", "decimal": ","}),
+    ],
+    ids=["separator", "quote", "encoding", "utf-16 without a mark", "decimal"],
+)
+def test_a_stated_form(file: str, content: str | bytes, stated: dict[str, str], tmp_path: Path) -> None:
+    """Nothing is guessed."""
+    (tmp_path / "p.csv").write_text(text())
+    (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    for name, data in {"plain": "p.csv", "stated": {"path": file, **stated}}.items():
+        ran = run(tmp_path, name, data)
+        assert ran.code == 0, ran.err
+        assert "first lines" not in ran.err
+    assert released(tmp_path / "plain") == released(tmp_path / "stated")
+
+
+def test_words_of_a_table(tmp_path: Path) -> None:
+    """Names, values, truth values and marks of missing values as their owner writes them; the file stays as it is."""
+    (tmp_path / "p.csv").write_text(text())
+    own = text().replace("age,city,smoker,ill", "Alter,Ort,raucht,krank")
+    own = (
+        own.replace("Flu", "J11")
+        .replace(",,", ",k. A.,")
+        .replace("true", "ja")
+        .replace("false", "nein")
+        .replace("Köln", "Cologne")
+    )
+    (tmp_path / "own.csv").write_text(own)
+    words = {
+        "path": "own.csv",
+        "rename": {"Alter": "age", "Ort": "city", "raucht": "smoker", "krank": "ill"},
+        "map": {"ill": {"J11": "Flu"}, "city": {"Cologne": "Köln"}},
+        "missing": ["k. A."],
+        "true": ["ja"],
+        "false": ["nein"],
+    }
+    for name, data in {"plain": "p.csv", "own": words}.items():
+        ran = run(tmp_path, name, data)
+        assert ran.code == 0, ran.err
+    assert released(tmp_path / "plain") == released(tmp_path / "own")
+
+
+def read(path: Path, **how: Any) -> Any:
+    return load_table(
+        source_of_file(path, **how), open_task(jobs.bundle_of(single_job(columns=COLUMNS, goal="general")))
+    )
+
+
+def test_a_mark_of_a_missing_value_drops_a_row_like_an_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age,city,smoker,ill\nNA,Kiel,true,Flu\n-9,Kiel,true,Flu\n5,NA,true,Flu\n")
+    rows = read(path, wording=Wording(missing=("NA", "-9"))).rows
+    assert (rows.read, rows.used, rows.dropped) == (3, 1, {"age": {"missing": 2}})
+
+
+def test_a_map_comes_before_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age,city,smoker,ill\n5,NA,true,Flu\n")
+    wording = Wording(missing=("NA",), values={"city": {"NA": "Kiel"}})
+    assert read(path, wording=wording).table.qid[1].tolist() == read_kiel(tmp_path)
+
+
+def read_kiel(folder: Path) -> list[int]:
+    (folder / "kiel.csv").write_text("age,city,smoker,ill\n5,Kiel,true,Flu\n")
+    leaves: list[int] = read(folder / "kiel.csv").table.qid[1].tolist()
+    return leaves
+
+
+@pytest.mark.parametrize(
+    ("number", "cell"), [("1.012,5", None), ("12,5", 1), ("99", 7), ("1,5", 0), ("+12,50", 1), (",5", 0)]
+)
+def test_numbers_with_a_decimal_comma(number: str, cell: int | None, tmp_path: Path) -> None:
+    """Cells of 12.5; a number of a thousand is outside the domain."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"age;city;smoker;ill\n{number};Kiel;true;Flu\n")
+    wording = Wording(decimal=",")
+    if cell is None:
+        with pytest.raises(DataError) as caught:
+            read(path, wording=wording)
+        assert number in caught.value.private
+    else:
+        assert read(path, wording=wording).table.qid[0].tolist() == [cell]
+
+
+@pytest.mark.parametrize("number", ["12.5", "1.5", "1.0125", "1.000.5", "12,5,5"])
+def test_a_point_is_no_decimal_sign_beside_decimal_commas(number: str, tmp_path: Path) -> None:
+    """Read as a fraction it would be another number than its owner means."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"age;city;smoker;ill\n{number};Kiel;true;Flu\n")
+    with pytest.raises(DataError) as caught:
+        read(path, wording=Wording(decimal=","))
+    assert caught.value.error_id == "data-outside-domain"
+
+
+def test_columns_that_are_no_numbers_keep_their_commas(tmp_path: Path) -> None:
+    columns = {**COLUMNS, "dose": {"role": "qid", "taxonomy": {"Any": ["0,5", "1,5"]}}}
+    path = tmp_path / "t.csv"
+    path.write_text("age;city;smoker;ill;dose\n12,5;Kiel;true;Flu;1,5\n")
+    task = open_task(jobs.bundle_of(single_job(columns=columns, goal="general")))
+    loaded = load_table(source_of_file(path), task)
+    assert (loaded.table.qid[0].tolist(), loaded.table.qid[3].tolist()) == ([1], [1])
+
+
+@pytest.mark.parametrize(
+    ("content", "separator"),
+    [
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a,b\n1;5,2;5\n", ","),
+        ("a b\n1\n", ","),
+        ("", ","),
+        ("a;b,c;d\n", ";"),
+        ('"a;b",c\n"1;2",3\n', ","),
+        ("a|b|c\n1|2|3\n", "|"),
+        ("a,b\n1\n2,3\n", ","),
+    ],
+)
+def test_the_separator_that_is_found(content: str, separator: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    assert Dialect().sniffed(tmp_path / "t.csv").separator == separator
+
+
+@pytest.mark.parametrize(
+    ("values", "decimal"),
+    [
+        ("12,5", ","),
+        ("12,500", "."),
+        ("12,5;1.5", "."),
+        ("12,5;1", ","),
+        ("a,b", "."),
+        ("1,2,3", "."),
+        ("0,1234", ","),
+    ],
+)
+def test_the_decimal_sign_that_is_found(values: str, decimal: str, tmp_path: Path) -> None:
+    """Three digits may follow a thousands separator."""
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{each};x\n" for each in values.split(";")))
+    assert Dialect(";").decimal_of(tmp_path / "t.csv") == decimal
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(
+        text(";", comma=True, lineterminator="\r\n").replace("Flu", "Grippe", 1).encode("utf-16")
+    )
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "line 3: 'Grippe'" in caught.value.private
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "says"),
+    [
+        ("t.xlsx", {"sheet": "Other"}, "has no sheet 'Other'; it has 'Sheet'"),
+        ("t.csv", {"encoding": "klingon"}, "write the name of a text encoding"),
+        ("t.csv", {"quote": "''"}, "`data.quote`"),
+        ("t.csv", {"decimal": ";"}, "`data.decimal`"),
+        ("t.csv", {"missing": "NA"}, "`data.missing`"),
+        ("t.csv", {"map": {"ill": "Flu"}}, "`data.map.ill`"),
+        ("t.csv", {"rename": {"ill": "age"}}, "more than one column age"),
+        ("t.csv", {"encoding": "ascii"}, "is not ASCII text (line"),
+        ("t.csv", {"separator": ";"}, "separator"),
+        ("broken.xlsx", {}, "is no Excel workbook"),
+    ],
+)
+def test_ten_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Path) -> None:
+    excel(tmp_path / "t.xlsx")
+    (tmp_path / "t.csv").write_text(text())
+    (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04 and no workbook")
+    ran = run(tmp_path, "out", {"path": file, **data})
+    assert ran.code in (2, 7)
+    assert says in ran.err
+    assert ran.err.count("error: ") == 1
+
+
+def test_a_workbook_without_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    excel(tmp_path / "t.xlsx")
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    ran = run(tmp_path, "out", "t.xlsx")
+    assert "extra-missing" in ran.err
+    assert "pip install openpyxl" in ran.err
+
+
+def test_dates_and_whole_numbers_of_a_workbook(tmp_path: Path) -> None:
+    from datetime import date, datetime
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["a", "b", "c", "d"])
+    sheet.append([3.0, date(2024, 1, 31), datetime(2024, 1, 31, 14, 5), 0.5])
+    book.save(tmp_path / "t.xlsx")
+    source: Source = source_of_file(tmp_path / "t.xlsx")
+    (batch,) = source.batches(["a", "b", "c", "d"])  # type: ignore[attr-defined]  # every file has batches
+    assert [column.to_pylist() for column in batch.columns] == [
+        ["3"],
+        ["2024-01-31"],
+        ["2024-01-31 14:05:00"],
+        ["0.5"],
+    ]
+
+
+def test_a_source_with_words_is_told_to_a_daemon(tmp_path: Path) -> None:
+    source = Csv(tmp_path / "t.csv", Wording(("NA",), decimal=","), Dialect(";", encoding="cp1252"))
+    given = {
+        "path": str(tmp_path / "t.csv"),
+        "delimiter": ";",
+        "encoding": "cp1252",
+        "missing": ["NA"],
+        "decimal": ",",
+    }
+    assert source.settings() == {"csv": given}
