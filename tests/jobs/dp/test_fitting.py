@@ -29,7 +29,7 @@ from tests.support.shared import shared
 from tests.support.synthetic_jobs import synthesize, synthetic_single
 
 
-def table(folder: Path, n_fitting: int, n_strange: int, n_missing: int = 0, strange: str = "87,4") -> Csv:
+def table(folder: Path, n_fitting: int, n_strange: int, n_missing: int = 0, strange: str = "£87.4") -> Csv:
     rows = sample_rows(n_fitting + n_strange + n_missing)
     for i, row in enumerate(rows):
         row["age"] = "15" if i < n_fitting else strange if i < n_fitting + n_strange else ""
@@ -47,9 +47,7 @@ def test_nothing_is_charged_for_a_table_that_does_not_fit(tmp_path: Path, job: A
         run(jobs.task_of(job()), source, tmp_path / "out")
     assert caught.value.column == "age"
     assert "more than 1/2 of the cells fit nowhere" in str(caught.value)
-    assert (
-        "60 cells of 100 outside the domain, the first on line 42: '87,4'; write 87.4" in caught.value.private
-    )
+    assert "60 cells of 100 outside the domain, the first on line 42: '£87.4'" in caught.value.private
     assert "87" not in f"{caught.value}{caught.value!r}"
     assert not NO_OPTIONS.own_ledger(source).entries()
     assert not (tmp_path / "out").exists()
