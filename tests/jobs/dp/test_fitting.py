@@ -111,11 +111,15 @@ def test_the_folder_of_a_table_of_which_nothing_fits(tmp_path: Path) -> None:
     job, out = folder / "job.yaml", folder / "out"
     seen = invoke("coordinator", "check", job)
     assert seen.code == 0
-    assert "weight: 300 cells of 300 outside the domain, the first on line 2: '87,4'; write 87.4" in seen.out
-    assert "a run would be refused before a charge, for weight, sex, smoker" in seen.out
+    assert "numbers have a decimal comma" in seen.err
+    assert (
+        "sex: 300 cells of 300 outside the domain, the first on line 2: 'm'; the value would fit as 'M'"
+        in seen.out
+    )
+    assert "a run would be refused before a charge, for sex, smoker" in seen.out
     ran = invoke("coordinator", "run", job, "--out", out)
     assert ran.code == 7
-    assert "line 2: '87,4'; write 87.4" in ran.err
+    assert "line 2: 'm'; the value would fit as 'M'" in ran.err
     assert sorted(path.name for path in folder.iterdir()) == ["job.yaml", "records.csv"]
     job.write_text(job.read_text().replace("epsilon: 1,", "epsilon: 1, max_outside: 1,"))
     assert invoke("coordinator", "run", job, "--out", out).code == 0

@@ -84,7 +84,7 @@ def test_no_row_of_the_table_has_a_missing_cell_there(tmp_path: Path) -> None:
     """At an epsilon of which a large share of the rows would be `?` otherwise."""
     changed = own_columns(job=never("job"), age=never("age"))
     task = jobs.task_of(synthetic_single({"epsilon": "0.05"}, columns=changed))
-    synthesize(task, write_table(tmp_path, sample_rows(2000)), tmp_path / "out")  # far more than the noise
+    synthesize(task, write_table(tmp_path, sample_rows(900)), tmp_path / "out")  # far more than the noise
     table = read_csv(tmp_path / "out" / SYNTHETIC_TABLE, task.job.published)
     assert table.n_rows
     assert not {"?", ""} & {*table.columns["job"].labels, *table.columns["age"].labels}
