@@ -27,9 +27,10 @@ def test_documents_are_short_of_pronouns() -> None:
     """Of README and all documents together; `python -m benchmarks.prose --long 28` lists long sentences."""
     found = prose.together(prose.of_markdown(path.read_text("utf-8")) for path in prose.documents())
     median, of_one_in_ten = found.lengths
-    assert found.pronouns <= 48
+    assert found.pronouns <= 45
     assert median <= 15
     assert of_one_in_ten <= 28
+    assert len(found.words) <= 52_000
 
 
 def test_sentences_of_the_program_are_short_of_pronouns() -> None:
