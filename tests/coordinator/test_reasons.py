@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.commands import Ran, invoke
 from tests.support.jobs import write_csv
 from tests.support.network import yaml_of
@@ -87,4 +89,55 @@ def test_kd_has_boxes_and_no_reasons(tmp_path: Path) -> None:
     sex = {"role": "qid", "taxonomy": {"Any": ["F", "M"]}}
     model = {"lkc": {"L": "all", "K": "5", "method": "kd"}}
     ran = run(tmp_path, people(F_Clerk=9, M_Mover=9), columns={"sex": sex, "job": QIDS["job"]}, model=model)
+    assert "no finer" not in ran.out
+
+
+def jointly(folder: Path, partition: str, rows: Sequence[Mapping[str, str]], **changes: Any) -> Ran:
+    """Run a joint job in this process; every party of a vertical job has its columns of all rows."""
+    parties: dict[str, Any] = {"a": {}, "b": {}}
+    if partition == "vertical":
+        parties = {"a": {"columns": ["sex"]}, "b": {"columns": ["job"]}}
+    ids = [{"id": str(i), **row} for i, row in enumerate(rows)]
+    held = {"a": ids[::2], "b": ids[1::2]} if partition == "horizontal" else {"a": ids, "b": ids}
+    fields = {
+        "partition": partition,
+        "goal": "general",
+        "model": {"lkc": {"L": "2", "K": "5"}},
+        "parties": parties,
+    }
+    fields |= {"columns": {"id": {"role": "id"}, **QIDS}, "data": None, **changes}
+    (folder / "job.yaml").write_text(yaml_of(single_job(**fields)))
+    tables = [f"--data={name}={write_csv(folder / f'{name}.csv', own)}" for name, own in held.items()]
+    ran = invoke(
+        "coordinator", "simulate", folder / "job.yaml", *tables, "--in-process", "--out", folder / "out"
+    )
+    assert ran.code == 0, ran.err
+    return ran
+
+
+RARE = people(F_Clerk=30, F_Mover=30, M_Clerk=2)
+
+
+def test_a_horizontal_run_says_that_a_step_was_refused(tmp_path: Path) -> None:
+    """The report lists discarded candidates; neither the threshold nor the group is known to anybody."""
+    ran = jointly(tmp_path, "horizontal", RARE)
+    assert "sex: no finer, because a step breaks the requirement; the parties open neither" in ran.out
+    assert "record" not in next(line for line in ran.out.splitlines() if line.startswith("sex: no finer"))
+
+
+@pytest.mark.parametrize(("partition", "disclosure"), [("vertical", "sealed"), ("horizontal", "strict")])
+def test_other_joint_runs_open_no_reason(partition: str, disclosure: str, tmp_path: Path) -> None:
+    ran = jointly(tmp_path, partition, RARE, disclosure=disclosure)
+    assert "sex: no finer; the parties open no reason, which would be finer than the table" in ran.out
+
+
+def test_a_horizontal_run_that_gains_nothing(tmp_path: Path) -> None:
+    rows = [{**row, "died": "YN"[i // 2 % 2]} for i, row in enumerate(people(F_Clerk=40, M_Clerk=40))]
+    columns = {"id": {"role": "id"}, **QIDS, "died": {"role": "class", "domain": ["Y", "N"]}}
+    ran = jointly(tmp_path, "horizontal", rows, goal="classification", columns=columns)
+    assert "sex: no finer, because no step that K allows tells more of died" in ran.out
+
+
+def test_a_finer_column_has_no_sentence(tmp_path: Path) -> None:
+    ran = jointly(tmp_path, "horizontal", people(F_Clerk=30, M_Mover=30, F_Mover=30, M_Clerk=30))
     assert "no finer" not in ran.out
