@@ -297,6 +297,7 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "max_records_per_person": ("2", {"columns.id": {"role": "id"}}),
     "max_outside": ("1/10", {}),
     "accept_large_epsilon": ("true", {"epsilon": "11"}),
+    "order": (["age", "end"], {"columns.end": {"role": "qid", "numeric": _CELLS}}),
     "edges": ("1", {}),
     "suppress": ("global", {}),
     "cost": ("frequent", {"suppress": "global"}),
@@ -330,7 +331,7 @@ def _changed(job: Mapping[str, Any], key: str) -> dict[str, Any]:
         _put(fields, name, given)
     parties = fields.get("parties", {})
     if fields["partition"] == "vertical":
-        for name in ("tried", "other"):
+        for name in ("tried", "other", "end"):
             if fields["columns"].get(name, {}).get("role") in ("qid", "sensitive", "plain"):
                 parties["b"].setdefault("columns", []).append(name)
     return fields

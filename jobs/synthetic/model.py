@@ -45,7 +45,8 @@ class SyntheticTables(Charged):
 
     def described(self, task: Task) -> Described:
         settings = requirement.settings(task.job).model_dump(mode="json")
-        return Described(requirement.requirement_words(task), settings, notes=budget.without_effect(task.job))
+        notes = [*budget.without_effect(task.job), *requirement.about_order(task)]
+        return Described(requirement.requirement_words(task), settings, notes=notes)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from jobs.data.counted import counted
 from jobs.dp.report import spent_fields
 from jobs.release.report import asked_fields, joint_fields
 from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
+from jobs.synthetic.requirement import settings
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.table import seed_of
+from jobs.synthetic.table import mended_rows, seed_of
 from jobs.task import Shown, Task
 
 _OUTSIDE = 0.05
@@ -47,8 +49,22 @@ def report_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
         "fit": fit_fields(outcome, model),
         "seed": seed_of(task, marginals_csv(outcome)).hex(),
         "privacy": _privacy_fields(task, result),
+        **_order_fields(task, outcome, model),
     }
     return report | task.mode.fields(task, result, None)
+
+
+def _order_fields(task: Task, outcome: SyntheticOutcome, model: Model) -> dict[str, Any]:
+    """Return the rows that broke the order of columns before the mending; empty without an order."""
+    names = settings(task.job).order
+    if not names:
+        return {}
+    mended = mended_rows(task, outcome, model)
+    return {
+        "order": [
+            {"columns": list(pair), "mended_rows": n} for pair, n in zip(pairwise(names), mended, strict=True)
+        ]
+    }
 
 
 def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) -> dict[str, Any]:
@@ -173,8 +189,23 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
     return Shown(
         f"{counted(rows, 'synthetic row', 'synthetic rows')}, {counted(edges, 'pair', 'pairs')} of columns measured",
         {"rows": rows},
-        [guarantee, *(f"  {words}" for words in privacy["guarantees"]), report["use"], *_noise_words(report)],
+        [
+            guarantee,
+            *(f"  {words}" for words in privacy["guarantees"]),
+            report["use"],
+            *_noise_words(report),
+            *_order_words(report),
+        ],
     )
+
+
+def _order_words(report: Mapping[str, Any]) -> list[str]:
+    """Say how many rows of each ordered pair of columns were mended."""
+    return [
+        f"Order: {counted(pair['mended_rows'], 'drawn row', 'drawn rows')} had {pair['columns'][1]} below "
+        f"{pair['columns'][0]}; both columns of such a row now have the same value."
+        for pair in report.get("order", [])
+    ]
 
 
 def _noise_words(report: Mapping[str, Any]) -> list[str]:

@@ -7,8 +7,9 @@ from itertools import combinations
 from anonymize.errors import SchemaError
 from anonymize.joint.synthetic.run import SyntheticRequest
 from anonymize.scores.names import needs_class
+from anonymize.synthetic.ordering import are_in_order
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
-from anonymize.table import QidColumn
+from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.dp import budget
 from jobs.file.job import Job, check_table
@@ -46,8 +47,20 @@ def check(job: Job) -> None:
                 f"columns.{name}.missing: with `method: synthetic` missing values have a separate cell, and no row "
                 "is dropped; leave the key out, or say `never` for a column without missing cells"
             )
+    _check_order(job)
     if job.partition == "vertical" and len(job.roster) != 2:
         raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
+
+
+def _check_order(job: Job) -> None:
+    """Refuse an order of other columns than numbers and dates, or of fewer than two. Raises ValueError."""
+    names = settings(job).order or ()
+    for name in names:
+        column = job.columns.get(name)
+        if column is None or (column.numeric is None and column.dates is None):
+            raise ValueError(f"model.dp.order names {name!r}: name columns with `numeric` or `dates`")
+    if len(names) == 1 or len(set(names)) != len(names):
+        raise ValueError("model.dp.order: name two columns or more, each once: [admitted, discharged]")
 
 
 def requirement(task: Task) -> Synthetic:
@@ -75,6 +88,12 @@ def check_opened(task: Task) -> None:
     check_synthetic(task.schema, requirement(task))
     budget.check_others(task)
     _check_never_missing(task)
+    if (names := settings(task.job).order) and not are_in_order(ordered_columns(task.job, task.schema)):
+        raise SchemaError(
+            "job-invalid",
+            f"model.dp.order: {', '.join(names)} cannot be compared: the columns need the same kind of values (dates "
+            "of one form, or numbers with equally many decimals in the edges of the grid), and domains that overlap",
+        )
     bins = [_most_bins(column, requirement(task)) for column in task.schema.qid]
     cells = task.schema.n_classes * sum(one * other for one, other in combinations(bins, 2))
     if settings(task.job).edges != 0 and cells > MOST_PAIR_CELLS:
@@ -83,6 +102,24 @@ def check_opened(task: Task) -> None:
             f"the pairs of {len(bins)} columns may have {cells:,} cells by class, more than {MOST_PAIR_CELLS:,}",
             remedy="publish fewer columns or classes, or say `edges: 0`",
         )
+
+
+def ordered_columns(job: Job, schema: Schema) -> list[QidColumn]:
+    """Return the columns that drawn rows have in order; empty without the key."""
+    by_name = {column.name: column for column in schema.qid}
+    return [by_name[name] for name in settings(job).order or ()]
+
+
+def about_order(task: Task) -> list[str]:
+    """Return the note for a job with several columns of numbers or dates, and no order between columns."""
+    job = task.job
+    dates = [name for name, column in job.columns.items() if column.dates is not None]
+    if len(dates) < 2 or settings(job).order:
+        return []
+    return [
+        f"drawn rows keep no rule between columns: {dates[1]} may lie before {dates[0]}; say `order: [{dates[0]}, "
+        f"{dates[1]}]` under model.dp for columns in order, or publish a beginning and a length"
+    ]
 
 
 def _check_never_missing(task: Task) -> None:

@@ -75,6 +75,12 @@ class SyntheticModel(Fields):
         " from 0 to 1; default 1/2. A table with more is refused before anything is charged. "
         "Missing cells are not counted. 1 refuses no table.",
     )
+    order: tuple[str, ...] | None = Field(
+        default=None,
+        description="Columns of numbers or dates in their order, such as [admitted, discharged]: no drawn row has a "
+        "later column below an earlier one. Rows that break the order are mended after the draw, which costs no "
+        "epsilon; the report counts these rows.",
+    )
     accept_large_epsilon: bool = Field(
         default=False, description="`true` consents to an epsilon above 10, which protects very little."
     )

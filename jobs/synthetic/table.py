@@ -16,6 +16,7 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.synthetic.draw import drawn
 from anonymize.synthetic.fit import Model, fitted
 from anonymize.synthetic.loop import SyntheticOutcome
+from anonymize.synthetic.ordering import in_order
 from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
 from jobs.data.arrow import pa
@@ -23,6 +24,7 @@ from jobs.data.coders import numbers_in
 from jobs.errors import PartyError
 from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
+from jobs.synthetic.requirement import ordered_columns
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
 
@@ -41,8 +43,18 @@ def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
 
 def drawn_csv(task: Task, outcome: SyntheticOutcome, model: Model) -> bytes:
     """Return the table of a fitted model."""
+    return csv_bytes(_drawn(task, outcome, model)[0].ordered(task.job.published))
+
+
+def mended_rows(task: Task, outcome: SyntheticOutcome, model: Model) -> list[int]:
+    """Return the numbers of drawn rows that broke the order of the job's columns, for each pair of neighbours."""
+    return _drawn(task, outcome, model)[1]
+
+
+def _drawn(task: Task, outcome: SyntheticOutcome, model: Model) -> tuple[Release, list[int]]:
+    """Draw the rows of a model, and put values in order; return the numbers of mended rows, too."""
     seed = seed_of(task, marginals_csv(outcome))[:SEED_BYTES]
-    return csv_bytes(drawn(model, Prg(seed)).ordered(task.job.published))
+    return in_order(drawn(model, Prg(seed)), ordered_columns(task.job, outcome.schema))
 
 
 def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> int:

@@ -1,0 +1,106 @@
+"""`order` of a synthetic job: drawn rows keep the order of columns, the report counts the mended rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.errors import ConfigError
+from jobs.loading import check_task, parse_job
+from jobs.synthetic.settings import SYNTHETIC_TABLE
+from tests.support import jobs
+from tests.support.commands import Ran, invoke
+from tests.support.network import yaml_of
+from tests.support.samples import single_job
+
+STAY = {"admitted": {"min": "0", "max": "365", "step": "5"}, "left": {"min": "0", "max": "465", "step": "5"}}
+COLUMNS: dict[str, Any] = {name: {"role": "qid", "numeric": grid} for name, grid in STAY.items()}
+COLUMNS |= {"sex": {"role": "qid", "taxonomy": {"Any": ["M", "F"]}}}
+
+
+def fields(order: object = None, columns: dict[str, Any] | None = None) -> dict[str, Any]:
+    dp = {"method": "synthetic", "epsilon": "2", "max_rows": "3000"} | (
+        {} if order is None else {"order": order}
+    )
+    return single_job(model={"dp": dp}, goal="general", columns=columns or COLUMNS)
+
+
+def run(folder: Path, order: object = None) -> Ran:
+    days = [(i * 37 % 360, i * 37 % 360 + i % 9) for i in range(600)]
+    rows = [{"admitted": str(a), "left": str(b), "sex": "MF"[i % 2]} for i, (a, b) in enumerate(days)]
+    jobs.write_csv(folder / "table.csv", rows)
+    (folder / "job.yaml").write_text(yaml_of(fields(order)))
+    ran = invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def n_broken(folder: Path) -> int:
+    with (folder / "out" / SYNTHETIC_TABLE).open(newline="") as file:
+        rows = [(row["admitted"], row["left"]) for row in csv.DictReader(file)]
+    return sum(bool(a and b) and float(b) < float(a) for a, b in rows)
+
+
+def test_no_drawn_row_ends_before_it_begins(tmp_path: Path) -> None:
+    ran = run(tmp_path, ["admitted", "left"])
+    assert n_broken(tmp_path) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (pair,) = report["order"]
+    assert pair["columns"] == ["admitted", "left"]
+    assert pair["mended_rows"] > 0
+    assert f"Order: {pair['mended_rows']} drawn rows had left below admitted" in ran.out
+    assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
+
+
+def test_without_the_key_rows_end_before_they_begin(tmp_path: Path) -> None:
+    run(tmp_path)
+    assert n_broken(tmp_path) > 0
+    assert "order" not in json.loads((tmp_path / "out" / "report.json").read_text())
+
+
+def test_a_false_number_of_mended_rows_is_found(tmp_path: Path) -> None:
+    run(tmp_path, ["admitted", "left"])
+    path = tmp_path / "out" / "report.json"
+    report = json.loads(path.read_text())
+    report["order"][0]["mended_rows"] += 1
+    path.write_text(json.dumps(report))
+    assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        (["admitted"], "name two columns or more, each once"),
+        (["admitted", "admitted"], "name two columns or more, each once"),
+        (["admitted", "sex"], "names 'sex': name columns with `numeric` or `dates`"),
+        (["admitted", "discharged"], "names 'discharged'"),
+    ],
+)
+def test_an_order_that_is_none(order: list[str], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_job(fields(order), "job.yaml")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [{"numeric": {"min": "0", "max": "465", "step": "2.5"}}, {"numeric": {"min": "400", "max": "465", "step": "5"}},
+     {"dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}}],
+)  # fmt: skip
+def test_columns_that_cannot_be_compared(left: dict[str, Any]) -> None:
+    task = jobs.task_of(fields(["admitted", "left"], {**COLUMNS, "left": {"role": "qid", **left}}))
+    with pytest.raises(Exception, match="admitted, left cannot be compared") as caught:
+        check_task(task)
+    assert getattr(caught.value, "error_id", "") == "job-invalid"
+
+
+def test_two_columns_of_dates_without_an_order_have_a_note() -> None:
+    dates = {"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}}
+    task = jobs.task_of(fields(columns={"begins": dates, "ends": dates}))
+    assert any("say `order: [begins, ends]`" in note for note in task.model.described(task).notes)
+    task = jobs.task_of(fields(["begins", "ends"], {"begins": dates, "ends": dates}))
+    assert task.model.described(task).notes == []
