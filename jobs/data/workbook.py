@@ -8,19 +8,18 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from anonymize.errors import DataError
-from jobs.errors import ConfigError
 
 
 def rows_of_sheet(path: Path, sheet: str | None) -> Iterator[list[str]]:
     """Yield the rows of a sheet as texts, the header first, each as long as the header; blank rows are left out.
 
-    sheet:  name of the sheet; None: the first. Raises DataError, and ConfigError without openpyxl.
+    sheet:  name of the sheet; None: the first. Raises DataError, also without openpyxl.
     """
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError as error:
-        raise ConfigError(
+        raise DataError(
             "extra-missing",
             f"{path.name} is an Excel workbook, and openpyxl is not installed",
             remedy="pip install openpyxl, or save the table as CSV UTF-8",
