@@ -12,6 +12,7 @@ from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError
 from jobs.file.fields import DELIMITER
 from jobs.file.job import TableFile
+from jobs.task import Task
 from party.cli.arguments import PATH
 from party.cli.console import note
 from party.cli.job_file import JobFile
@@ -27,6 +28,11 @@ ledger_option = click.option(
 )
 delimiter_option = click.option(
     "--delimiter", help="The separator of values in CSV tables; default found in their first lines."
+)
+data_option = click.option(
+    "--data",
+    type=PATH,
+    help="The table, with all columns of the job; default, for a single holder: the table in the job.",
 )
 
 
@@ -62,3 +68,14 @@ def _told(source: Source) -> Source:
     for words in source.notes():
         note(words)
     return source
+
+
+def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str | None) -> Source:
+    """Return the table of `--data`; a single holder's job names a table itself. Raises ConfigError."""
+    if data is not None:
+        return source_of(data, dialect_of(delimiter))
+    if (table := task.job.table) is None:
+        raise ConfigError(
+            "usage", "a joint job names no table", remedy="give --data FILE, with all columns of the job"
+        )
+    return source_of_job(job, table)

@@ -25,6 +25,11 @@ COMMANDS = (
         "coordinator.commands.check:check",
         "Compare a single holder's table with the job; release nothing.",
     ),
+    Late(
+        "explore",
+        "coordinator.commands.explore:explore",
+        "Compare utility and risk over a grid of requirements; release nothing.",
+    ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
         "budget",

@@ -15,7 +15,7 @@ from anonymize.agreement import Agreement, agreement, contingency
 from anonymize.clusters import MAX_CLUSTERS, UNIT
 from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
 from anonymize.tds import Observer
-from coordinator.arguments import delimiter_option
+from coordinator.arguments import data_option, delimiter_option, table_source
 from evaluation.clustering import (
     METHODS,
     Points,
@@ -24,7 +24,7 @@ from evaluation.clustering import (
     raw_points,
     released_points,
 )
-from evaluation.commands import OWN, data_option, table_source
+from evaluation.commands import OWN
 from evaluation.learners import library
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded

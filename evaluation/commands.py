@@ -16,12 +16,11 @@ from anonymize.lkc.requirement import criteria_of
 from anonymize.scores.names import OF_GOAL, SCORES, WITH_CONTEXTS
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from coordinator.arguments import delimiter_option, dialect_of, source_of, source_of_job
+from coordinator.arguments import data_option, delimiter_option, table_source
 from evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from evaluation.learners import LEARNERS, Figures, library
 from evaluation.rows import Rows, read_rows
-from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.file.job import Job
@@ -31,16 +30,10 @@ from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.lkc.single import anonymized, rows_kept
 from jobs.task import Task
-from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
 
 OWN = "These figures come from raw rows, without protection: for the owner of the table, not for publication."
-data_option = click.option(
-    "--data",
-    type=PATH,
-    help="The table, with all columns of the job; default, for a single holder: the table in the job.",
-)
 _MOST_SPLITS = 1000
 
 
@@ -174,17 +167,6 @@ def _check(task: Task) -> None:
             "the job does not link class and sensitive values",
             remedy="evaluate the job without `link` and `release`",
         )
-
-
-def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str | None) -> Source:
-    """Return the table of `--data`; a single holder's job names a table itself. Raises ConfigError."""
-    if data is not None:
-        return source_of(data, dialect_of(delimiter))
-    if (table := task.job.table) is None:
-        raise ConfigError(
-            "usage", "a joint job names no table", remedy="give --data FILE, with all columns of the job"
-        )
-    return source_of_job(job, table)
 
 
 def _check_sides(rows: Rows) -> None:

@@ -41,6 +41,10 @@ class SingleResult(Protocol):
         """Return the rows of the table, in table order, without plain columns."""
         ...
 
+    def losses(self, release: Release) -> Mapping[str, float]:
+        """Return the generalization loss of every quasi-identifier of the table; release: the counted rows."""
+        ...
+
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
         """Return the rows with plain columns, from pass 2. Raises DataError if the table changed since pass 1."""
         ...

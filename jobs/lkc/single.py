@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
 from anonymize.lkc.stopped import Stopped, blocked, why_stopped
@@ -57,6 +58,9 @@ class CutSingle:
 
     def counted(self) -> Release:
         return release_of_rows(self.loaded.table, self.outcome.cut)
+
+    def losses(self, release: Release) -> Mapping[str, float]:
+        return measure_loss(release, self.outcome.schema, self.outcome.cut)
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
         from jobs.publishing import generalized_rows

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from anonymize.kd.median import MedianHolder
+from anonymize.kd.metrics import measure_loss
 from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
 from anonymize.kd.table import GroupsByLeaves, box_labels, release_of_boxed_rows
 from anonymize.release import Release
@@ -43,6 +44,9 @@ class BoxesSingle:
 
     def counted(self) -> Release:
         return release_of_boxed_rows(self.loaded.table, self.outcome.table.boxes, self.outcome.group)
+
+    def losses(self, release: Release) -> Mapping[str, float]:
+        return measure_loss(self.loaded.table.schema, self.outcome.table).generalization_loss
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
         table = self.loaded.table

@@ -1,0 +1,290 @@
+"""Single changes of a job, measured on the table: the changes that free the most detail, and their costs.
+
+The measure is the loss of all rows and columns of the unchanged job. A suppressed row and a dropped column count as
+lost, and a coarser domain is measured in cells of the unchanged domain. So a change gains only by what readers see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from anonymize.grid import Grid
+from jobs.data.counted import counted
+from jobs.file.columns import Column
+from jobs.file.job import Job
+from jobs.forked import mapped
+from jobs.lkc.entries import entries_of
+from jobs.lkc.exploring import REFUSED, Changes, Explorer, Figures, Measured, joined, measured, of_lkc
+from jobs.lkc.forms.form import form_of
+from jobs.lkc.settings import TOP_DOWN, LkcModel
+from jobs.lkc.single import CutSingle
+from jobs.task import Task
+
+MOST_CHANGES = 200
+"""Most changes to try; each is a run on the whole table. In wide jobs changes of the last columns are left out."""
+_SHARES = tuple(Fraction(1, n) for n in (100, 50, 20))
+_BOUNDS = tuple(Fraction(n, 20) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18))
+"""Values of C, from strict to weak. The next greater value is a step."""
+_STEP = re.compile(r"([0-9]+)([a-z]+)")
+_SAME_LOSS = 9
+"""Decimal digits in which equal losses are equal."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Single change of a job.
+
+    words:    the change, as a sentence begins.
+    changes:  the keys of the job file.
+    cost:     a sentence on what becomes weaker or coarser; empty if the figures say everything.
+    weaker:   True if K, L or C becomes weaker.
+    coarser:  column with a coarser domain, if any.
+    """
+
+    words: str
+    changes: Changes
+    cost: str = ""
+    weaker: bool = False
+    coarser: str = ""
+
+    @property
+    def reads(self) -> bool:
+        """True if columns change, so that the table is read again."""
+        return "columns" in self.changes and not self.weaker
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Change with the figures of the changed job, and with its loss in the measure of the unchanged job.
+
+    before: None if no table meets the requirement of the unchanged job.
+    """
+
+    change: Change
+    figures: Figures
+    before: float | None
+    after: float
+    used: int = field(repr=False)
+
+    @property
+    def freed(self) -> float:
+        """Loss that the change frees."""
+        return (1 if self.before is None else self.before) - self.after
+
+    @property
+    def sentence(self) -> str:
+        after = f"{self.after:.1%}"
+        if self.before is None:
+            lowers = f"makes a table possible, with a mean loss of {after}"
+        else:
+            lowers = f"lowers the mean loss from {self.before:.1%} to {after}"
+        gone = self.figures.withheld
+        rows = f"; {counted(gone, 'row', 'rows')} of {self.used:,} leave the table" if gone else ""
+        return f"{self.change.words} {lowers}{rows}.{f' {self.change.cost}' if self.change.cost else ''}"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        measure = {"loss_before": self.before, "loss_after": self.after, "weaker": self.change.weaker}
+        told = {"change": self.change.words, "changes": dict(self.change.changes), "sentence": self.sentence}
+        return {**told, **measure, "figures": self.figures.fields}
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """All changes that free detail, the best first, with the unchanged job's state.
+
+    unmet:    reason that no table meets the requirement of the unchanged job, if so.
+    reasons:  by whole column, the reason that the column is no finer.
+    tried:    number of changes with a table.
+    """
+
+    before: float | None
+    unmet: str
+    reasons: dict[str, str]
+    tried: int
+    best: tuple[Suggestion, ...]
+
+    def shown(self, most: int = 3) -> list[Suggestion]:
+        """Return the best changes, and the best change without a weaker K, L or C if that one is not among them."""
+        first = list(self.best[:most])
+        as_strong = next((each for each in self.best if not each.change.weaker), None)
+        return first if as_strong is None or as_strong in first else [*first, as_strong]
+
+
+def changes_of(task: Task) -> list[Change]:
+    """Return the changes to try, the smaller change first. A job may refuse some of the changes."""
+    return list(islice(_changes(task), MOST_CHANGES))
+
+
+def _changes(task: Task) -> Iterator[Change]:
+    job = task.job
+    top_down = job.lkc.method == TOP_DOWN
+    if top_down:
+        yield from _refined(job)
+    for share in _SHARES:
+        if top_down and share > (job.lkc.withhold or 0):
+            yield Change(f"`withhold: {share}`", of_lkc(withhold=str(share)))
+    yield from _weaker(job)
+    if top_down:
+        yield from _coarser(task)
+    yield from _dropped(job)
+
+
+def _refined(job: Job) -> Iterator[Change]:
+    """Yield `refine: child` at every column with a taxonomy, and at all of these columns together."""
+    names = [
+        name
+        for name in job.names("qid")
+        if job.columns[name].taxonomy is not None and job.columns[name].refine != "child"
+    ]
+    for chosen in [*([name] for name in names), *([names] if len(names) > 1 else [])]:
+        yield Change(
+            f"`refine: child` at {', '.join(chosen)}",
+            {"columns": {name: {"refine": "child"} for name in chosen}},
+            "Values leave a group one by one, and the remaining values are published as `other`.",
+        )
+
+
+def _weaker(job: Job) -> Iterator[Change]:
+    (entry,) = entries_of(job)
+    k, known = entry.said.K, entry.known
+    for less in dict.fromkeys((k - max(1, k // 5), k // 2)):
+        if less > 1:
+            cost = f"Weaker: groups of {less} to {k - 1} records become possible."
+            yield Change(f"`K: {less}`", of_lkc(K=less), cost, weaker=True)
+    for name, bound in entry.bounds.items():
+        more = next((step for step in _BOUNDS if step > bound), None)
+        if bound < 1 and more is not None:
+            cost = f"Weaker: readers may infer {name} with confidence up to {float(more):.0%}."
+            words = f"`C: {more}`" if len(entry.bounds) == 1 else f"`C: {more}` of {name}"
+            yield Change(words, _with_bound(job, name, more), cost, weaker=True)
+    if known > 1:
+        cost = f"Weaker: nothing bounds readers who know {known} quasi-identifiers."
+        yield Change(f"`L: {known - 1}`", of_lkc(L=known - 1), cost, weaker=True)
+
+
+def _with_bound(job: Job, name: str, c: Fraction) -> Changes:
+    """Return the change of C of a sensitive column, at the place where the job states C."""
+    lkc = job.lkc
+    assert isinstance(lkc, LkcModel)
+    if not isinstance(lkc.C, Fraction) and name in lkc.C:
+        return of_lkc(C={name: str(c)})
+    if job.columns[name].C is not None or len(job.names("sensitive")) > 1:
+        return {"columns": {name: {"C": str(c)}}}
+    return of_lkc(C=str(c))
+
+
+def _coarser(task: Task) -> Iterator[Change]:
+    """Yield domains of numbers and dates with half as many cells. Coarser taxonomies would need changed tables."""
+    for name in task.job.names("qid"):
+        grid = task.taxonomies[name]
+        if isinstance(grid, Grid) and grid.n_cells > 2:
+            words, keys = _with_larger_cells(task.job.columns[name])
+            cost = "No released value is finer than a cell of the coarser domain."
+            yield Change(f"{words} at {name}", {"columns": {name: keys}}, cost, coarser=name)
+
+
+def _with_larger_cells(column: Column) -> tuple[str, dict[str, Any]]:
+    """Return the change to a grid with every second edge, in words and as keys."""
+    if column.dates is not None:
+        found = _STEP.fullmatch(column.dates.step)
+        assert found is not None  # as the job was read
+        step = f"{2 * int(found[1])}{found[2]}"
+        return f"`step: {step}`", {"dates": {"step": step}}
+    assert column.numeric is not None
+    if column.numeric.cuts is not None:
+        return "every second of the `cuts`", {
+            "numeric": {"cuts": [str(c) for c in column.numeric.cuts[1::2]]}
+        }
+    assert column.numeric.step is not None
+    return f"`step: {2 * column.numeric.step}`", {"numeric": {"step": str(2 * column.numeric.step)}}
+
+
+def _dropped(job: Job) -> Iterator[Change]:
+    names = job.names("qid")
+    (entry,) = entries_of(job)
+    for name in names if len(names) > 1 else ():
+        changes: Changes = {"columns": {name: None}}
+        if entry.said.columns is not None:
+            rest = [other for other in entry.said.columns if other != name]
+            changes = joined([changes, of_lkc(columns=rest or None)])
+        yield Change(f"no column {name}", changes, f"The table loses {name}.")
+
+
+def suggested(explorer: Explorer, trial: Callable[[int, int], None]) -> Suggested:
+    """Try all changes on the table, and return the changes that free detail.
+
+    trial:  is told the number of each run, and the number of runs.
+    """
+    changes, task = changes_of(explorer.task), explorer.task
+    before, unmet, reasons = None, "", {}
+    try:
+        found = measured(task, explorer.loaded)
+    except REFUSED as error:
+        unmet = explorer.reason(error)
+    else:
+        before = _loss(explorer, found, None)
+        told = found.made.noted.reasons
+        reasons = {name: told[name] for name in found.figures.whole if name in told}
+    made = [each for each in _all_tried(explorer, changes, before, trial) if each is not None]
+    freeing = [each for each in made if round(each.freed, _SAME_LOSS) > 0]
+    best = sorted(
+        freeing, key=lambda each: -round(each.freed, _SAME_LOSS)
+    )  # of equals the smaller change first
+    return Suggested(before, unmet, reasons, len(made), tuple(best))
+
+
+def _all_tried(
+    explorer: Explorer, changes: list[Change], before: float | None, trial: Callable[[int, int], None]
+) -> list[Suggestion | None]:
+    """Try every change, in order. Only this process reads tables: a reader's threads do not survive a fork."""
+    kept = [change for change in changes if not change.reads]
+    of_kept = mapped(lambda change: _tried(explorer, change, before), kept, pays=explorer.is_large)
+    by_change = {}
+    for change in [*kept, *(change for change in changes if change.reads)]:
+        by_change[change.words] = _tried(explorer, change, before) if change.reads else next(of_kept)
+        trial(len(by_change), len(changes))
+    return [by_change[change.words] for change in changes]
+
+
+def _tried(explorer: Explorer, change: Change, before: float | None) -> Suggestion | None:
+    """Measure a changed job; None if the change is refused, or if no table meets the requirement."""
+    try:
+        task = explorer.load(change.changes)
+        loaded = form_of(task.job).load(explorer.source, task) if change.reads else explorer.loaded
+        found = measured(task, loaded)
+    except REFUSED:
+        return None
+    after = _loss(explorer, found, change)
+    return Suggestion(change, found.figures, before, after, loaded.table.n_records)
+
+
+def _loss(explorer: Explorer, found: Measured, change: Change | None) -> float:
+    """Return the loss of a table, per row and column of the unchanged job."""
+    losses = dict(found.figures.losses)
+    if change is not None and change.coarser:
+        losses[change.coarser] = _loss_in_cells(explorer.task, found, change.coarser)
+    kept = sum(1 - loss for loss in losses.values()) * found.figures.rows
+    return 1 - kept / (explorer.loaded.table.n_records * len(explorer.task.job.names("qid")))
+
+
+def _loss_in_cells(task: Task, found: Measured, name: str) -> float:
+    """Return the loss of a column with a coarser domain, in cells of the unchanged domain."""
+    made, cells = found.made, task.taxonomies[name]
+    assert isinstance(made, CutSingle)  # only top-down jobs have these changes
+    assert isinstance(cells, Grid)
+    number = next(i for i, column in enumerate(made.outcome.schema.qid) if column.name == name)
+    coarse = made.task.taxonomies[name]
+    assert isinstance(coarse, Grid)
+    edges = {edge: number for number, edge in enumerate(cells.edges)}
+    place = [edges[edge] for edge in coarse.edges]
+    nodes = made.outcome.cut.nodes[number]
+    covered = np.array([place[node.last] - place[node.first] - 1 for node in nodes], dtype=np.float64)
+    return float(covered[found.release.columns[name].codes].mean() / (cells.n_cells - 1))
