@@ -82,7 +82,7 @@ def explore(
         _values("goal", goals, _goal, " or ".join(_GOALS)),
     )
     if file is not None:
-        refuse_existing(file, "file")
+        _require_place(file)
     with progress_of(task.job.name, 1) as progress:
         progress.phase("read")
         explorer = Explorer.of(str(job), job.load, table_source(task, job, data, delimiter))
@@ -105,6 +105,13 @@ def _require_own_table(task: Task, data: Path | None) -> None:
             "explore is for a single table: in a joint run every point would be a release, told to all parties",
             remedy="give --data FILE, a party's own table, and explore the job as if this table were the only table",
         )
+
+
+def _require_place(file: Path) -> None:
+    """Refuse a place for a picture before the table is read. Raises ConfigError."""
+    refuse_existing(file, "file")
+    if not file.parent.is_dir():
+        raise ConfigError("file-missing", f"{file.parent} is not a folder")
 
 
 def _values(option: str, text: str | None, read: Callable[[str], T], form: str) -> list[T]:

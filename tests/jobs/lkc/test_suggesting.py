@@ -1,0 +1,223 @@
+"""Single changes of a job: the figures are those of runs of the changed jobs, and the order is that of the loss
+that is counted in the released rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.lkc import suggesting
+from jobs.lkc.exploring import joined
+from jobs.lkc.suggesting import Suggested, changes_of, suggested
+from jobs.release.csv import REPORT, TABLE
+from tests.jobs.lkc.test_exploring import explorer_of, lkc
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.joint import sample_rows
+from tests.support.network import write_job
+from tests.support.samples import columns, joint_job, single_job
+
+GROUPS = {"Blue": {"Janitor", "Mover"}, "White": {"Lawyer"}, "Any": {"Janitor", "Mover", "Lawyer", "?"}}
+"""Leaves of each group of the sample taxonomy."""
+CELLS = 10
+"""Cells of the sample ages."""
+
+
+def suggested_of(folder: Path, fields: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> Suggested:
+    return suggested(explorer_of(folder, fields, rows), lambda number, most: None)
+
+
+def leaves_of(label: str, cut: Sequence[str]) -> set[str]:
+    """Return the leaves of a published job; a rest lacks the leaves of the finer values of the cut."""
+    named = label.removeprefix("other ")
+    below = GROUPS.get(named, {named})
+    finer = (leaves_of(other, cut) for other in cut if other != label and not other.endswith(f" {named}"))
+    return below.difference(*(own for own in finer if own < below)) if label != named else below
+
+
+def ages(label: str) -> int:
+    """Return the number of cells of a published interval, in cells of the sample grid."""
+    low, high = label[1:-1].split(",")
+    return (int(high) - int(low)) // 10
+
+
+def lost(out: Path, n_rows: int) -> float:
+    """Return the loss of the published rows among all rows; the sample has two quasi-identifiers."""
+    cut = json.loads((out / REPORT).read_text())["cut"]
+    kept = 0.0
+    with (out / TABLE).open(newline="") as file:
+        for row in csv.DictReader(file):
+            if "job" in row:
+                kept += 1 - (len(leaves_of(row["job"], cut["job"])) - 1) / 3
+            if "age" in row:
+                kept += 1 - (ages(row["age"]) - 1) / (CELLS - 1)
+    return 1 - kept / (2 * n_rows)
+
+
+def changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job with changes, without the keys that are changed to None."""
+    made = joined([fields, changes])
+    return {
+        **made,
+        "columns": {name: column for name, column in made["columns"].items() if column is not None},
+    }
+
+
+@pytest.mark.parametrize("goal", ["general", "classification"])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, goal: str, seed: int) -> None:
+    n = 70
+    fields = single_job(goal=goal, model=lkc(L="2", K="8", C="0.4"))
+    explorer = explorer_of(tmp_path, fields, sample_rows(n, seed))
+    found = suggested(explorer, lambda number, most: None)
+    worth = []
+    for place, change in enumerate([None, *changes_of(explorer.task)]):
+        out = tmp_path / f"out-{place}"
+        write_job(tmp_path, fields if change is None else changed(fields, change.changes), "other.yaml")
+        ran = invoke("coordinator", "run", tmp_path / "other.yaml", "--out", out)
+        assert ran.code == 0, ran.err
+        loss = lost(out, n)
+        if change is None:
+            assert found.before == pytest.approx(loss, abs=1e-12)
+            before = loss
+            continue
+        worth.append((-round(before - loss, 9), place, change.words))
+        (own,) = [each for each in found.best if each.change == change] or [None]
+        assert (own is None) == (round(before - loss, 9) <= 0)
+        if own is not None:
+            report = json.loads((out / REPORT).read_text())
+            assert own.after == pytest.approx(loss, abs=1e-12)
+            assert own.figures.losses == report["metrics"]["generalization_loss"]
+            assert own.figures.groups == report["metrics"]["leaf_partitions"]
+            assert own.figures.unique == report["risk"]["unique"]
+            assert own.figures.withheld == report["data"]["used"] - report["rows"]
+    assert [each.change.words for each in found.best] == [
+        words for less, _, words in sorted(worth) if less < 0
+    ]
+    assert found.tried == len(worth)
+
+
+def test_the_changes_of_a_job() -> None:
+    fields = single_job(goal="general", model=lkc(L="all", K="10", C="0.5", withhold="1/100"))
+    found = changes_of(jobs.task_of(fields))
+    assert [change.words for change in found] == [
+        "`refine: child` at job",
+        "`withhold: 1/50`",
+        "`withhold: 1/20`",
+        "`K: 8`",
+        "`K: 5`",
+        "`C: 3/5`",
+        "`L: 1`",
+        "`step: 20` at age",
+        "no column job",
+        "no column age",
+    ]
+    assert [change.weaker for change in found] == [4 <= place <= 7 for place in range(1, 11)]
+    assert [change.reads for change in found] == [place in {1, 8, 9, 10} for place in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "changes"),
+    [
+        ({"C": "0.5"}, None, {"model": {"lkc": {"C": "3/5"}}}),
+        ({"C": {"surgery": "0.5"}}, None, {"model": {"lkc": {"C": {"surgery": "3/5"}}}}),
+        ({}, "0.5", {"columns": {"surgery": {"C": "3/5"}}}),
+        ({"C": "0.95"}, None, None),
+        ({"C": "1"}, None, None),
+    ],
+)
+def test_c_changes_where_the_job_states_c(model: Any, own: str | None, changes: Any) -> None:
+    own_c = {} if own is None else {"C": own}
+    surgery = {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"], "values": ["Rare"], **own_c}
+    task = jobs.task_of(single_job(columns=columns(surgery=surgery), model=lkc(L="2", K="2", **model)))
+    assert [c.changes for c in changes_of(task) if "`C:" in c.words] == ([] if changes is None else [changes])
+
+
+def test_grids_with_every_second_edge() -> None:
+    added = {
+        "born": {"role": "qid", "dates": {"from": "2000-01-01", "to": "2001-01-01", "step": "2mo"}},
+        "size": {"role": "qid", "numeric": {"min": "0", "max": "9", "cuts": ["1", "2", "4", "5"]}},
+        "half": {"role": "qid", "numeric": {"min": "0", "max": "2", "step": "1"}},
+    }
+    task = jobs.task_of(single_job(columns=columns(**added)))
+    coarser = {change.words: change.changes["columns"] for change in changes_of(task) if change.coarser}
+    assert coarser == {
+        "`step: 20` at age": {"age": {"numeric": {"step": "20"}}},
+        "`step: 4mo` at born": {"born": {"dates": {"step": "4mo"}}},
+        "every second of the `cuts` at size": {"size": {"numeric": {"cuts": ["2", "5"]}}},
+    }
+
+
+def test_a_column_leaves_the_requirement_too() -> None:
+    model = lkc(L="2", K="2", C="0.5", columns=["job", "age"])
+    dropped = [c.changes for c in changes_of(jobs.task_of(single_job(model=model))) if "no column" in c.words]
+    assert dropped[0] == {"columns": {"job": None}, "model": {"lkc": {"columns": ["age"]}}}
+
+
+def test_wide_jobs_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggesting, "MOST_CHANGES", 3)
+    assert len(changes_of(jobs.task_of(single_job()))) == 3
+
+
+def test_what_is_said(tmp_path: Path) -> None:
+    """Two rare values block a step: a share of the rows frees the column, and so does a smaller K."""
+    rows = [{**row, "job": "Mover" if i > 1 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
+    fields = single_job(goal="general", model=lkc(L="1", K="5", C="1"))
+    found = suggested_of(tmp_path, fields, rows)
+    assert "job" in found.reasons
+    assert found.reasons["job"] == "K: job = Lawyer would have 2 records"
+    (share,) = [each for each in found.best if each.change.words == "`withhold: 1/50`"]
+    assert share.sentence.endswith("2 rows of 100 leave the table.")
+    assert f"from {found.before:.1%} to {share.after:.1%}" in share.sentence
+    weaker = [each for each in found.best if each.change.weaker]
+    assert all("Weaker: " in each.sentence for each in weaker)
+    assert [each.freed for each in found.best] == sorted((each.freed for each in found.best), reverse=True)
+
+
+def test_the_best_change_that_keeps_k_l_and_c_is_always_shown(tmp_path: Path) -> None:
+    found = suggested_of(
+        tmp_path, single_job(goal="general", model=lkc(L="2", K="8", C="0.4")), sample_rows(70)
+    )
+    as_strong = [each for each in found.best if not each.change.weaker]
+    assert set(map(id, found.best[:3])) <= set(map(id, found.shown()))
+    assert not as_strong or as_strong[0] in found.shown()
+    assert len(found.shown()) <= 4
+
+
+def test_a_job_that_cannot_be_met(tmp_path: Path) -> None:
+    fields = single_job(goal="general", model=lkc(L="2", K="2", C="0.1"))
+    found = suggested_of(tmp_path, fields, sample_rows(70))
+    assert found.before is None
+    assert "already violates C for column surgery" in found.unmet
+    assert [each.change.words for each in found.best] == ["`C: 1/5`"]
+    assert "`C: 1/5` makes a table possible, with a mean loss of" in found.best[0].sentence
+
+
+def test_a_joint_job_takes_no_share_of_rows(tmp_path: Path) -> None:
+    found = suggested_of(
+        tmp_path,
+        joint_job(disclosure="sealed", leader=None, model=lkc(L="2", K="8", C="0.4")),
+        sample_rows(70),
+    )
+    assert found.tried > 0
+    assert not any("withhold" in each.change.words for each in found.best)
+
+
+def test_kd_jobs_have_changes_of_kd(tmp_path: Path) -> None:
+    fields = single_job(goal="general", model=lkc(L="all", K="10", C="0.6", method="kd"))
+    found = suggested_of(tmp_path, fields, sample_rows(80))
+    assert {each.change.words for each in found.best} <= {
+        "`K: 8`",
+        "`K: 5`",
+        "`C: 7/10`",
+        "no column job",
+        "no column age",
+    }
+    assert found.best
+    assert found.tried == 5
