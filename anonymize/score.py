@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -29,8 +30,25 @@ LOG_TABLE: Ints = np.array(
 )
 
 
+_TABLED = 1 << 16
+"""Arguments below this number are looked up. Most counts of records are."""
+
+
 def f_score(x: NDArray[np.integer]) -> Ints:
     """Return F(x) for 0 <= x < 2**31, element-wise: int64, same shape, below 2**56."""
+    if x.size and int(x.max()) >= _TABLED:
+        return _f_score(x)
+    found: Ints = _table()[x]
+    return found
+
+
+@cache
+def _table() -> Ints:
+    """Return F(x) of all small x: int64, shape (_TABLED,)."""
+    return _f_score(np.arange(_TABLED))
+
+
+def _f_score(x: NDArray[np.integer]) -> Ints:
     x = x.astype(np.int64)
     safe = np.maximum(x, 1)
     k = np.frexp(safe.astype(np.float64))[1].astype(np.int64) - 1

@@ -105,13 +105,16 @@ class _Sums:
 
     def take(self, large: Large, sums: Ints, broken: Ints) -> None:
         """Replace the contexts of broken leaf partitions by the new contexts."""
-        kept = ~np.isin(self.partition, broken)
+        is_broken = np.zeros(max(self.partition.max(initial=-1), broken.max(initial=-1)) + 1, dtype=bool)
+        is_broken[broken] = True
+        kept = ~is_broken[self.partition]
         counts = large.with_last(sums)
         self.partition = np.concatenate([self.partition[kept], large.partition])
         self.counts = np.concatenate([self.counts[kept], counts])
-        self.added = np.concatenate([self.added[kept], added_by(counts)])
         left = self.of_node - self.counts.sum(axis=0)
-        self.total = int(self.added.sum() + added_by(left[None]).sum())
+        *_, of_left = added = added_by(np.concatenate([counts, left[None]]))
+        self.added = np.concatenate([self.added[kept], added[:-1]])
+        self.total = int(self.added.sum() + of_left)
 
 
 class RankedByAdded(MovingPool[_Sums]):
