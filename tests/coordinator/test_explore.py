@@ -155,7 +155,7 @@ def test_nothing_to_suggest(tmp_path: Path) -> None:
     job = job_of(tmp_path, single_job(goal="general", model={"lkc": {"L": "1", "K": "1", "C": "0.9"}}))
     jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
     found = explored(job, "--suggest")["suggested"]
-    assert (found["best"], found["whole"]["job"]) == ([], "all records have the same finer value")
+    assert (found["best"], found["loss"], list(found["whole"])) == ([], 0.5, ["age"])
     assert f"none of {found['tried']} changes frees detail" in done(job, "--suggest").out
 
 

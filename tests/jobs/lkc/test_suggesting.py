@@ -88,7 +88,7 @@ def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, go
             before = loss
             continue
         worth.append((-round(before - loss, 9), place, change.words))
-        (own,) = [each for each in found.best if each.change == change] or [None]
+        own = next((each for each in found.best if each.change == change), None)
         assert (own is None) == (round(before - loss, 9) <= 0)
         if own is not None:
             report = json.loads((out / REPORT).read_text())
