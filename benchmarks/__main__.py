@@ -11,7 +11,14 @@ import sys
 from collections.abc import Mapping, Sequence
 
 AREAS: Mapping[str, Sequence[str]] = {
-    "lkc": ("bench_lkc", "bench_utility", "bench_scores", "bench_clusters", "bench_withhold"),
+    "lkc": (
+        "bench_lkc",
+        "bench_utility",
+        "bench_scores",
+        "bench_clusters",
+        "bench_withhold",
+        "bench_explore",
+    ),
     "kd": (
         "bench_kd",
         "bench_kd_jobs",

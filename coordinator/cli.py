@@ -28,7 +28,7 @@ COMMANDS = (
     Late(
         "explore",
         "coordinator.commands.explore:explore",
-        "Compare utility and risk over a grid of requirements; release nothing.",
+        "Compare requirements by utility and risk; release nothing.",
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(

@@ -218,9 +218,15 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_discharges_example(examples: Path) -> None:
     first, verify = commands_about("examples/discharges/job.yaml", FIRST_TABLE)
-    (shown,) = blocks("text", FIRST_TABLE)
+    _, shown = blocks("text", FIRST_TABLE)
     assert_printed(shown, done(first).out)
     done(verify)
+
+
+def test_the_explored_example(examples: Path) -> None:
+    (words,) = commands_about("examples/transfusion/job.yaml", FIRST_TABLE)
+    shown, _ = blocks("text", FIRST_TABLE)
+    assert_printed(shown, done(words).out)
 
 
 def test_the_hospitals_example(examples: Path, demo: tuple[str, Path]) -> None:

@@ -32,8 +32,8 @@ OWN = (
     "(docs/security.md, N26)."
 )
 _OF_PARTY = (
-    "The figures are of this table alone, as if it had a single holder. The joint table has more rows, and so other "
-    "groups: expect less loss there, and measure nothing of the other parties' tables."
+    "The figures are of this table alone, as if it had a single holder. The joint table has more rows and other "
+    "groups, so its figures will differ: usually it keeps more detail."
 )
 _GOALS = ("general", "classification")
 
@@ -64,7 +64,7 @@ def explore(
     data: Path | None,
     delimiter: str,
 ) -> None:
-    """Compare utility and risk over a grid of requirements; release nothing.
+    """Compare requirements by utility and risk; release nothing.
 
     The table is read once, and anonymized with every combination of the given K, L and C, as `coordinator run` would
     do. No table is written, and nothing is charged. For LKC jobs of a single holder, and, with `--data` of a party's

@@ -198,6 +198,7 @@ def test_the_programs_explain_themselves() -> None:
         "verify",
         "peers",
         "evaluate",
+        "explore",
         "clusters",
     )
     for name in commands:

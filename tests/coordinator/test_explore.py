@@ -166,7 +166,7 @@ def test_a_horizontal_job_on_the_own_table_of_a_party(tmp_path: Path, fields: di
     assert "every point would be a release" in problem["message"]
     assert "--data FILE" in problem["remedy"]
     table = tmp_path / "table.csv"
-    assert "The joint table has more rows" in done(job, "--data", table, "--K", "2,5").out
+    assert "its figures will differ" in done(job, "--data", table, "--K", "2,5").out
     alone = explored(job_of(tmp_path / "alone", single_job(goal="general")), "--K", "2,5")
     assert explored(job, "--data", table, "--K", "2,5")["points"] == alone["points"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -12,28 +12,17 @@ from typing import Any
 
 import pytest
 
-from jobs.data.sources import Csv
 from jobs.errors import ConfigError
-from jobs.lkc.exploring import MOST_POINTS, Explorer, Point, grid_of, joined, require_explorable
-from jobs.loading import load_task
+from jobs.lkc.exploring import MOST_POINTS, Point, grid_of, joined, require_explorable
 from jobs.release.csv import REPORT
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_single
+from tests.support.exploring import explorer_of, lkc
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.samples import COLUMNS, columns, joint_job, single_job, vertical_job
 from tests.support.wards import wards_job
-
-
-def explorer_of(folder: Path, fields: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> Explorer:
-    path = write_job(folder, fields)
-    source = Csv(jobs.write_csv(folder / "table.csv", rows, COLUMNS))
-    return Explorer.of(str(path), lambda changes: load_task(path, changes), source)
-
-
-def lkc(**keys: Any) -> dict[str, Any]:
-    return {"lkc": keys}
 
 
 def reported(folder: Path, fields: Mapping[str, Any]) -> dict[str, Any] | None:

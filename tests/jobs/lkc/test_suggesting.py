@@ -16,9 +16,9 @@ from jobs.lkc import suggesting
 from jobs.lkc.exploring import joined
 from jobs.lkc.suggesting import Suggested, changes_of, suggested
 from jobs.release.csv import REPORT, TABLE
-from tests.jobs.lkc.test_exploring import explorer_of, lkc
 from tests.support import jobs
 from tests.support.commands import invoke
+from tests.support.exploring import explorer_of, lkc
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.samples import columns, joint_job, single_job
