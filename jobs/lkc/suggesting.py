@@ -162,7 +162,7 @@ def _weaker(job: Job) -> Iterator[Change]:
     for name, bound in entry.bounds.items():
         more = next((step for step in _BOUNDS if step > bound), None)
         if bound < 1 and more is not None:
-            cost = f"Weaker: readers may infer {name} with confidence up to {float(more):.0%}."
+            cost = f"Weaker: a protected value of {name} may be inferred with confidence up to {float(more):.0%}."
             words = f"`C: {more}`" if len(entry.bounds) == 1 else f"`C: {more}` of {name}"
             yield Change(words, _with_bound(job, name, more), cost, weaker=True)
     if known > 1:
