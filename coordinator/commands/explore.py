@@ -62,7 +62,7 @@ def explore(
     suggest: bool,
     file: Path | None,
     data: Path | None,
-    delimiter: str,
+    delimiter: str | None,
 ) -> None:
     """Compare requirements by utility and risk; release nothing.
 
