@@ -123,7 +123,9 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         run_single(tmp_path / "values" / "out", single_job(columns=of_groups)),
         run_single(tmp_path / "ruled" / "out", single_job(model=ruled, columns=limited)),
         run_single(tmp_path / "c" / "out", dp_single()),
-        run_single(tmp_path / "drawn" / "out", synthetic_single({"order": ["age", "patient"]}, columns=IN_ORDER)),
+        run_single(
+            tmp_path / "drawn" / "out", synthetic_single({"order": ["age", "patient"]}, columns=IN_ORDER)
+        ),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),
