@@ -40,6 +40,7 @@ _PLACES: Sequence[tuple[str, str, str]] = (
     ("columns.NAME.dates", "DateDomain", ""),
     ("columns.NAME.clock", "Clock", ""),
     ("columns.NAME.set", "SetOf", ""),
+    ("columns.NAME.normalize", "IdNormalization", ""),
     ("model", "Privacy", ""),
     ("model.lkc", "LkcModel", ""),
     ("model.lkc.requirements", "Requirement", "A job with several requirements lists them here."),

@@ -70,6 +70,7 @@ def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[s
         "missing": column.missing,
         "other": column.other,
         "shared_by": column.shared_by,
+        "normalize": column.normalize and column.normalize.model_dump(mode="json", exclude_none=True),
         **of_model,
     }
     return {key: value for key, value in fields.items() if value is not None}

@@ -35,6 +35,7 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
         outside=reading.outside,
         matched=matched,
         persons=not matched and reading.per_person(job),
+        id_forms={n: form.form for n in job.names("id") if (form := job.columns[n].normalize) is not None},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from anonymize.table import Ints
 from jobs.data.arrow import pa
 from jobs.data.coders import CodedColumn, Coder
+from jobs.data.ids import IdForm
 from jobs.data.rows_read import RowsRead
 
 
@@ -25,6 +26,7 @@ class Coding:
     persons:  not matched: the same ids mean the same person, with one or more records. Ids are normalized,
               and people numbered. A row without an id is refused if the table is ``checked``; otherwise
               dropped.
+    id_forms: the job's form of ids, by column; missing for ids that the job does not change.
     """
 
     coders: Mapping[str, Coder]
@@ -34,6 +36,7 @@ class Coding:
     matched: bool = False
     plain: tuple[str, ...] = ()
     persons: bool = False
+    id_forms: Mapping[str, IdForm] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from anonymize.table import Ints, pack
 from jobs.data.arrow import pa, pc
 
+_WITHOUT = ("", "?")
+"""Texts of a missing id."""
 
-def normalized_ids(column: pa.Array) -> pa.Array:
-    """Return ids in the form for comparison: Unicode NFKC, then without blanks around; case matters."""
-    return pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC"))
+
+@dataclass(frozen=True)
+class IdForm:
+    """Further form of the ids of a column, the same at all parties.
+
+    ignore_case:   upper and lower case are the same.
+    strip_prefix:  text that is left out at the beginning, if there.
+    digits:        only the digits 0 to 9 count.
+    zfill:         number of characters up to which zeros are put in front; 0: no zeros.
+    """
+
+    ignore_case: bool = False
+    strip_prefix: str = ""
+    digits: bool = False
+    zfill: int = 0
+
+    def applied(self, ids: pa.Array) -> pa.Array:
+        """Return ids in this form. A missing id stays missing."""
+        found = pc.utf8_lower(ids) if self.ignore_case else ids
+        if self.strip_prefix:
+            prefix = self.strip_prefix.lower() if self.ignore_case else self.strip_prefix
+            rest = pc.utf8_slice_codeunits(found, start=len(prefix))
+            found = pc.if_else(pc.starts_with(found, pattern=prefix), rest, found)
+        if self.digits:
+            found = pc.replace_substring_regex(found, pattern="[^0-9]+", replacement="")
+        if self.zfill:
+            found = pc.utf8_lpad(found, width=self.zfill, padding="0")
+        return pc.if_else(pc.is_in(ids, pa.array(_WITHOUT, pa.string())), ids, found)
+
+
+AS_GIVEN = IdForm()
+"""Form of ids that a job does not change."""
+
+
+def normalized_ids(column: pa.Array, form: IdForm = AS_GIVEN) -> pa.Array:
+    """Return ids in the form for comparison: Unicode NFKC, then without blanks around, then the form of the job."""
+    return form.applied(pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC")))
 
 
 def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:

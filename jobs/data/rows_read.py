@@ -19,7 +19,8 @@ FEW = 0.5
 """Share of matched ids below which the owner reads about possible errors in the ids."""
 _HINT = (
     "fewer than half of the ids match: ids are compared after Unicode NFKC and without blanks around them, upper and "
-    "lower case differ; prefixes, leading zeros or `.0` may differ between the tables"
+    "lower case differ; prefixes, leading zeros or `.0` may differ between the tables: `normalize` at the id column "
+    "of the job brings ids into one form"
 )
 
 

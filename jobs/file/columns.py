@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 
 from anonymize.dates import ISO
 from anonymize.taxonomy import MISSING
+from jobs.data.ids import IdForm
 from jobs.data.table_file import as_read
 from jobs.data.texts import alike
 from jobs.file.fields import (
@@ -39,7 +40,7 @@ MOST_CELLS = 1 << 20
 _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 """Keys for the values of a quasi-identifier. A column has exactly one of the keys."""
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
-    "id": frozenset(),
+    "id": frozenset({"normalize"}),
     "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings"},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
@@ -187,6 +188,39 @@ class SetOf(Fields):
     )
 
 
+class IdNormalization(Fields):
+    """Form of ids, applied by every party before ids are compared: in the order of these keys."""
+
+    ignore_case: bool | None = Field(
+        default=None, description="`true`: upper and lower case are the same; default false."
+    )
+    strip_prefix: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="A text that is left out at the beginning of an id, if the id has it: CUST-.",
+    )
+    digits: bool | None = Field(
+        default=None, description="`true`: only the digits of an id count; default false."
+    )
+    zfill: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Zeros are put in front of an id up to this number of characters.",
+    )
+
+    @field_validator("ignore_case", "digits")
+    @classmethod
+    def _false_is_not_said(cls, said: bool | None) -> bool | None:
+        """Give jobs with the same request the same form."""
+        return said or None
+
+    @property
+    def form(self) -> IdForm:
+        return IdForm(bool(self.ignore_case), self.strip_prefix or "", bool(self.digits), self.zfill or 0)
+
+
 class Column(Fields):
     """Published column (or the id)."""
 
@@ -304,6 +338,11 @@ class Column(Fields):
         description="plain, class: `true` consents to publish a column that tells of single people, by "
         "its name (id, name, email, ...) or because most rows have a value of their own. "
         "Nothing protects the column.",
+    )
+    normalize: IdNormalization | None = Field(
+        default=None,
+        description="id: how ids are changed before they are compared, besides Unicode NFKC and blanks around. "
+        "Public, and the same for all parties.",
     )
     spellings: Literal["distinct"] | None = Field(
         default=None,

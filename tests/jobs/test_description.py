@@ -98,6 +98,11 @@ def dated(**changes: str) -> dict[str, Any]:
     return sealed(columns=columns(age={"role": "qid", "dates": dates}))
 
 
+BOTH = ["age", "weight"]
+IN_ORDER = synthetic_single(
+    columns={name: {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "10"}} for name in BOTH},
+    goal="general",
+)
 CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
@@ -214,6 +219,14 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "DpModel.max_outside": (dp_single(), dp_single({"max_outside": "1"})),
     "SyntheticModel.max_outside": (synthetic_single(), synthetic_single({"max_outside": "1"})),
     "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
+    "SyntheticModel.order": (
+        IN_ORDER,
+        {**IN_ORDER, "model": {"dp": {**IN_ORDER["model"]["dp"], "order": BOTH}}},
+    ),
+    "Column.normalize": (
+        vertical_job(),
+        vertical_job(columns=column("patient", normalize={"digits": "true"})),
+    ),
     "Column.spellings": (sealed(), sealed(columns=column("surgery", spellings="distinct"))),
     "Column.publish_as_is": (
         sealed(columns=columns(ward={"role": "plain"})),
