@@ -337,8 +337,8 @@ ANSWERS: Mapping[str, str] = {
 """Errors of a joint job with information about a party's table, with the ledger's categories.
 
 `file-missing`, `extra-missing` and `too-many-rows` come from a table, too, but do not depend on the job.
-`data-two-spellings` and `data-published-as-is` concern a single holder's table: joint jobs list all values, and owners
-allow plain columns.
+`data-two-spellings` and `data-published-as-is` concern a single holder's table: joint jobs list all values, and
+owners allow plain columns.
 """
 
 
