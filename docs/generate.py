@@ -36,6 +36,9 @@ _PLACES: Sequence[tuple[str, str, str]] = (
     ("data", "TableFile", "`data` of a single holder's job, if a path alone does not say enough."),
     ("parties.NAME", "PartyEntry", "A joint job names its data holders under `parties`."),
     ("columns.NAME", "Column", "A job names every column that the release publishes, and its id columns."),
+    ("columns.NAME.prefix", "Prefix", ""),
+    ("columns.NAME.order", "Order", ""),
+    ("columns.NAME.icd", "Icd", "Chapters are those of WHO ICD-10 and of ICD-9-CM, with short titles."),
     ("columns.NAME.numeric", "NumericDomain", ""),
     ("columns.NAME.dates", "DateDomain", ""),
     ("columns.NAME.clock", "Clock", ""),
@@ -129,7 +132,12 @@ def _form(field: Mapping[str, Any], places: Mapping[str, str]) -> str:
 
 
 def _several(form: str) -> str:
-    return {"text": "texts", "number": "numbers", "list of texts": "lists of texts"}.get(form, form)
+    return {
+        "text": "texts",
+        "number": "numbers",
+        "whole number": "whole numbers",
+        "list of texts": "lists of texts",
+    }.get(form, form)
 
 
 def _bounds(field: Mapping[str, Any]) -> str:
@@ -246,6 +254,9 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     ),
     "columns: set": ({"role": "qid", "set": {"taxonomy": {"Any": ["A", "B"]}}}, {}),
     "columns: suppress": ({"role": "qid", "suppress": ["A", "B"]}, {}),
+    "columns: prefix": ({"role": "qid", "prefix": {"values": ["11", "12", "21"], "lengths": ["1"]}}, {}),
+    "columns: order": ({"role": "qid", "order": {"values": ["low", "medium", "high"]}}, {}),
+    "columns: icd": ({"role": "qid", "icd": {"version": "10", "values": ["I21.0", "I21.4", "C50"]}}, {}),
     "columns: refine": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "refine": "child"}, {}),
     "columns: level": (
         {

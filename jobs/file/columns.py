@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from anonymize.dates import ISO
 from anonymize.taxonomy import MISSING
@@ -28,11 +34,10 @@ from jobs.file.fields import (
     is_duration,
     seconds_of,
 )
+from jobs.file.makers import MAKERS, ROOT, Icd, Maker, Order, Prefix
 
 CATEGORY = "category"
 ORDERED = "ordered"
-ROOT = "*"
-"""Root above all values of a column without a separate taxonomy."""
 MOST_CELLS = 1 << 20
 """Most cells of a clock."""
 
@@ -41,10 +46,10 @@ _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 """Keys for the values of a quasi-identifier. A column has exactly one of the keys."""
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset({"normalize"}),
-    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings"},
+    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings", *MAKERS},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
-        | {"missing", "other", "spellings"}
+        | {"missing", "other", "spellings", *MAKERS}
     ),
     "class": frozenset({"domain", "missing", "shared_by", "other", "spellings", "publish_as_is"}),
     "plain": frozenset({"publish_as_is"}),
@@ -265,6 +270,18 @@ class Column(Fields):
         "value is published as it is, or suppressed as `*`. This is short for a `taxonomy` of"
         " these values below `*` with `refine: child`.",
     )
+    prefix: Prefix | None = Field(
+        default=None,
+        description="Like `taxonomy`, and short for a tree of codes by their first characters, such as ZIP codes.",
+    )
+    order: Order | None = Field(
+        default=None,
+        description="Like `taxonomy`, and short for a tree of ordered values in neighbouring groups.",
+    )
+    icd: Icd | None = Field(
+        default=None,
+        description="Like `taxonomy`, and short for a tree of ICD codes by chapter and category.",
+    )
     numeric: NumericDomain | None = Field(
         default=None,
         description="qid: domain and grid of a numeric column, at most 4,096 cells in sealed horizontal "
@@ -379,6 +396,20 @@ class Column(Fields):
             return {**fields, "separator": ";"}
         return fields
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_taxonomy(cls, fields: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Replace a maker by its taxonomy: a job has a single form."""
+        column = read(fields)
+        made: dict[str, Maker] = {key: maker for key in MAKERS if (maker := getattr(column, key)) is not None}
+        if not isinstance(fields, Mapping) or not made.keys() & KEYS_OF_ROLE[column.role]:
+            return column
+        if len(made) > 1 or column.taxonomy is not None:
+            raise ValueError("give one of `taxonomy`, `prefix`, `order` and `icd`")
+        ((key, maker),) = made.items()
+        others = {name: value for name, value in fields.items() if name != key}
+        return read({**others, "taxonomy": maker.taxonomy()})
+
     @field_validator("publish_as_is")
     @classmethod
     def _false_is_not_said(cls, meant: bool | None) -> bool | None:
@@ -440,7 +471,8 @@ class Column(Fields):
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
         if self.role == "qid" and len(said & _DOMAINS_OF_QID) != 1:
             raise ValueError(
-                "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`; in DP jobs also `set`)"
+                "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`, `prefix`, `order`, "
+                "`icd`; in DP jobs also `set`)"
             )
         self._check_refined()
         self._check_sensitive()

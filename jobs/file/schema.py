@@ -14,8 +14,9 @@ from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.data.table_file import as_read
 from jobs.data.texts import alike, fault_of
-from jobs.file.columns import ROOT, Column, DateDomain, NumericDomain
+from jobs.file.columns import Column, DateDomain, NumericDomain
 from jobs.file.job import Job
+from jobs.file.makers import ROOT
 from jobs.synthetic.settings import CELL, NEVER
 
 Taxonomies = Mapping[str, Taxonomy | Grid]

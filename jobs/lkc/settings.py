@@ -26,6 +26,7 @@ from pydantic import (
 from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, By
 from jobs.file.clusters import ClusterSettings
 from jobs.file.fields import DEFAULT_GOAL, DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
+from jobs.file.makers import MAKERS
 
 _STRICT = "strict"
 """Level that discloses nothing of a candidate before the choice."""
@@ -117,7 +118,7 @@ def _with_refine(column: Any, lkc: Mapping[str, Any]) -> Any:
         return column
     if column.get("suppress") is not None:
         return {**column, "refine": "child"}
-    if column.get("taxonomy") is None:
+    if all(column.get(key) is None for key in ("taxonomy", *MAKERS)):
         return column
     score = lkc.get("score")
     return {**column, "refine": "child" if score in WITH_CONTEXTS else "children"}

@@ -234,6 +234,18 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "Column.missing": (sealed(), sealed(columns=column("job", missing="drop"))),
     "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
+    "Column.prefix": (
+        sealed(columns=column("job", taxonomy=None, prefix={"values": ["11", "12", "2"], "lengths": ["1"]})),
+        sealed(columns=column("job", taxonomy={"*": ["11", "12", "2"]})),
+    ),
+    "Column.order": (
+        sealed(columns=column("job", taxonomy=None, order={"values": ["a", "b", "c", "d"]})),
+        sealed(columns=column("job", taxonomy=None, order={"values": ["a", "b", "c", "d"], "groups": "3"})),
+    ),
+    "Column.icd": (
+        sealed(columns=column("job", taxonomy=None, icd={"version": "10", "values": ["I21.0", "I21.4"]})),
+        sealed(columns=column("job", taxonomy={"*": ["I21.0", "I21.4"]})),
+    ),
     "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),
     "Column.values": (sealed(), sealed(columns=column("surgery", values=["Rare", "Knee"]))),
     "Column.at_most": (
