@@ -270,6 +270,11 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "columns: missing drop": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "missing": "drop"}, {}),
     "columns: missing never": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "missing": "never"}, {}),
     "columns: other": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "other": "A"}, {}),
+    "columns: outside": (
+        {"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "outside": "missing"},
+        {},
+    ),
+    "columns: from_data": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "from_data": "true"}, {}),
     "columns: C": ({"role": "sensitive", "domain": ["A", "B"], "C": "1/2"}, {}),
     "columns: at_most": (
         {"role": "sensitive", "domain": ["A", "B", "D"], "at_most": "1"},

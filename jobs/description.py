@@ -69,6 +69,8 @@ def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[s
         "publish_as_is": column.publish_as_is,
         "missing": column.missing,
         "other": column.other,
+        "outside": column.outside,
+        "from_data": column.from_data,
         "shared_by": column.shared_by,
         "normalize": column.normalize and column.normalize.model_dump(mode="json", exclude_none=True),
         **of_model,

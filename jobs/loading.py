@@ -15,7 +15,7 @@ from jobs.errors import ConfigError
 from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.file.clusters import read_model
 from jobs.file.fields import parse_model
-from jobs.file.job import Job, check_columns
+from jobs.file.job import Job, check_columns, require_confirmed
 from jobs.file.key_errors import line_of, path_named
 from jobs.file.schema import check_values
 from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
@@ -211,6 +211,7 @@ def read_task(encoded: bytes) -> Task:
     job = parse_job(parts.get("job"), "bundle")
     if job.clusters is not None and isinstance(job.clusters.model, str):
         raise ConfigError("job-invalid", "bundle: model.lkc.clusters.model is a path, not the model")
+    require_confirmed(job)
     task = open_task(Bundle(job, {str(k): str(v) for k, v in parts["files"].items()}))
     if not task.bundle.is_canonical(encoded):
         raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")

@@ -32,7 +32,7 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
         {n: reading.coder(task, n) for n in job.names("qid", "class", "sensitive", "party") if n in held},
         job.names("id"),
         checked=matched or reading.checked,
-        outside=reading.outside,
+        outside=reading.outside or any(column.outside is not None for column in job.columns.values()),
         matched=matched,
         persons=not matched and reading.per_person(job),
         id_forms={n: form.form for n in job.names("id") if (form := job.columns[n].normalize) is not None},

@@ -24,6 +24,7 @@ from coordinator.single import run_single
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
+from jobs.file.job import require_confirmed
 from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, release_digest
@@ -54,6 +55,7 @@ def run(
     """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
     task = job.load()
+    require_confirmed(task.job)
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
@@ -132,6 +134,7 @@ def _simulate(
     task = job.load()
     if not task.job.roster:
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
+    require_confirmed(task.job)
     _require_counts(task, options.as_records)
     given = {}
     for entry in tables:

@@ -81,7 +81,7 @@ class Categorical:
     """Rule for values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
 
     index:  the code of each value, in Unicode NFC.
-    other:  the code of an unlisted value, in DP jobs: an error would disclose the value.
+    other:  the code of an unlisted value. In DP jobs an error would disclose the value.
     moved:  a missing cell gets the code of a listed value, and so counts as outside the domain.
     """
 
@@ -243,11 +243,13 @@ class Numeric:
 
     missing:  the code of a missing cell. A code within the grid makes missing cells count as outside; the
               code after the grid's cells gives missing cells a separate value.
+    other:    without ``clamp``, the code of any other text that is no number of the domain.
     """
 
     grid: Grid
     clamp: bool = False
     missing: int = DROPPED
+    other: int = BAD
     of_numbers: ClassVar[bool] = True
 
     def begin(self) -> Numeric:
@@ -269,7 +271,7 @@ class Numeric:
     def _outside(self, numbers: NDArray[np.float64]) -> Ints:
         """Return codes for numbers outside the domain."""
         if not self.clamp:
-            return np.full(len(numbers), BAD, dtype=np.int64)
+            return np.full(len(numbers), self.other, dtype=np.int64)
         ends = np.where(numbers < float(self.grid.edges[0]), 0, self.grid.n_cells - 1)
         return np.where(np.isnan(numbers), self.missing, ends)
 

@@ -38,7 +38,7 @@ class RowsRead:
 
     dropped:  by column and reason; a row counts at every column that drops the row, so the sum may exceed
               ``read - used``.
-    outside:  DP jobs: rows with a value outside the domain, by column.
+    outside:  DP jobs, and jobs with the key `outside`: rows with a value outside the domain, by column.
     beyond:   DP jobs per person: rows left out beyond the allowed number of the same person's rows.
     inside:   of the columns in ``outside``, rows with a value of the domain; missing cells are in neither
               count.
@@ -89,9 +89,11 @@ class RowsRead:
             lines.append(
                 f"left out: {_rows_have(self.beyond)} as many others of the same person as may count"
             )
-        return lines + [
-            f"{_rows_have(n)} a value outside the domain of {name}" for name, n in self.outside.items()
-        ]
+        return lines + self.outside_words()
+
+    def outside_words(self) -> list[str]:
+        """Return the counts of values outside a domain in sentences."""
+        return [f"{_rows_have(n)} a value outside the domain of {name}" for name, n in self.outside.items()]
 
 
 def _rows_have(n: int) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
+    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
@@ -46,12 +47,14 @@ _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 """Keys for the values of a quasi-identifier. A column has exactly one of the keys."""
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset({"normalize"}),
-    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "spellings", *MAKERS},
+    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "outside", "from_data", "spellings", *MAKERS},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
-        | {"missing", "other", "spellings", *MAKERS}
+        | {"missing", "other", "outside", "from_data", "spellings", *MAKERS}
     ),
-    "class": frozenset({"domain", "missing", "shared_by", "other", "spellings", "publish_as_is"}),
+    "class": frozenset(
+        {"domain", "missing", "shared_by", "other", "outside", "from_data", "spellings", "publish_as_is"}
+    ),
     "plain": frozenset({"publish_as_is"}),
     "party": frozenset({"domain", "spellings"}),
     "location": frozenset({"domain", "domain_file", "spellings"}),
@@ -318,6 +321,19 @@ class Column(Fields):
         "class counts as the first value of the domain. A number outside moves to the nearest"
         " cell.",
     )
+    outside: Literal["missing"] | None = Field(
+        default=None,
+        description="LKC jobs of one holder: `missing` treats a value outside the domain like a missing cell. "
+        "Default: such a value is an error. In DP jobs see `other`.",
+    )
+    from_data: (
+        Annotated[Literal["true", "confirmed"], WithJsonSchema({"enum": [True, "true", "confirmed"]})] | None
+    ) = Field(
+        default=None,
+        description="dp: `true` says that the domain was taken from the table, as `coordinator draft` does. No run "
+        "starts then, because DP does not protect the domain. Replace the domain by a public one and remove the key, "
+        "or write `confirmed` if the domain is public knowledge.",
+    )
     domain: tuple[str, ...] | None = Field(
         default=None,
         description="class, sensitive, location, items: all values, in canonical order; required in joint"
@@ -416,6 +432,15 @@ class Column(Fields):
         """Give jobs with the same request the same form."""
         return meant or None
 
+    @field_validator("from_data", mode="before")
+    @classmethod
+    def _known_origin(cls, origin: object) -> str | None:
+        """Read `true` or `confirmed`. A confirmed domain is like any other, so the key is not said."""
+        text = str(origin).lower()
+        if text not in ("none", "true", "confirmed"):
+            raise ValueError("write `true`, or `confirmed` if the domain is public knowledge")
+        return "true" if text == "true" else None
+
     @field_validator("relative")
     @classmethod
     def _absolute_is_not_said(cls, relative: bool | None) -> bool | None:
@@ -492,6 +517,11 @@ class Column(Fields):
 
     def _check_missing(self) -> None:
         """Check the treatment of cells that are missing, or hold no value of the domain."""
+        if self.outside is not None and self.role != "qid" and (not self.is_listed or self.missing is None):
+            raise ValueError(
+                "`outside: missing` needs the values of the column (`domain`), and `missing`: the treatment of a "
+                "missing cell"
+            )
         is_number = self.numeric is not None or self.dates is not None
         if is_number and self.other is not None:
             raise ValueError(

@@ -20,6 +20,7 @@ from anonymize.scores.names import needs_class
 from jobs import plain_columns
 from jobs.data.texts import alike, fault_of
 from jobs.dp.settings import DpModel
+from jobs.errors import ConfigError
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column
 from jobs.file.fields import DEFAULT_LEVEL, Address, Fields, Level, Name
@@ -291,7 +292,30 @@ def check_columns(job: Job) -> None:
             raise ValueError(
                 f"columns.{name}.missing: `{column.missing}` is for DP jobs with `method: {SYNTHETIC}`"
             )
+        if column.outside is not None and (job.model.lkc is None or job.partition != "single"):
+            raise ValueError(
+                f"columns.{name}.outside is for LKC jobs of one holder; in DP jobs a value outside the domain is "
+                "never an error"
+            )
+        if column.from_data is not None and job.model.dp is None:
+            raise ValueError(f"columns.{name}.from_data is for DP jobs")
     _check_clusters(job)
+
+
+def require_confirmed(job: Job) -> None:
+    """Refuse to run a job with domains taken from the table. Raises ConfigError.
+
+    The domain of a DP job is published, and the noise does not protect the domain.
+    """
+    names = [name for name, column in job.columns.items() if column.from_data is not None]
+    if names:
+        raise ConfigError(
+            "job-invalid",
+            f"the domain of {', '.join(names)} was taken from the table (`from_data: true`), and differential "
+            "privacy does not protect a domain",
+            remedy="replace each domain by a public one and remove `from_data`, or write `from_data: confirmed` "
+            "if the domain is public knowledge",
+        )
 
 
 def _check_texts(job: Job) -> None:

@@ -1,17 +1,37 @@
-"""Coders of an LKC job. A value outside the domain is refused."""
+"""Coders of an LKC job. A value outside the domain is refused, unless the job says `outside: missing`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from anonymize.grid import Grid
-from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
+from jobs.data.coders import (
+    BAD,
+    DROPPED,
+    Categorical,
+    Coder,
+    Numeric,
+    Unlisted,
+    listed_coder,
+    numbered,
+    taxonomy_coder,
+)
 from jobs.file.values import sensitive_coder
 from jobs.task import Task
 
 
 def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
     """Return the rule of a column."""
+    rule = _strict(task, name, found)
+    if task.job.columns[name].outside is None:
+        return rule
+    assert isinstance(rule, Categorical | Numeric), "the job lists the values"
+    return replace(rule, other=rule.missing)
+
+
+def _strict(task: Task, name: str, found: Sequence[str] | None) -> Coder:
+    """Return the rule of a column that refuses values outside the domain."""
     column = task.job.columns[name]
     if column.role == "qid":
         values = task.taxonomies[name]

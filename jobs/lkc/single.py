@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -119,12 +119,14 @@ def _release(
         task, folder, rows, watch, SystemRng(), _by_row(counted, loaded), loaded.raw_of_records
     )
     with watch.phase("report"):
-        report = made.report(written) | {"data": loaded.rows.fields()}
+        # Values outside a domain are the owner's alone: no table shows their number, so nobody could check it.
+        report = made.report(written) | {"data": replace(loaded.rows, outside={}).fields()}
         for option in options_of:
             report |= option.fields(task, read.table.n_records - loaded.table.n_records, written.release)
     undetermined = {option.phase for option in options_of}
     seconds = {phase: took for phase, took in watch.seconds.items() if phase not in undetermined}
-    return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
+    noted = replace(made.noted, of_table=(*made.noted.of_table, *loaded.rows.outside_words()))
+    return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

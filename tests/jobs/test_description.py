@@ -234,6 +234,8 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "Column.missing": (sealed(), sealed(columns=column("job", missing="drop"))),
     "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
+    "Column.outside": (single_job(), single_job(columns=column("job", outside="missing"))),
+    "Column.from_data": (dp_single(), dp_single(columns=column("job", from_data="true"))),
     "Column.prefix": (
         sealed(columns=column("job", taxonomy=None, prefix={"values": ["11", "12", "2"], "lengths": ["1"]})),
         sealed(columns=column("job", taxonomy={"*": ["11", "12", "2"]})),
