@@ -63,9 +63,10 @@ class ColumnPass(Protocol):
 
 
 class Coder(Protocol):
-    """Rule of a column. of_numbers: the rule reads numbers."""
+    """Rule of a column. of_numbers: the rule reads numbers, with a decimal point."""
 
-    of_numbers: ClassVar[bool]
+    @property
+    def of_numbers(self) -> bool: ...
 
     def begin(self) -> ColumnPass:
         """Start a pass over the column."""
@@ -250,7 +251,11 @@ class Numeric:
     clamp: bool = False
     missing: int = DROPPED
     other: int = BAD
-    of_numbers: ClassVar[bool] = True
+
+    @property
+    def of_numbers(self) -> bool:
+        """True but for dates: points in a date are no signs of a number."""
+        return not isinstance(self.grid, DateGrid)
 
     def begin(self) -> Numeric:
         return self

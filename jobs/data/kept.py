@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,10 @@ class _Kept:
     """Numeric column whose numbers stay apart. Codes number the numbers by their printed form."""
 
     cells: Coder
-    of_numbers: ClassVar[bool] = True
+
+    @property
+    def of_numbers(self) -> bool:
+        return self.cells.of_numbers
 
     def begin(self) -> _Numbers:
         return _Numbers(self.cells.begin(), self.cells.grid if isinstance(self.cells, Numeric) else None)

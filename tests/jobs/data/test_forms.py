@@ -292,6 +292,19 @@ def test_the_decimal_sign_that_is_found(values: str, decimal: str, tmp_path: Pat
     assert Dialect(";").decimal_of(tmp_path / "t.csv") == decimal
 
 
+def test_dates_have_no_decimal_sign(tmp_path: Path) -> None:
+    """Decimal commas in one column change no points of dates in another."""
+    (tmp_path / "t.csv").write_text("day;weight\n05.03.2021;79,5\n06.03.2021;80,5\n")
+    dates = {"from": "2021-03-01", "to": "2021-04-01", "step": "1d", "form": "DD.MM.YYYY"}
+    columns = {
+        "day": {"role": "qid", "dates": dates},
+        "weight": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "50"}},
+    }
+    fields = {"goal": "general", "model": {"lkc": {"L": "1", "K": "2"}}, "columns": columns}
+    loaded = load_table(Csv(tmp_path / "t.csv"), jobs.task_of(single_job(**fields)))
+    assert sorted(loaded.table.qid[0].tolist()) == [4, 5]
+
+
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(
