@@ -15,6 +15,7 @@ COMMANDS = (
         "coordinator.commands.identity:renew",
         "Make a new key and certificate, and keep the old files aside.",
     ),
+    Late("draft", "coordinator.commands.draft:draft", "Write a first job for a table, to edit."),
     Late(
         "validate",
         "coordinator.commands.validate:validate",

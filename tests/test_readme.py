@@ -184,6 +184,21 @@ def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.Monke
         assert {row["job"] for row in csv.DictReader(file)} == {"Office", "Craft"}  # nobody has `?`
 
 
+def test_a_drafted_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three commands of the guide, to the letter, on a table as the guide describes it."""
+    commands = commands_about("draft.yaml", FIRST_TABLE)
+    assert [words[1] for words in commands] == ["draft", "run", "verify"]
+    rows = ["age;job;city;diagnosis;died"]
+    for i in range(400):
+        job, city = ("Clerk", "Lawyer", "Carpenter")[i % 3], ("Paris", "Lyon", "Bonn", "Oslo")[i * 7 % 4]
+        rows.append(f"{20 + i * 13 % 60};{job};{city};{'HIV' if i % 9 == 0 else 'Flu'};{'YN'[i % 3 > 1]}")
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+    for words in commands:
+        done(words)
+    assert json.loads((tmp_path / "drafted" / "report.json").read_text())["rows"] == 400
+
+
 def test_the_job_of_readme_has_twelve_lines() -> None:
     (job,) = blocks("yaml", README)
     assert len(job.splitlines()) == 12

@@ -142,6 +142,9 @@ class FileSource(Streamed):
         return about_header(names, wanted, ",")
 
     @abstractmethod
+    def settings(self) -> dict[str, Any]: ...
+
+    @abstractmethod
     def _names(self) -> list[str]:
         """Return the names of all columns as in the file, with blanks around."""
 
@@ -360,7 +363,7 @@ def _as_text(column: pa.Array) -> pa.DictionaryArray:
 
 def source_of_file(
     path: Path, dialect: Dialect = SNIFFED, wording: Wording = AS_WRITTEN, sheet: str | None = None
-) -> Source:
+) -> FileSource:
     """Return a table by its file name: .parquet, .feather, .arrow, .xlsx, .tsv, or CSV."""
     if path.suffix == ".parquet":
         return Parquet(path, wording)

@@ -41,7 +41,7 @@ _BLOCK_BYTES = 1 << 20
 _END = "end"
 _MOST_SHOWN = 60
 _SEPARATORS = ";\t|,"
-_MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
+MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
@@ -208,7 +208,7 @@ def about_value(value: str, *, is_number: bool) -> str:
     text = value.strip()
     if "\n" in text or "\r" in text:
         return '; the value goes over several lines: is a quote (") unclosed here or on an earlier line?'
-    if text.casefold() in _MISSING_WORDS:
+    if text.casefold() in MISSING_WORDS:
         return (
             "; if the value is missing, leave the cell empty or write ?, or list the text in `data.missing`"
         )

@@ -1,0 +1,149 @@
+"""`coordinator draft`: a first job file for a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from anonymize.errors import DataError
+from coordinator.arguments import delimiter_option, dialect_of
+from jobs.data.sources import FileSource, source_of_file
+from jobs.drafting.counting import counted_columns
+from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
+from jobs.drafting.writing import job_text, name_of, unnameable
+from jobs.errors import ConfigError
+from party.cli.arguments import PATH
+from party.cli.console import format_option, note, say
+
+
+@click.command()
+@click.argument("table", type=PATH)
+@click.option("--out", type=PATH, required=True, help="New job file.")
+@click.option("--id", "ids", multiple=True, metavar="COL", help="Column that names the person of a row.")
+@click.option("--sensitive", multiple=True, metavar="COL", help="Column whose values nobody may infer.")
+@click.option("--class", "classes", multiple=True, metavar="COL", help="Column that the table is to predict.")
+@click.option(
+    "--model",
+    type=click.Choice(["lkc", "dp"]),
+    default="lkc",
+    show_default=True,
+    help="lkc: groups of records. dp: a synthetic table with differential privacy.",
+)
+@delimiter_option
+@format_option
+def draft(
+    table: Path,
+    out: Path,
+    ids: tuple[str, ...],
+    sensitive: tuple[str, ...],
+    classes: tuple[str, ...],
+    model: str,
+    delimiter: str | None,
+) -> None:
+    """Write a first job for TABLE, to edit.
+
+    Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records and
+    columns that name people are shown here, and not written. The output is for the owner of the table.
+    """
+    if out.exists():
+        raise ConfigError("usage", f"--out {out} exists", remedy="name a new file: drafts overwrite nothing")
+    if not table.is_file():
+        raise ConfigError("file-missing", f"{table} is not a file")
+    source = source_of_file(table, dialect_of(delimiter))
+    for words in source.notes():
+        note(words)
+    asked = Asked(ids, sensitive, classes, dp=model == "dp")
+    guesses, text = _drafted(source, asked, os.path.relpath(table, out.parent), name_of(table))
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigError(
+            "usage", f"--out {out}: {error.strerror}", remedy="name a file that can be written"
+        ) from error
+    _show(out, guesses, asked)
+
+
+def _drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[list[Guess], str]:
+    """Return the guesses about all columns, and the text of the job. Raises ConfigError or DataError."""
+    names = source.column_names()
+    _check(asked, names)
+    unfit = unnameable(names)
+    counted = counted_columns(source, [each for each in names if each not in unfit])
+    guesses = [guess(column, asked) for column in counted.values()]
+    _check_class(asked, [len(counted[each].counts) for each in asked.classes])
+    kept = [each for each in guesses if each.keys is not None]
+    if not any(each.role == "qid" for each in kept):
+        raise DataError(
+            "data-unreadable",
+            "no column of the table can be drafted as a quasi-identifier",
+            remedy="write the job by hand (docs/guide/first-table.md); a draft needs values of at least 10 records",
+            private="; ".join(f"{each.name}: {each.why}" for each in guesses),
+        )
+    text = job_text(path, name, kept, counted, dp=asked.dp)
+    return [*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text
+
+
+def _check(asked: Asked, names: Sequence[str]) -> None:
+    """Refuse columns that the table lacks, and a column with two roles. Raises ConfigError."""
+    roles = {"--id": asked.ids, "--sensitive": asked.sensitive, "--class": asked.classes}
+    given = [(option, name) for option, columns in roles.items() for name in columns]
+    for option, name in given:
+        if name not in names:
+            raise ConfigError(
+                "usage",
+                f"{option} {name}: the table has no such column",
+                remedy=f"name one of: {', '.join(names)}",
+            )
+        if [other for _, other in given].count(name) > 1:
+            raise ConfigError("usage", f"column {name} is named twice", remedy="give each column one role")
+    if len(asked.classes) > 1:
+        raise ConfigError("usage", "--class is given twice", remedy="a job has one class")
+
+
+def _check_class(asked: Asked, n_values: Sequence[int]) -> None:
+    """Refuse a class with many values. Raises ConfigError."""
+    for name, n in zip(asked.classes, n_values, strict=True):
+        if not 2 <= n <= MOST_CLASSES:
+            raise ConfigError(
+                "usage",
+                f"--class {name}: a class has from 2 to {MOST_CLASSES} values, and is published as it is",
+                remedy="name another column, or group the values",
+            )
+
+
+def _show(out: Path, guesses: Sequence[Guess], asked: Asked) -> None:
+    """Show the draft, what it leaves out, and the next step."""
+    kept = [each for each in guesses if each.keys is not None]
+    lines = [f"{out}: a draft of {len(kept)} columns"]
+    lines += [f"  {each.name}: {_kind(each)}: {each.why}" for each in kept]
+    lines += [f"  {each.name}: left out: {each.why}" for each in guesses if each.keys is None]
+    if told := [words for each in guesses for words in each.told]:
+        counts = "count as missing, or as the nearest number" if asked.dp else "count as missing"
+        lines += [f"not written, for you alone; such values {counts}:", *(f"  {words}" for words in told)]
+    lines.append("warning: domains become public with the job: check every value and range in the file")
+    if asked.dp:
+        lines.append("a run refuses domains with `from_data: true`: replace or confirm each")
+    lines.append(f"next: read and edit the file, then: coordinator run '{out}' --out result")
+    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in guesses}})
+
+
+def _kind(drafted: Guess) -> str:
+    """Return the role of a column with the key of its values."""
+    keys = drafted.keys or {}
+    found = [
+        key
+        for key in ("numeric", "dates", "prefix", "order", "icd", "suppress", "taxonomy", "domain")
+        if key in keys
+    ]
+    return ", ".join([str(keys["role"]), *found])
+
+
+def _fields(drafted: Guess) -> dict[str, Any]:
+    """Return a guess for programs."""
+    kind = {} if drafted.keys is None else {"role": drafted.role}
+    return {**kind, "why": drafted.why, "not_written": list(drafted.told)}

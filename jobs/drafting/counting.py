@@ -1,0 +1,109 @@
+"""Values of a table's columns with their records, for guesses about a job."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from jobs.data.arrow import pa
+from jobs.data.coders import EMPTY, numbers_of
+from jobs.data.sources import FileSource
+from jobs.data.table_file import MISSING_WORDS, as_read
+from jobs.data.texts import alike, fault_of, folded
+
+_MARKS = MISSING_WORDS - {"none", "nil"}
+"""Texts of missing cells; `none` is often a value."""
+RARE = 10
+"""Number of records from which a value may stand in a draft."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Values of a column.
+
+    counts:   number of records of each value that is not missing.
+    numbers:  the value as a number, for values that are numbers.
+    missing:  number of records without a value.
+    marks:    texts of missing cells, each of at least ``RARE`` records.
+    respelled: spellings of at least ``RARE`` records, with the more frequent spelling of the same value.
+    """
+
+    name: str
+    counts: Mapping[str, int] = field(repr=False)
+    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+    missing: int = 0
+    marks: tuple[str, ...] = field(default=(), repr=False)
+    respelled: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def n(self) -> int:
+        """Number of records with a value."""
+        return sum(self.counts.values())
+
+    @cached_property
+    def common(self) -> list[str]:
+        """Values that may stand in a draft, the most frequent first."""
+        found = (value for value, n in self.counts.items() if n >= RARE and fault_of(value) is None)
+        return sorted(found, key=lambda value: (-self.counts[value], value))
+
+    def others(self, listed: Sequence[str]) -> dict[str, int]:
+        """Return the values besides the listed ones, with their records."""
+        known = frozenset(listed)
+        return {value: n for value, n in self.counts.items() if value not in known}
+
+    def share(self, values: Sequence[str]) -> float:
+        """Return the share of the records with one of some values."""
+        return sum(self.counts[value] for value in values) / max(self.n, 1)
+
+    @cached_property
+    def share_of_numbers(self) -> float:
+        return self.share(list(self.numbers))
+
+
+def counted_columns(source: FileSource, names: Sequence[str]) -> dict[str, Counted]:
+    """Count the values of some columns in one pass. Raises DataError."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    for batch in source.batches(names):
+        for name, column in zip(names, batch.columns, strict=True):
+            _add(counts[name], column)
+    return {name: _cleaned(name, found, source) for name, found in counts.items()}
+
+
+def _add(counts: Counter[str], column: pa.DictionaryArray) -> None:
+    """Add the values of a batch."""
+    texts = [as_read(text or "") for text in column.dictionary.to_pylist()]
+    for found in column.indices.value_counts().to_pylist():
+        counts[texts[found["values"]]] += found["counts"]
+
+
+def _cleaned(name: str, counts: Mapping[str, int], source: FileSource) -> Counted:
+    """Take missing cells out, and join frequent spellings of the same value."""
+    marks = tuple(value for value, n in counts.items() if value.casefold() in _MARKS and n >= RARE)
+    missing = sum(n for value, n in counts.items() if value in EMPTY or value in marks)
+    values = {value: n for value, n in counts.items() if value not in EMPTY and value not in marks}
+    column = joined(Counted(name, values, missing=missing, marks=marks))
+    texts = list(column.counts)
+    numbers = numbers_of(pa.array(source.numerals(texts), pa.string())).tolist() if texts else []
+    return replace(
+        column, numbers={text: x for text, x in zip(texts, numbers, strict=True) if math.isfinite(x)}
+    )
+
+
+def joined(column: Counted) -> Counted:
+    """Join spellings of a value of at least ``RARE`` records each, to the most frequent spelling."""
+    by_form: dict[str, list[str]] = {}
+    for value in column.common:
+        by_form.setdefault(folded(value), []).append(value)
+    words = {other: first for first, *others in by_form.values() for other in others}
+    counts = {value: n for value, n in column.counts.items() if value not in words}
+    for value, first in words.items():
+        counts[first] += column.counts[value]
+    return replace(column, counts=counts, respelled=words)
+
+
+def has_rare_spellings(column: Counted) -> bool:
+    """Return True if a value of a column has two spellings, of which one is rare: a run would refuse them."""
+    return alike(column.counts) is not None

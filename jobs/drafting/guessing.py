@@ -1,0 +1,296 @@
+"""Guesses about the columns of a job, each with its reason. All functions are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from anonymize.dates import ISO
+from jobs.data.counted import counted
+from jobs.drafting import kinds
+from jobs.drafting.counting import RARE, Counted, has_rare_spellings
+from jobs.plain_columns import names_a_person
+
+MOST_VALUES = 5000
+"""Most listed values of a column."""
+MOST_CLASSES = 20
+MOST_MISSING = 0.05
+"""Largest share of rows that a drafted column of numbers may take out of an LKC release."""
+_TAKES_ROWS = (
+    "many of its cells are empty, and a row without its number or date would leave the table; write the column into "
+    "the job if you can do without these rows"
+)
+_FEW = 20
+"""Number of different values up to which no column is taken for an id or a text."""
+_MOST_TOLD = 5
+_CONFIDENCES = ("1/2", "3/4", "9/10", "19/20")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A column of a draft.
+
+    keys:    keys of the column in the job; None: the column is left out.
+    why:     the guess and its reason, for a comment. No value, no count.
+    told:    sentences for the owner's console alone.
+    share:   largest share of a sensitive value, 0 for other columns.
+    """
+
+    name: str
+    keys: Mapping[str, Any] | None
+    why: str
+    told: tuple[str, ...] = field(default=(), repr=False)
+    share: float = field(default=0, repr=False)
+
+    @property
+    def role(self) -> str | None:
+        return None if self.keys is None else self.keys["role"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Roles that the owner names. dp: the job is of differential privacy."""
+
+    ids: Sequence[str] = ()
+    sensitive: Sequence[str] = ()
+    classes: Sequence[str] = ()
+    dp: bool = False
+
+
+def guess(column: Counted, asked: Asked) -> Guess:
+    """Return the guess about a column."""
+    name = column.name
+    if name in asked.ids:
+        return Guess(name, {"role": "id"}, "named by --id: never published")
+    if name in asked.classes:
+        return _class(column, asked.dp)
+    is_named = name in asked.sensitive
+    if not is_named and (reason := _left_out(column)):
+        return Guess(name, None, reason)
+    if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
+        return _sensitive(
+            column, "named by --sensitive" if is_named else "its name suggests a sensitive column"
+        )
+    found = _qid(column, asked.dp)
+    if found.keys is None:
+        return found
+    if not asked.dp and found.keys.keys() & {"numeric", "dates"} and column.missing > MOST_MISSING * column.n:
+        return Guess(name, None, _TAKES_ROWS)
+    return _with_domain_marks(found, asked.dp)
+
+
+def _left_out(column: Counted) -> str | None:
+    """Return the reason against a column, or None."""
+    if column.missing > column.n:
+        return "most of its cells are empty"
+    if not column.n:
+        return "it has no values"
+    distinct = len(column.counts)
+    if distinct <= _FEW or kinds.days_of(column) is not None:
+        return None
+    share = distinct / column.n
+    word = names_a_person(column.name)
+    if column.share_of_numbers >= kinds.MOSTLY:
+        whole = all(number == int(number) for number in column.numbers.values())
+        dense = whole and max(column.numbers.values()) - min(column.numbers.values()) < 2 * distinct
+        if word is not None and (share > 0.2 or distinct > MOST_VALUES):
+            return f"{word!r} in its name and many different values suggest an id"
+        return (
+            "nearly all its numbers are different and follow each other, like an id"
+            if dense and share > 0.9
+            else None
+        )
+    if word is not None and distinct > 2 * _FEW:
+        return f"{word!r} in its name and many different values suggest single people"
+    if share > 0.5:
+        return "most of its values are different: an id or free text"
+    if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
+        return "its values are texts of several words"
+    return None
+
+
+def _qid(column: Counted, dp: bool) -> Guess:
+    """Return the guess about a column without a given role."""
+    for kind in (_dates, _icd, _prefix, _numbers):
+        if (found := kind(column)) is not None:
+            return found
+    return _listed(column, dp)
+
+
+def _dates(column: Counted) -> Guess | None:
+    days = kinds.days_of(column)
+    if days is None:
+        return None
+    read = kinds.reader_of(days.form)
+    beyond = {text: n for text, n in column.counts.items() if not days.covers(read(text))}
+    dates = {"from": str(days.first), "to": str(days.below), "step": days.step}
+    form = {} if days.form == ISO else {"form": days.form}
+    unsure = "; day and month may be the other way round" if days.is_unsure else ""
+    return Guess(
+        column.name,
+        {"role": "qid", "dates": {**dates, **form}},
+        f"dates written as {days.form}{unsure}; the ends are rounded outward",
+        _told_rare(column.name, beyond, "beyond the range"),
+    )
+
+
+def _numbers(column: Counted) -> Guess | None:
+    if column.share_of_numbers < kinds.MOSTLY or len(column.counts) <= 12:
+        return None
+    found = _range(column)
+    if found is None:
+        return None
+    grid, beyond = found
+    return Guess(
+        column.name,
+        {"role": "qid", "numeric": _grid(grid)},
+        "numbers; the ends are rounded outward, the step gives at most 50 cells",
+        _told_rare(column.name, beyond, "no number of the range"),
+    )
+
+
+def _range(column: Counted) -> tuple[kinds.Range, dict[str, int]] | None:
+    """Return the grid of a column of numbers, and the values outside."""
+    counts: dict[float, int] = {}
+    for text, number in column.numbers.items():
+        counts[number] = counts.get(number, 0) + column.counts[text]
+    grid = kinds.range_of(counts)
+    if grid is None:
+        return None
+    inside = [text for text, number in column.numbers.items() if grid.covers(number)]
+    return grid, column.others(inside)
+
+
+def _grid(grid: kinds.Range) -> dict[str, str]:
+    return {"min": f"{grid.low:f}", "max": f"{grid.high:f}", "step": f"{grid.step:f}"}
+
+
+def _icd(column: Counted) -> Guess | None:
+    version = kinds.icd_of(column)
+    if version is None:
+        return None
+    return _codes(
+        column,
+        lambda values: {"icd": {"version": version, "values": values}},
+        f"codes of ICD-{version}, grouped by chapter and category",
+    )
+
+
+def _prefix(column: Counted) -> Guess | None:
+    lengths = kinds.prefixes_of(column)
+    if lengths is None:
+        return None
+    return _codes(
+        column,
+        lambda values: {"prefix": {"values": values, "lengths": list(map(str, lengths))}},
+        "codes like ZIP codes, grouped by their first characters",
+    )
+
+
+def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: str) -> Guess | None:
+    """Return the guess about codes, None if too few of them may be listed."""
+    listed = sorted(column.common)
+    if not _is_enough(column, listed):
+        return None
+    return Guess(
+        column.name,
+        {"role": "qid", **keys(listed)},
+        f"{why}; rare codes are left out: better list all codes that exist",
+        _told_rare(column.name, column.others(listed)),
+    )
+
+
+def _listed(column: Counted, dp: bool) -> Guess:
+    """Return the guess about values without a hierarchy, or with an obvious order."""
+    listed = column.common
+    if not _is_enough(column, listed):
+        return Guess(
+            column.name, None, f"most of its values have fewer than {RARE} records, or it has one value"
+        )
+    told = _told_rare(column.name, column.others(listed))
+    if (in_order := kinds.ordered(listed)) is not None:
+        why = "values with an order, joined in neighbouring groups"
+        return Guess(column.name, {"role": "qid", "order": {"values": in_order}}, why, told)
+    why = "values without an order; write groups as a `taxonomy` to keep more detail"
+    keys: dict[str, Any] = {"taxonomy": {"*": sorted(listed)}} if dp else {"suppress": sorted(listed)}
+    return Guess(column.name, {"role": "qid", **keys}, why, told)
+
+
+def _is_enough(column: Counted, listed: Sequence[str]) -> bool:
+    """Return True if some values describe a column well enough."""
+    is_constant = len(listed) == 1 and len(column.counts) == 1
+    return bool(listed) and not is_constant and len(listed) <= MOST_VALUES and column.share(listed) >= 0.5
+
+
+def _with_domain_marks(found: Guess, dp: bool) -> Guess:
+    """Let values outside a drafted domain stop no run; in DP jobs mark the domain."""
+    assert found.keys is not None
+    mark = {"from_data": "true"} if dp else {"outside": "missing"}
+    return replace(found, keys={**found.keys, **mark})
+
+
+def _sensitive(column: Counted, why: str) -> Guess:
+    """Return the guess about a sensitive column of an LKC job. Its values stay out of the job where possible."""
+    name = column.name
+    told: tuple[str, ...] = ()
+    keys: dict[str, Any] = {"role": "sensitive"}
+    largest = max(column.counts.values(), default=0)
+    is_measure = kinds.icd_of(column) is None
+    numbers = (
+        _range(column)
+        if is_measure and column.share_of_numbers >= kinds.MOSTLY and len(column.counts) > _FEW
+        else None
+    )
+    if numbers is not None:
+        grid, beyond = numbers
+        keys |= {"numeric": _grid(grid), "missing": "leaf", "outside": "missing"}
+        cells: dict[int, int] = {}
+        for text, number in column.numbers.items():
+            cell = int((number - float(grid.low)) // float(grid.step))
+            cells[cell] = cells.get(cell, 0) + column.counts[text]
+        largest = max(cells.values())
+        told = _told_rare(name, beyond, "no number of the range")
+        why += "; numbers are published as cells of this grid"
+    elif has_rare_spellings(column) and column.common:
+        keys |= {"domain": sorted(column.common), "missing": "leaf", "outside": "missing"}
+        told = _told_rare(name, column.others(column.common))
+        why += "; rare values count as missing, since some are spelled in two ways"
+    else:
+        keys |= {"missing": "leaf"}
+        why += "; all values are protected; list `values` to protect only these"
+    return Guess(name, keys, why, told, largest / max(column.n + column.missing, 1))
+
+
+def confidence(share: float) -> str:
+    """Return a C that a sensitive value of a given share of the table allows."""
+    return next((c for c in _CONFIDENCES if share <= 0.8 * _value(c)), "1")
+
+
+def _value(fraction: str) -> float:
+    over, under = fraction.split("/")
+    return int(over) / int(under)
+
+
+def _class(column: Counted, dp: bool) -> Guess:
+    """Return the guess about the class."""
+    name, why = column.name, "named by --class: published as it is; rows without a class are left out"
+    domain = {"domain": sorted(column.common)}
+    told = _told_rare(name, column.others(column.common))
+    if dp:
+        return Guess(name, {"role": "class", **domain, "from_data": "true"}, why, told)
+    if has_rare_spellings(column):
+        return Guess(name, {"role": "class", **domain, "missing": "drop", "outside": "missing"}, why, told)
+    return Guess(name, {"role": "class", "missing": "drop"}, why)
+
+
+def _told_rare(name: str, others: Mapping[str, int], what: str = "") -> tuple[str, ...]:
+    """Tell the owner the values that are not in a draft."""
+    if not others:
+        return ()
+    n, rows = len(others), sum(others.values())
+    first = sorted(others, key=lambda value: (-others[value], value))[:_MOST_TOLD]
+    shown = ", ".join(f"{value!r} ({others[value]})" for value in first)
+    more = f", and {n - len(first):,} more" if n > len(first) else ""
+    why = what or f"fewer than {RARE} records each, or no text for a release"
+    return (f"{name}: {counted(rows, 'row', 'rows')} with {shown}{more}: {why}",)

@@ -1,0 +1,244 @@
+"""Kinds of values, recognized from values and names of columns. All functions are pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from anonymize.dates import ISO, DateGrid
+from jobs.drafting.counting import RARE, Counted
+from jobs.file.makers import category_9, category_10
+
+MOSTLY = 0.95
+"""Share of the records that have to be of a kind."""
+MOST_CELLS = 50
+"""Most cells of a drafted grid."""
+_WORDS = re.compile(r"[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_POST = frozenset({"zip", "zipcode", "postal", "postcode", "plz", "cap", "pincode", "codepostal"})
+_ILLNESS = frozenset(
+    {"icd", "diag", "diagnosis", "diagnoses", "diagnose", "dx", "disease", "cause", "icdcode"}
+)
+_SENSITIVE = _ILLNESS | {"illness", "condition", "hiv", "salary", "wage", "religion", "medication", "drug"}
+_COUNTS = frozenset({"number", "num", "count", "n", "no", "date", "time"})
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a column's name."""
+    return frozenset(word.lower() for word in _WORDS.findall(name))
+
+
+def sounds_sensitive(name: str) -> bool:
+    """Return True if a column's name suggests sensitive values, and not their number or their time."""
+    words = words_of(name)
+    return bool(words & _SENSITIVE) and not words & _COUNTS
+
+
+# Numbers
+
+
+@dataclass(frozen=True)
+class Range:
+    """Grid of numbers: ``low`` to below ``high``."""
+
+    low: Decimal
+    high: Decimal
+    step: Decimal
+
+    def covers(self, number: float) -> bool:
+        return float(self.low) <= number < float(self.high)
+
+
+def range_of(numbers: Mapping[float, int]) -> Range | None:
+    """Return a grid with bounds rounded outward, or None without ends of at least ``RARE`` records.
+
+    numbers:  number of records of each number. Bounds are multiples of ten steps; a step is 1, 2 or 5 times a power
+              of ten. The fewer than ``RARE`` records beyond an end do not decide.
+    """
+    ends = _frequent_ends(numbers)
+    if ends is None or ends[0] == ends[1]:
+        return None
+    low, high = Decimal(repr(ends[0])), Decimal(repr(ends[1]))
+    whole = all(number == int(number) for number in numbers)
+    for step in _steps(high - low, least=Decimal(1) if whole else None):
+        coarse = 10 * step
+        below, above = math.floor(low / coarse) * coarse, (math.floor(high / coarse) + 1) * coarse
+        if (above - below) / step <= MOST_CELLS:
+            return Range(below, above, step)
+    return None
+
+
+def _frequent_ends(numbers: Mapping[float, int]) -> tuple[float, float] | None:
+    """Return the ends of a range, each with at least ``RARE`` records at or beyond it."""
+    ordered = sorted(numbers)
+    low, high = _reached(ordered, numbers), _reached(ordered[::-1], numbers)
+    return None if low is None or high is None or low > high else (low, high)
+
+
+def _reached(ordered: Sequence[float], numbers: Mapping[float, int]) -> float | None:
+    seen = 0
+    for number in ordered:
+        seen += numbers[number]
+        if seen >= RARE:
+            return number
+    return None
+
+
+def _steps(width: Decimal, least: Decimal | None) -> Sequence[Decimal]:
+    """Return candidates for a step, ascending."""
+    exponent = width.adjusted() - 3
+    steps = [Decimal(n).scaleb(e) for e in range(exponent, exponent + 6) for n in (1, 2, 5)]
+    return [step for step in steps if least is None or step >= least]
+
+
+# Dates
+
+_FORMS = (ISO, "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "YYYYMMDD")
+"""Forms that are looked for; of equally good forms the first."""
+_PACKED = "YYYYMMDD"
+_YEARS = range(1850, 2101)
+
+
+@dataclass(frozen=True)
+class Days:
+    """Domain of days: ``first`` to below ``below``. is_unsure: another form fits all dates, too."""
+
+    first: date
+    below: date
+    step: str
+    form: str
+    is_unsure: bool = False
+
+    def covers(self, day: float) -> bool:
+        return self.first.toordinal() <= day < self.below.toordinal()
+
+
+def reader_of(form: str) -> Callable[[str], float]:
+    """Return the function from a text to the number of its day, NaN for other texts."""
+    return DateGrid((Decimal(1), Decimal(2)), form).number
+
+
+def days_of(column: Counted) -> Days | None:
+    """Return the domain of a column of dates, None for other columns."""
+    shares = {form: _share_of_dates(column, form) for form in _FORMS}
+    form = max(_FORMS, key=shares.__getitem__)
+    if shares[form] < MOSTLY:
+        return None
+    read = reader_of(form)
+    days: dict[float, int] = {}
+    for text, n in column.counts.items():
+        if not math.isnan(day := read(text)):
+            days[day] = days.get(day, 0) + n
+    ends = _frequent_ends(days)
+    if ends is None:
+        return None
+    unsure = any(other != form and share == shares[form] and "/" in other for other, share in shares.items())
+    return _domain(
+        date.fromordinal(int(ends[0])), date.fromordinal(int(ends[1])), form, unsure and "/" in form
+    )
+
+
+def _share_of_dates(column: Counted, form: str) -> float:
+    read = reader_of(form)
+    if form == _PACKED and not words_of(column.name) & {"date", "day", "datum", "dt"}:
+        return 0.0
+    fitting = [text for text in column.counts if _is_plausible(read(text))]
+    return column.share(fitting)
+
+
+def _is_plausible(day: float) -> bool:
+    return not math.isnan(day) and date.fromordinal(int(day)).year in _YEARS
+
+
+def _domain(first: date, last: date, form: str, unsure: bool) -> Days:
+    """Round days outward: to months for cells of days, to years for cells of months, else to decades."""
+    width = (last - first).days
+    if width <= 7 * MOST_CELLS:
+        step = "1d" if width <= MOST_CELLS else "7d"
+        below = date(last.year + last.month // 12, last.month % 12 + 1, 1)
+        return Days(first.replace(day=1), below, step, form, unsure)
+    if width <= 31 * 3 * MOST_CELLS:
+        step = "1mo" if width <= 31 * (MOST_CELLS - 12) else "3mo"
+        return Days(date(first.year, 1, 1), date(last.year + 1, 1, 1), step, form, unsure)
+    step = "1y" if width <= 366 * (MOST_CELLS - 20) else "5y"
+    return Days(date(first.year // 10 * 10, 1, 1), date(last.year // 10 * 10 + 10, 1, 1), step, form, unsure)
+
+
+# Codes
+
+
+def icd_of(column: Counted) -> str | None:
+    """Return the ICD version of a column's codes, or None."""
+    named = bool(words_of(column.name) & _ILLNESS)
+    if column.share([v for v in column.counts if category_10(v)]) >= MOSTLY:
+        dotted = column.share([v for v in column.counts if "." in v])
+        return "10" if named or dotted >= 0.5 else None
+    fits_9 = column.share([v for v in column.counts if category_9(v)]) >= MOSTLY
+    return "9" if fits_9 and named and len(column.counts) > 2 * RARE else None
+
+
+def prefixes_of(column: Counted) -> list[int] | None:
+    """Return lengths of prefixes for ZIP-like codes, None for other columns.
+
+    ZIP-like: the name says so, or digits of one length from 4 to 6 begin with a zero in some values.
+    """
+    lengths = {len(value) for value in column.common}
+    if not lengths or not all(re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z -]*", value) for value in column.common):
+        return None
+    named = bool(words_of(column.name) & _POST)
+    zeros = any(value.startswith("0") for value in column.common)
+    digits = all(value.isdigit() for value in column.common)
+    if not named and not (digits and zeros and lengths in ({4}, {5}, {6})):
+        return None
+    longest = max(lengths)
+    return sorted({1, max(1, (longest + 1) // 2)}) if longest > 1 else None
+
+
+# Order
+
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SCALES: Sequence[Sequence[str]] = (
+    _MONTHS,
+    [month[:3] for month in _MONTHS],
+    _DAYS,
+    [day[:3] for day in _DAYS],
+    ("very low", "low", "medium", "high", "very high"),
+    ("low", "moderate", "high"),
+    ("none", "mild", "moderate", "severe", "very severe"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("very poor", "poor", "fair", "good", "very good", "excellent"),
+    ("xs", "s", "m", "l", "xl", "xxl"),
+    ("small", "medium", "large"),
+    ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+)
+_NUMBERED = re.compile(r"([^0-9]{0,3})([0-9]{1,9}(?:\.[0-9]+)?)(.*)")
+_LESS = ("<", "under", "bis ")
+
+
+def ordered(values: Sequence[str]) -> list[str] | None:
+    """Return values in their order if the order is obvious: numbers, ranges, ordinals and usual scales."""
+    if len(values) < 3:
+        return None
+    for scale in _SCALES:
+        places = {word: place for place, word in enumerate(scale)}
+        if all(value.casefold() in places for value in values):
+            return sorted(values, key=lambda value: places[value.casefold()])
+    found = {value: _NUMBERED.fullmatch(value) for value in values}
+    keys = {value: (float(m[2]), not value.startswith(_LESS)) for value, m in found.items() if m}
+    patterns = {re.sub(r"[0-9.]+", "0", value) for value in values}
+    if len(keys) < len(values) or len(set(keys.values())) < len(values):
+        return None
+    is_regular = len(patterns) <= 3 or {value.strip("0123456789") for value in values} <= {
+        "st",
+        "nd",
+        "rd",
+        "th",
+    }
+    return sorted(values, key=keys.__getitem__) if is_regular else None

@@ -1,0 +1,182 @@
+"""Text of a drafted job: YAML with a comment for each guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.data.texts import alike, fault_of
+from jobs.drafting.counting import Counted
+from jobs.drafting.guessing import Guess, confidence
+from jobs.file.fields import NAME
+
+_WIDTH = 110
+_BARE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
+_HEAD = """\
+# A draft by `coordinator draft`. Every comment says what was guessed, and why: read, correct, run.
+# Domains are public: whoever gets this job, the table or the report reads the values and ranges below.
+"""
+_LKC = """\
+# The requirement. Whoever knows any {L} quasi-identifiers of a person finds at least {K} records that match{of_c}.
+"""
+_OF_C = ",\n# and infers a sensitive value with a confidence of at most C"
+_FREQUENT = """\
+# A value of a sensitive column is so frequent that C is large here. To protect the others better, list them at the
+# column as `values: [...]`, and take a smaller C.
+"""
+_DP = """\
+# Differential privacy. A smaller epsilon protects more and tells less. Each domain was taken from the table, and DP
+# does not protect a domain: replace each one by a public one and remove `from_data`, or write `from_data: confirmed`.
+"""
+_GOAL = {
+    "general": "# No column has `role: class`, so no use of the table is known.\n",
+    "classification": "# The table keeps detail that predicts the class.\n",
+}
+_COLUMNS = """\
+# Columns that are not named are not published. qid: known to attackers, so generalized. In this job a value outside
+# its domain counts as missing (`outside: missing`); a row without a number or date is left out.
+"""
+_COLUMNS_DP = """\
+# Columns that are not named are not published. A value outside its domain counts as missing, a number as its nearest.
+"""
+
+
+def job_text(
+    path: str, name: str, guesses: Sequence[Guess], columns: Mapping[str, Counted], *, dp: bool
+) -> str:
+    """Return the text of a job.
+
+    path:     the table, relative to the job file.
+    guesses:  columns of the job, in order.
+    columns:  the counted columns, by name.
+    """
+    roles = [guess.role for guess in guesses]
+    goal = "classification" if "class" in roles else "general"
+    kept = [columns[guess.name] for guess in guesses]
+    model = _dp_lines(guesses, columns) if dp else _lkc_lines(guesses, columns)
+    lines = [
+        _HEAD,
+        "version: 1\n",
+        f"name: {name}\n",
+        "partition: single   # one holder has the whole table\n",
+        *_field("data", _data(path, kept), ""),
+        *model,
+        _GOAL[goal],
+        f"goal: {goal}\n",
+        _COLUMNS_DP if dp else _COLUMNS,
+        "columns:\n",
+    ]
+    for guess in guesses:
+        lines.append(f"  # {guess.why}\n")
+        lines += _field(guess.name, _refined(guess.keys or {}, goal, dp), "  ")
+    return "".join(lines)
+
+
+def name_of(table: Path) -> str:
+    """Return the name of a job for a table."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", table.name.split(".")[0]).strip("-._")[:40]
+    return stem if NAME.fullmatch(stem) else "drafted"
+
+
+def unnameable(names: Sequence[str]) -> dict[str, str]:
+    """Return the columns of a table that no job can name, with the reason."""
+    found: dict[str, str] = {}
+    kept: list[str] = []
+    for name in names:
+        fault = fault_of(name) if name else "it is empty"
+        if fault is None and names.count(name) > 1:
+            fault = "two columns have the name"
+        if fault is None and alike([*kept, name]):
+            fault = "another column has the same name in another spelling"
+        if fault is None:
+            kept.append(name)
+        else:
+            found[name] = f"its name cannot stand in a job: {fault}"
+    return found
+
+
+def _data(path: str, kept: Sequence[Counted]) -> Any:
+    """Return the table with texts of missing cells and frequent other spellings."""
+    marks = sorted({mark for column in kept for mark in column.marks})
+    words = {column.name: dict(column.respelled) for column in kept if column.respelled}
+    more = {key: found for key, found in (("missing", marks), ("map", words)) if found}
+    return {"path": path, **more} if more else path
+
+
+def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
+    sensitive = [guess for guess in guesses if guess.role == "sensitive"]
+    known = min(2, sum(guess.role == "qid" for guess in guesses))
+    lkc = {"L": str(known), "K": "5"}
+    if sensitive:
+        lkc["C"] = confidence(max(guess.share for guess in sensitive))
+    if any(_repeats(columns[guess.name]) for guess in guesses if guess.role == "id"):
+        lkc["unit"] = "person"
+    yield _LKC.format(L=known, K=5, of_c=_OF_C if sensitive else "")
+    if sensitive and lkc["C"] != "1/2":
+        yield _FREQUENT
+    yield "# With `withhold: 1/50` a few odd rows may be left out, if the others gain more detail.\n"
+    yield from _field("model", {"lkc": lkc}, "")
+
+
+def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
+    dp = {"method": "synthetic", "epsilon": "1"}
+    if any(_repeats(columns[guess.name]) for guess in guesses if guess.role == "id"):
+        dp["max_records_per_person"] = "1"
+    yield _DP
+    yield from _field("model", {"dp": dp}, "")
+
+
+def _repeats(column: Counted) -> bool:
+    """Return True if a value occurs twice."""
+    return any(n > 1 for n in column.counts.values())
+
+
+def _refined(keys: Mapping[str, Any], goal: str, dp: bool) -> Mapping[str, Any]:
+    """Let single children leave a group: a rare child takes no column away then."""
+    is_tree = bool(keys.keys() & {"prefix", "icd", "taxonomy"})
+    return {**keys, "refine": "child"} if is_tree and goal == "general" and not dp else keys
+
+
+# YAML
+
+
+def _field(key: str, value: Any, indent: str) -> list[str]:
+    """Return a key with a value in flow style, over several lines if needed."""
+    lines, line = [], f"{indent}{quoted(key)}:"
+    for token in _tokens(value):
+        if len(line) + 1 + len(token) > _WIDTH:
+            lines.append(f"{line}\n")
+            line = f"{indent}   "
+        line += f" {token}"
+    return [*lines, f"{line}\n"]
+
+
+def _tokens(value: Any, end: str = "") -> Iterator[str]:
+    """Yield the parts of a value in flow style, between which a line may be broken."""
+    if isinstance(value, str):
+        yield quoted(value) + end
+        return
+    is_mapping = isinstance(value, Mapping)
+    items = list(value.items() if is_mapping else enumerate(value))
+    parts: list[str] = []
+    for place, (key, each) in enumerate(items):
+        comma = "," if place < len(items) - 1 else ""
+        inner = list(_tokens(each, comma))
+        parts += [f"{quoted(key)}: {inner[0]}", *inner[1:]] if is_mapping else inner
+    opening, closing = "{}" if is_mapping else "[]"
+    if not parts:
+        yield opening + closing + end
+        return
+    parts[0] = opening + parts[0]
+    parts[-1] += closing + end
+    yield from parts
+
+
+def quoted(text: str) -> str:
+    """Return a text as a YAML scalar. Everything but plain words and numbers is quoted."""
+    if _BARE.fullmatch(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

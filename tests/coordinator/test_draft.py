@@ -1,0 +1,263 @@
+"""`coordinator draft`: foreign tables become verified tables in three commands, and nothing rare is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs.file.yaml_text import parse_yaml
+from tests.support.commands import Ran, invoke
+
+Row = Mapping[str, str]
+
+
+def hospital(n: int = 600) -> Iterator[Row]:
+    """Yield rows as a hospital in Europe exports them: `;`, decimal commas, days first, ids, names, odd values."""
+    rng = random.Random(4)  # noqa: S311
+    for i in range(n):
+        born, stage = date(1930, 1, 1) + timedelta(days=rng.randrange(27_000)), rng.randrange(4)
+        yield {
+            "Fallnummer": str(700_000 + i),
+            "patient_name": f"Person {i:04d}",
+            "geb_datum": f"{born:%d.%m.%Y}",
+            "PLZ": rng.choice(["01067", "01069", "10115", "10117", "80331"]) if i % 100 else f"{99_000 + i}",
+            "Geschlecht": rng.choice("mw") if i % 300 else "divers",
+            "Gewicht": f"{rng.uniform(45, 110):.1f}".replace(".", ",") if i else "412,5",
+            "Stadium": ["I", "II", "III", "IV"][stage],
+            "diagnosis": rng.choice(["I21.0", "I21.4", "C50.9", "E11.9", "J18.9"]) if i % 50 else "B20",
+            "verstorben": "ja"
+            if rng.random() < (0.1 + 0.5 * (stage > 1) + 0.3 * (born.year < 1960))
+            else "nein",
+            "Bemerkung": f"kam am Tag {i} mit dem Bus, und ging am Abend",
+        }
+
+
+def survey(n: int = 500) -> Iterator[Row]:
+    """Yield rows as a survey in America has them: groups of ages, dates with slashes, marks of missing values."""
+    rng = random.Random(5)  # noqa: S311
+    for i in range(n):
+        day = date(2023, 1, 1) + timedelta(days=rng.randrange(365))
+        yield {
+            "respondentId": f"R-{rng.randrange(10**9)}",
+            "ageGroup": rng.choice(["18-29", "30-44", "45-64", "65+"]),
+            "interview date": f"{day:%m/%d/%Y}",
+            "state": rng.choice(["NY", "CA", "TX", "NA"]) if i % 60 else "Guam!",
+            "children": str(min(int(rng.expovariate(0.8)), 9)),
+            "income": str(int(rng.lognormvariate(10.5, 0.6))) if i != 7 else "99999999",
+            "answer": rng.choice(["never", "rarely", "sometimes", "often", "always"]),
+        }
+
+
+def written(path: Path, rows: Sequence[Row], delimiter: str = ",", encoding: str = "utf-8") -> Path:
+    with path.open("w", newline="", encoding=encoding) as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def succeeded(*words: str | Path) -> Ran:
+    ran = invoke("coordinator", *words)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def drafted(job: Path) -> dict[str, Any]:
+    found: dict[str, Any] = parse_yaml(job.read_text(encoding="utf-8"), "job")
+    return found
+
+
+def test_a_hospitals_table_in_three_commands(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder with blanks"
+    folder.mkdir()
+    table = written(folder / "Fälle 2023.csv", list(hospital()), ";", "cp1252")
+    job = folder / "my job.yaml"
+    ran = succeeded("draft", table, "--out", job, "--class", "verstorben")
+    columns = drafted(job)["columns"]
+    assert set(columns) == {"geb_datum", "PLZ", "Geschlecht", "Gewicht", "Stadium", "diagnosis", "verstorben"}
+    born, code = columns["geb_datum"]["dates"], columns["PLZ"]["prefix"]
+    assert born == {"from": "1930-01-01", "to": "2010-01-01", "step": "5y", "form": "DD.MM.YYYY"}
+    assert code == {"values": ["01067", "01069", "10115", "10117", "80331"], "lengths": ["1", "3"]}
+    assert columns["Geschlecht"]["suppress"] == ["m", "w"]
+    assert columns["Stadium"]["order"]["values"] == ["I", "II", "III", "IV"]
+    assert columns["Gewicht"]["numeric"]["max"] != "500"
+    assert columns["diagnosis"]["role"] == "sensitive"
+    for words in (
+        "left out",
+        "Fallnummer",
+        "patient_name",
+        "Bemerkung",
+        "412,5",
+        "divers",
+        "domains become public",
+    ):
+        assert words in ran.out
+    text = job.read_text(encoding="utf-8")
+    for words in ("Fallnummer", "patient_name", "Bemerkung", "412", "divers", "Person 0", "B20"):
+        assert words not in text
+    succeeded("validate", job)
+    run = succeeded("run", job, "--out", folder / "result")
+    assert "outside the domain of PLZ" in run.err
+    succeeded("verify", job, folder / "result")
+    report = json.loads((folder / "result" / "report.json").read_text())
+    assert report["rows"] >= 590
+    finer = [name for name, cut in report["cut"].items() if len(cut) > 1]
+    assert len(finer) >= 2
+
+
+def test_a_survey_with_one_edit(tmp_path: Path) -> None:
+    table = written(tmp_path / "survey.csv", list(survey()))
+    job = tmp_path / "job.yaml"
+    ran = succeeded("draft", table, "--out", job, "--sensitive", "income")
+    fields = drafted(job)
+    columns = fields["columns"]
+    assert fields["goal"] == "general"
+    assert fields["data"]["missing"] == ["NA"]
+    assert columns["ageGroup"]["order"]["values"] == ["18-29", "30-44", "45-64", "65+"]
+    assert columns["interview date"]["dates"]["form"] == "MM/DD/YYYY"
+    assert columns["state"]["suppress"] == ["CA", "NY", "TX"]
+    assert columns["answer"]["order"]["values"] == ["never", "rarely", "sometimes", "often", "always"]
+    assert columns["income"]["role"] == "sensitive"
+    assert "99999999" in ran.out
+    assert "respondentId" in ran.out
+    assert not re.search(r"9999|Guam|respondentId|R-", job.read_text())
+    job.write_text(job.read_text().replace("K: 5", "K: 7"))
+    succeeded("run", job, "--out", tmp_path / "result")
+    succeeded("verify", job, tmp_path / "result")
+    with (tmp_path / "result" / "anonymized.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 500
+    assert len({row["ageGroup"] for row in rows}) > 1
+
+
+def test_a_dp_draft_is_refused_until_confirmed(tmp_path: Path) -> None:
+    table = written(tmp_path / "survey.csv", list(survey()))
+    job = tmp_path / "job.yaml"
+    succeeded("draft", table, "--out", job, "--model", "dp")
+    succeeded("validate", job)
+    columns = drafted(job)["columns"]
+    assert columns
+    assert all(column["from_data"] == "true" for column in columns.values())
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "result")
+    assert ran.code == 2
+    assert "was taken from the table (`from_data: true`)" in ran.err
+    assert not (tmp_path / "result").exists()
+    job.write_text(job.read_text().replace("from_data: true", "from_data: confirmed"))
+    succeeded("run", job, "--out", tmp_path / "result")
+    succeeded("verify", job, tmp_path / "result")
+
+
+def test_a_persons_rows_count_together(tmp_path: Path) -> None:
+    rows = [{"who": f"p{i % 150}", "age": str(20 + i % 40), "sex": "fm"[i % 2]} for i in range(600)]
+    table = written(tmp_path / "visits.csv", rows)
+    succeeded("draft", table, "--out", tmp_path / "job.yaml", "--id", "who")
+    fields = drafted(tmp_path / "job.yaml")
+    assert fields["columns"]["who"] == {"role": "id"}
+    assert fields["model"]["lkc"]["unit"] == "person"
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "result")
+    succeeded("verify", tmp_path / "job.yaml", tmp_path / "result")
+
+
+def test_two_spellings_stop_no_run(tmp_path: Path) -> None:
+    illness = ["flu"] * 90 + ["Flu"] * 40 + ["FLU"] * 3 + ["cold"] * 80
+    towns = ["Bonn"] * 70 + ["bonn"] * 60 + ["Lyon"] * 83
+    both = zip(illness, towns, strict=True)
+    rows = [{"illness": a, "town": b, "age": str(20 + i % 30)} for i, (a, b) in enumerate(both)]
+    table = written(tmp_path / "t.csv", rows)
+    succeeded("draft", table, "--out", tmp_path / "job.yaml")
+    fields = drafted(tmp_path / "job.yaml")
+    assert fields["data"]["map"] == {"illness": {"Flu": "flu"}, "town": {"bonn": "Bonn"}}
+    assert "FLU" not in (tmp_path / "job.yaml").read_text()
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "result")
+    succeeded("verify", tmp_path / "job.yaml", tmp_path / "result")
+
+
+def test_formats_other_than_csv_and_a_separator(tmp_path: Path) -> None:
+    table = written(tmp_path / "t.tsv", list(survey(200)), "\t")
+    ran = succeeded("draft", table, "--out", tmp_path / "job.yaml", "--format", "json")
+    told = json.loads(ran.out)
+    assert told["columns"]["ageGroup"]["role"] == "qid"
+    assert "role" not in told["columns"]["respondentId"]
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "result")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--id", "nobody"],
+            "--id nobody: the table has no such column. What to do: name one of: respondentId,",
+        ),
+        (["--id", "state", "--class", "state"], "column state is named twice"),
+        (["--class", "income"], "a class has from 2 to 20 values"),
+        (["--class", "state", "--class", "answer"], "--class is given twice"),
+        (["--model", "k"], "Invalid value for '--model'"),
+    ],
+)
+def test_errors_say_what_to_name(tmp_path: Path, words: list[str], message: str) -> None:
+    table = written(tmp_path / "survey.csv", list(survey(100)))
+    ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml", *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert not (tmp_path / "job.yaml").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    table = written(tmp_path / "survey.csv", list(survey(100)))
+    (tmp_path / "job.yaml").write_text("mine")
+    ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml")
+    assert ran.code == 2
+    assert "drafts overwrite nothing" in ran.err
+    assert (tmp_path / "job.yaml").read_text() == "mine"
+    assert invoke("coordinator", "draft", tmp_path / "no.csv", "--out", tmp_path / "new.yaml").code == 2
+
+
+def test_a_table_of_few_rows_has_no_draft(tmp_path: Path) -> None:
+    table = written(tmp_path / "t.csv", list(survey(8)))
+    ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml")
+    assert ran.code != 0
+    assert "no column of the table can be drafted" in ran.err
+    assert not (tmp_path / "job.yaml").exists()
+
+
+words = st.integers(1000, 9999).map(lambda n: f"val{n}x")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.dictionaries(words, st.integers(1, 40), min_size=1, max_size=12), min_size=1, max_size=4),
+    st.sampled_from(["lkc", "dp"]),
+)
+def test_no_rare_value_is_written(tmp_path: Path, columns: list[dict[str, int]], model: str) -> None:
+    """Compare the text of the job with the counts of the table."""
+    cells = [[value for value, n in column.items() for _ in range(n)] for column in columns]
+    rows = [
+        {f"c{i}": column[row] if row < len(column) else "" for i, column in enumerate(cells)}
+        for row in range(max(map(len, cells)))
+    ]
+    table = written(tmp_path / "t.csv", rows)
+    job = tmp_path / "job.yaml"
+    job.unlink(missing_ok=True)
+    ran = invoke("coordinator", "draft", table, "--out", job, "--model", model)
+    if ran.code:
+        assert not job.exists()
+        return
+    text = job.read_text()
+    for i in range(len(columns)):
+        for value, n in Counter(row[f"c{i}"] for row in rows).items():
+            if value and n < 10 and all(column.get(value, 0) < 10 for column in columns):
+                assert value not in text
+    assert yaml.safe_load(text)["columns"]
+    assert invoke("coordinator", "validate", job).code == 0

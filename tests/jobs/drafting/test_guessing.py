@@ -1,0 +1,95 @@
+"""Guesses about columns: what is left out, and why; roles; and C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from jobs.drafting.counting import Counted, joined
+from jobs.drafting.guessing import Asked, confidence, guess
+
+NONE = Asked()
+
+
+def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
+    numbers = {}
+    for text in counts:
+        try:
+            numbers[text] = float(text)
+        except ValueError:
+            continue
+    return Counted(name, counts, numbers, missing)
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (column("code", {f"x{i}": 1 for i in range(100)}), "most of its values are different"),
+        (column("nr", {str(1000 + i): 1 for i in range(100)}), "nearly all its numbers are different"),
+        (column("customerId", {str(7 * i): 3 for i in range(100)}), "'customer' in its name"),
+        (column("surname", {f"n{i}": 20 for i in range(100)}), "'surname' in its name"),
+        (column("note", {" ".join("abcdefgh") + str(i): 20 for i in range(50)}), "texts of several words"),
+        (column("b", {"x": 20, "y": 20}, missing=41), "most of its cells are empty"),
+        (column("b", {}, missing=0), "it has no values"),
+        (column("b", {"x": 50}), "or it has one value"),
+        (
+            column("b", {f"x{i}": 9 for i in range(10)} | {"y": 40}),
+            "most of its values have fewer than 10 records",
+        ),
+        (column("age", {str(i): 20 for i in range(50)}, missing=60), "a row without its number"),
+    ],
+)
+def test_columns_that_are_left_out(found: Counted, why: str) -> None:
+    guessed = guess(found, NONE)
+    assert guessed.keys is None
+    assert why in guessed.why
+
+
+@pytest.mark.parametrize(
+    ("found", "key"),
+    [
+        (column("salary_band", {"a": 20, "b": 30}), "role"),
+        (column("income", {str(17 * i): 1 for i in range(200)}), "numeric"),
+        (column("weight", {f"{i / 7:.3f}": 1 for i in range(200)}), "numeric"),
+        (column("patient_class", {"a": 20, "b": 30}), "suppress"),
+        (column("town", {"Bonn": 20, "Lyon": 30, "Oslo": 12, "Nice": 2}), "suppress"),
+        (column("grade", {"1": 20, "2": 20, "3": 20}), "order"),
+        (column("birthdate", {f"19{i:02d}-05-03": 4 for i in range(60)}), "dates"),
+    ],
+)
+def test_columns_and_their_keys(found: Counted, key: str) -> None:
+    keys = guess(found, NONE).keys
+    assert keys is not None
+    assert key in keys
+
+
+def test_dp_jobs_mark_each_domain_and_protect_all_columns_alike() -> None:
+    dp = Asked(sensitive=["ill"], classes=["dead"], dp=True)
+    ill = guess(column("ill", {"flu": 20, "cold": 30, "gout": 3}), dp)
+    assert ill.keys == {"role": "qid", "taxonomy": {"*": ["cold", "flu"]}, "from_data": "true"}
+    dead = guess(column("dead", {"y": 20, "n": 30}), dp)
+    assert dead.keys == {"role": "class", "domain": ["n", "y"], "from_data": "true"}
+    age = guess(column("age", {str(i): 20 for i in range(50)}, missing=300), dp)
+    assert age.keys is not None
+
+
+def test_the_owner_is_told_of_rare_values() -> None:
+    guessed = guess(column("town", {"Bonn": 20, "Lyon": 30, "Oslo": 3, "Nice": 2}), NONE)
+    (told,) = guessed.told
+    assert "town: 5 rows with 'Oslo' (3), 'Nice' (2)" in told
+    assert "Oslo" not in repr(guessed)
+    assert "Oslo" not in guessed.why
+
+
+def test_frequent_spellings_are_joined_to_the_most_frequent() -> None:
+    found = joined(column("town", {"Bonn": 20, "bonn": 30, "BONN": 4, "Lyon": 12}))
+    assert found.respelled == {"Bonn": "bonn"}
+    assert found.counts == {"bonn": 50, "BONN": 4, "Lyon": 12}
+
+
+@pytest.mark.parametrize(
+    ("share", "c"), [(0.1, "1/2"), (0.4, "1/2"), (0.5, "3/4"), (0.7, "9/10"), (0.75, "19/20"), (0.9, "1")]
+)
+def test_c_allows_the_most_frequent_value(share: float, c: str) -> None:
+    assert confidence(share) == c

@@ -1,0 +1,176 @@
+"""Kinds of columns: ranges, dates, codes and order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.drafting.counting import RARE, Counted
+from jobs.drafting.kinds import (
+    MOST_CELLS,
+    days_of,
+    icd_of,
+    ordered,
+    prefixes_of,
+    range_of,
+    sounds_sensitive,
+    words_of,
+)
+
+
+def column(counts: Mapping[str, int], name: str = "x") -> Counted:
+    return Counted(name, counts)
+
+
+@given(st.dictionaries(st.integers(-100_000, 100_000), st.integers(1, 30), min_size=1, max_size=60))
+def test_a_range_holds_all_but_rare_ends_and_tells_nothing_of_them(whole: dict[int, int]) -> None:
+    numbers: dict[float, int] = {float(number): n for number, n in whole.items()}
+    found = range_of(numbers)
+    ordered_numbers = sorted(numbers)
+    frequent = [x for x in ordered_numbers if sum(n for y, n in numbers.items() if y <= x) >= RARE]
+    frequent = [x for x in frequent if sum(n for y, n in numbers.items() if y >= x) >= RARE]
+    if len(frequent) < 2:
+        assert found is None or len(frequent) == 0
+        return
+    assert found is not None
+    assert all(found.covers(x) for x in frequent)
+    assert 1 <= (found.high - found.low) / found.step <= MOST_CELLS
+    assert found.low % (10 * found.step) == 0
+    assert found.high % (10 * found.step) == 0
+    assert found.step.normalize().as_tuple().digits in ((1,), (2,), (5,))
+    first, last = ordered_numbers[0], ordered_numbers[-1]
+    if {first, last}.isdisjoint(frequent):
+        beyond = {first: first - 12_345, last: last + 12_345}
+        assert range_of({beyond.get(x, x): n for x, n in numbers.items()}) == found
+
+
+def test_a_range_of_ages_and_of_fractions() -> None:
+    ages = range_of({float(age): 20 for age in range(17, 91)})
+    assert ages is not None
+    assert (ages.low, ages.high, ages.step) == (0, 100, 2)
+    shares = range_of({i / 40: 20 for i in range(40)})
+    assert shares is not None
+    assert (shares.low, shares.high) == (0, 1)
+    assert shares.step == Decimal("0.02")
+    assert range_of({5.0: 3, 6.0: 3}) is None
+    assert range_of({5.0: 300}) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        ("YYYY-MM-DD", "%Y-%m-%d"),
+        ("DD.MM.YYYY", "%d.%m.%Y"),
+        ("MM/DD/YYYY", "%m/%d/%Y"),
+        ("DD/MM/YYYY", "%d/%m/%Y"),
+    ],
+)
+def test_dates_in_their_forms(form: str, written: str) -> None:
+    first = date(2021, 3, 5)
+    days = {(first + timedelta(n)).strftime(written): 12 for n in range(300)}
+    found = days_of(column(days))
+    assert found is not None
+    assert (found.form, found.step, found.first, found.below) == (
+        form,
+        "7d",
+        date(2021, 3, 1),
+        date(2022, 1, 1),
+    )
+    assert not found.is_unsure
+
+
+def test_dates_that_may_be_meant_either_way_are_unsure() -> None:
+    found = days_of(
+        column({f"{month:02d}/{day:02d}/2020": 9 for month in range(1, 13) for day in range(1, 13)})
+    )
+    assert found is not None
+    assert found.is_unsure
+
+
+@pytest.mark.parametrize(
+    ("years", "step", "ends"), [(3, "1mo", (2001, 2004)), (25, "1y", (2000, 2030)), (80, "5y", (1940, 2030))]
+)
+def test_the_step_of_dates_follows_their_range(years: int, step: str, ends: tuple[int, int]) -> None:
+    first = date(1941 if years == 80 else 2001, 2, 1)
+    days = {str(first + timedelta(days=n * (365 * years // 200))): 10 for n in range(200)}
+    found = days_of(column(days))
+    assert found is not None
+    assert (found.step, found.first.year, found.below.year) == (step, *ends)
+
+
+def test_numbers_and_words_are_no_dates() -> None:
+    assert days_of(column({"20200131": 50, "20200201": 50})) is None
+    assert days_of(column({"20200131": 50, "20200201": 50}, "admission_date")) is not None
+    assert days_of(column({"Monday": 50, "2020-01-01": 50})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "version"),
+    [
+        ("code", ["I21.0", "I21.4", "C50.9"], "10"),
+        ("code", ["I21", "C50"], None),
+        ("diagnosis_code", ["I21", "C50"], "10"),
+        ("diag_1", [f"{n}.{n % 10}" for n in range(200, 230)] + ["V57"], "9"),
+        ("weight", [f"{n}.{n % 10}" for n in range(200, 230)], None),
+        ("diagnosis", ["flu", "cold"], None),
+    ],
+)
+def test_icd_codes(name: str, values: list[str], version: str | None) -> None:
+    assert icd_of(column(dict.fromkeys(values, 20), name)) == version
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "lengths"),
+    [
+        ("zip", ["12345", "90210"], [1, 3]),
+        ("PLZ", ["8001", "1200"], [1, 2]),
+        ("area", ["01234", "90210"], [1, 3]),
+        ("area", ["11234", "90210"], None),
+        ("postcode", ["SW1A 1AA", "E1 6AN"], [1, 4]),
+        ("zip", ["unknown!", "12345"], None),
+    ],
+)
+def test_codes_like_zip_codes(name: str, values: list[str], lengths: list[int] | None) -> None:
+    assert prefixes_of(column(dict.fromkeys(values, 20), name)) == lengths
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (["3", "1", "10", "2"], ["1", "2", "3", "10"]),
+        (["10-19", "20-29", "0-9"], ["0-9", "10-19", "20-29"]),
+        (["<18", "18-64", "65+"], ["<18", "18-64", "65+"]),
+        (["2nd", "1st", "3rd"], ["1st", "2nd", "3rd"]),
+        (["High", "low", "medium"], ["low", "medium", "High"]),
+        (["Mar", "Jan", "Feb"], ["Jan", "Feb", "Mar"]),
+        (["III", "I", "II"], ["I", "II", "III"]),
+        (["Bonn", "Lyon", "Oslo"], None),
+        (["1", "2"], None),
+        (["1 apple", "2 pears", "3 plums", "4 figs"], None),
+    ],
+)
+def test_order_where_it_is_obvious(values: list[str], found: list[str] | None) -> None:
+    assert ordered(values) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "sounds"),
+    [
+        ("diag_1", True),
+        ("Diagnosis", True),
+        ("number_diagnoses", False),
+        ("diagnosis_date", False),
+        ("age", False),
+    ],
+)
+def test_names_of_sensitive_columns(name: str, sounds: bool) -> None:
+    assert sounds_sensitive(name) is sounds
+
+
+def test_words_of_a_name() -> None:
+    assert words_of("patientAge_ICD10 Code") == {"patient", "age", "icd", "10", "code"}
