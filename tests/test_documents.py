@@ -138,19 +138,21 @@ def test_a_page_fits_its_window(page: str, width: int, browser: Chrome, address:
 def test_the_reader_chooses_dark_colours(browser: Chrome, address: str) -> None:
     """The colours are those of the reader's system until the reader chooses others."""
 
-    def background(of_system: str) -> int:
-        media = {"features": [{"name": "prefers-color-scheme", "value": of_system}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        browser.execute_script("localStorage.clear()")  # a new reader
-        browser.get(f"{address}/index.html")
-        return brightness()
-
-    def brightness() -> int:
+    def brightness(_: object = None) -> int:
         colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         return sum(int(part) for part in re.findall(r"[0-9]+", colour)[:3])
 
+    def visited(of_system: str) -> None:
+        """Open a page as a new reader; the page's script sets the colours some time after."""
+        media = {"features": [{"name": "prefers-color-scheme", "value": of_system}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.execute_script("localStorage.clear()")
+        browser.get(f"{address}/index.html")
+
     browser.get(f"{address}/index.html")
-    light, dark = background("light"), background("dark")
-    assert dark < 300 < light
+    visited("light")
+    WebDriverWait(browser, 30).until(lambda _: brightness() > 300)
+    visited("dark")
+    WebDriverWait(browser, 30).until(lambda _: brightness() < 300)
     browser.find_element(By.CSS_SELECTOR, "form[data-md-component=palette] label:not([hidden])").click()
-    WebDriverWait(browser, 10).until(lambda _: brightness() > 300)
+    WebDriverWait(browser, 30).until(lambda _: brightness() > 300)

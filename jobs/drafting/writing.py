@@ -135,7 +135,7 @@ def _repeats(column: Counted) -> bool:
 
 def _refined(keys: Mapping[str, Any], goal: str, dp: bool) -> Mapping[str, Any]:
     """Let single children leave a group: a rare child takes no column away then."""
-    is_tree = bool(keys.keys() & {"prefix", "icd", "taxonomy"})
+    is_tree = bool(keys.keys() & {"prefix", "icd", "order", "taxonomy"})
     return {**keys, "refine": "child"} if is_tree and goal == "general" and not dp else keys
 
 
