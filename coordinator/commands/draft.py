@@ -44,7 +44,7 @@ def draft(
     model: str,
     delimiter: str | None,
 ) -> None:
-    """Write a first job for TABLE, to edit.
+    """Write a first job for a table, to edit.
 
     Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records and
     columns that name people are shown here, and not written. The output is for the owner of the table.
