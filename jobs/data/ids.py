@@ -43,13 +43,9 @@ class IdForm:
         return pc.if_else(pc.is_in(ids, pa.array(_WITHOUT, pa.string())), ids, found)
 
 
-AS_GIVEN = IdForm()
-"""Form of ids that a job does not change."""
-
-
-def normalized_ids(column: pa.Array, form: IdForm = AS_GIVEN) -> pa.Array:
-    """Return ids in the form for comparison: Unicode NFKC, then without blanks around, then the form of the job."""
-    return form.applied(pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC")))
+def normalized_ids(column: pa.Array) -> pa.Array:
+    """Return ids in the form for comparison: Unicode NFKC, then without blanks around; case matters."""
+    return pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC"))
 
 
 def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:

@@ -18,7 +18,7 @@ from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
 from jobs.data.coding import Coded, Coding, Published
-from jobs.data.ids import AS_GIVEN, normalized_ids, numbered_ids
+from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
 from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
@@ -229,8 +229,9 @@ class _Reader:
         ids = {name: batch.column(name).cast(pa.string()) for name in self._coding.ids}
         if not self._compares_ids:
             return list(ids.values())
-        forms = self._coding.id_forms
-        return [normalized_ids(column, forms.get(name, AS_GIVEN)) for name, column in ids.items()]
+        plain = {name: normalized_ids(column) for name, column in ids.items()}
+        changed = {name: form.applied(plain[name]) for name, form in self._coding.id_forms.items()}
+        return list({**plain, **changed}.values())
 
     def _refuse(self, name: str, column: pa.DictionaryArray, without: NDArray[np.bool_]) -> None:
         """Raise DataError for the first row without an id, if any."""

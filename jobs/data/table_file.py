@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from jobs.data.counted import counted
-from jobs.data.dialect import Dialect, open_bytes, open_text
+from jobs.data.dialect import SEPARATORS, Dialect, open_bytes, open_text
 
 _AS_CSV = 'save it as "CSV UTF-8"'
 _UTF_16 = (
@@ -40,7 +40,6 @@ _UTF_16_ZEROS = 1 / 8
 _BLOCK_BYTES = 1 << 20
 _END = "end"
 _MOST_SHOWN = 60
-_SEPARATORS = ";\t|,"
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
@@ -187,7 +186,7 @@ def _loosely(name: str) -> str:
 
 def _other_separator(header: str, delimiter: str) -> str:
     """Return a hint if the only name in a header holds another separator."""
-    found = max((each for each in _SEPARATORS if each != delimiter), key=header.count)
+    found = max((each for each in SEPARATORS if each != delimiter), key=header.count)
     if found not in header:
         return ""
     shown = "tab" if found == "\t" else repr(found)

@@ -55,10 +55,10 @@ class Wording:
     def worded(self, name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
         """Return a column with the job's values. name: the job's name."""
         words = self._words_of(name)
+        if not words:
+            return column
         texts: list[str] = column.dictionary.to_pylist()
         found = [words.get(as_read(text), text) for text in texts]
-        if found == texts:
-            return column
         return pa.DictionaryArray.from_arrays(column.indices, found).cast(pa.string()).dictionary_encode()
 
     def _words_of(self, name: str) -> dict[str, str]:

@@ -16,11 +16,12 @@ MOST_VALUES = 5000
 """Most listed values of a column."""
 MOST_CLASSES = 20
 MOST_MISSING = 0.05
-"""Largest share of rows that a drafted column of numbers may take out of an LKC release."""
+"""Largest share of empty cells of a drafted column of numbers or dates: such rows leave an LKC release."""
 _TAKES_ROWS = (
     "many of its cells are empty, and a row without its number or date would leave the table; write the column into "
     "the job if you can do without these rows"
 )
+_ENDS = "fewer than 10 records beyond an end lie outside the range: widen the range to keep them"
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
 _MOST_TOLD = 5
@@ -130,7 +131,7 @@ def _dates(column: Counted) -> Guess | None:
     return Guess(
         column.name,
         {"role": "qid", "dates": {**dates, **form}},
-        f"dates written as {days.form}{unsure}; the ends are rounded outward",
+        f"dates written as {days.form}{unsure}; {_ENDS}",
         _told_rare(column.name, beyond, "beyond the range"),
     )
 
@@ -145,7 +146,7 @@ def _numbers(column: Counted) -> Guess | None:
     return Guess(
         column.name,
         {"role": "qid", "numeric": _grid(grid)},
-        "numbers; the ends are rounded outward, the step gives at most 50 cells",
+        f"numbers in at most 50 cells; {_ENDS}",
         _told_rare(column.name, beyond, "no number of the range"),
     )
 
@@ -196,7 +197,7 @@ def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: st
     return Guess(
         column.name,
         {"role": "qid", **keys(listed)},
-        f"{why}; rare codes are left out: better list all codes that exist",
+        f"{why}; codes of fewer than 10 records are not listed: better list all codes that exist",
         _told_rare(column.name, column.others(listed)),
     )
 

@@ -125,7 +125,8 @@ def _release(
             report |= option.fields(task, read.table.n_records - loaded.table.n_records, written.release)
     undetermined = {option.phase for option in options_of}
     seconds = {phase: took for phase, took in watch.seconds.items() if phase not in undetermined}
-    noted = replace(made.noted, of_table=(*made.noted.of_table, *loaded.rows.outside_words()))
+    noted = made.noted
+    noted = replace(noted, of_table=(*noted.of_table, *loaded.rows.outside_words()))
     return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
 
 

@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -342,7 +343,7 @@ def test_ten_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Pa
 
 def test_a_workbook_without_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     excel(tmp_path / "t.xlsx")
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     ran = run(tmp_path, "out", "t.xlsx")
     assert "extra-missing" in ran.err
     assert "pip install openpyxl" in ran.err
