@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import MAXYEAR, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
@@ -37,6 +37,7 @@ def is_form(text: str) -> bool:
     return _FORM.fullmatch(text) is not None
 
 
+@cache
 def _pattern(form: str) -> re.Pattern[str]:
     """Return the pattern of dates of a form. With separators, days and months may have one digit."""
     text = re.escape(form)
@@ -47,6 +48,15 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 _ISO = _pattern(ISO)
+
+
+def in_iso(text: str, form: str) -> str | None:
+    """Return a date of a form as YYYY-MM-DD, with its time of day; None for any other text."""
+    found = _pattern(form).match(text)
+    if found is None or math.isnan(DateGrid((Decimal(1), Decimal(2)), form).number(text)):
+        return None
+    year, month, day = (int(found[name]) for name in ("year", "month", "day"))
+    return f"{year:04d}-{month:02d}-{day:02d}{text[found.end() :]}"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from anonymize.dates import in_iso
 from jobs.data.arrow import pa
 from jobs.data.table_file import as_read
 
@@ -24,6 +25,7 @@ class Wording:
     true:     texts that mean `true`; false: texts that mean `false`.
     rename:   the job's name of a column, by the name in the table.
     values:   the job's value, by column (the job's name) and value in the table.
+    dates:    the form of the dates in the table, by column (the job's name).
     decimal:  "," for numbers with a decimal comma, "." for a point; None: sniffed.
     """
 
@@ -32,6 +34,7 @@ class Wording:
     false: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    dates: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -42,6 +45,8 @@ class Wording:
             given["rename"] = dict(self.rename)
         if self.values:
             given["map"] = {name: dict(words) for name, words in self.values.items()}
+        if self.dates:
+            given["dates"] = dict(self.dates)
         return given if self.decimal is None else {**given, "decimal": self.decimal}
 
     def name(self, own: str) -> str:
@@ -54,12 +59,20 @@ class Wording:
 
     def worded(self, name: str, column: pa.DictionaryArray) -> pa.DictionaryArray:
         """Return a column with the job's values. name: the job's name."""
-        words = self._words_of(name)
-        if not words:
+        if (read := self.reader(name)) is None:
             return column
-        texts: list[str] = column.dictionary.to_pylist()
-        found = [words.get(as_read(text), text) for text in texts]
+        found = list(map(read, column.dictionary.to_pylist()))
         return pa.DictionaryArray.from_arrays(column.indices, found).cast(pa.string()).dictionary_encode()
+
+    def reader(self, name: str) -> Callable[[str], str] | None:
+        """Return the function from a text of the table to the job's text; None if all texts stay.
+
+        name:  the job's name of the column.
+        """
+        words, form = self._words_of(name), self.dates.get(name)
+        if form is not None:
+            return lambda text: words.get(as_read(text), in_iso(as_read(text), form) or text)
+        return (lambda text: words.get(as_read(text), text)) if words else None
 
     def _words_of(self, name: str) -> dict[str, str]:
         """Return the replaced texts of a column; a stated value comes before a truth value and a missing mark."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from jobs.data.dialect import Dialect
 from jobs.data.wording import Wording
-from jobs.file.fields import DELIMITER, Fields
+from jobs.file.fields import DELIMITER, DateForm, Fields
 
 
 def _known_encoding(text: str) -> str:
@@ -43,9 +43,15 @@ class WordedFile(Fields):
         "Other values stay.",
     )
 
+    dates: dict[str, DateForm] = Field(
+        default={},
+        description="The form of the dates in the table, by column (its name in the job), where the job has another "
+        "form: {admitted: DD.MM.YYYY}.",
+    )
+
     @property
     def wording(self) -> Wording:
-        return Wording(self.missing, self.true, self.false, self.rename, self.map, self.decimal)
+        return Wording(self.missing, self.true, self.false, self.rename, self.map, self.dates, self.decimal)
 
 
 class TextFile(WordedFile):

@@ -6,8 +6,10 @@ import math
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from anonymize.dates import DateGrid, from_dates, is_form, is_step
+from anonymize.dates import DateGrid, from_dates, in_iso, is_form, is_step
 from anonymize.errors import SchemaError
 from anonymize.taxonomy import Node
 
@@ -85,3 +87,23 @@ def test_steps_and_forms() -> None:
     assert not any(map(is_step, ("0d", "1", "1h", "d", "-1d")))
     assert all(map(is_form, ("YYYY-MM-DD", "DD.MM.YYYY", "MM/DD/YYYY", "YYYYMMDD")))
     assert not any(map(is_form, ("YYYY-DD-MM", "DD.MM", "YYYY,MM,DD", "%Y-%m-%d")))
+
+
+@pytest.mark.parametrize(
+    "form", ["YYYY-MM-DD", "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYYMMDD", "DD-MM-YYYY"]
+)
+@given(day=st.dates(), rest=st.sampled_from(["", " 12:30", "T01:02:03.5"]))
+def test_a_date_of_any_form_in_iso(form: str, day: date, rest: str) -> None:
+    text = (
+        form.replace("YYYY", f"{day.year:04d}")
+        .replace("MM", f"{day.month:02d}")
+        .replace("DD", f"{day.day:02d}")
+    )
+    assert in_iso(text + rest, form) == day.isoformat() + rest
+
+
+@pytest.mark.parametrize(
+    "text", ["31.02.2024", "1.1.24", "01.01.2024 25:00", "01.01.2024x", "2024-01-01", "", "NA"]
+)
+def test_other_texts_are_no_dates_of_a_form(text: str) -> None:
+    assert in_iso(text, "DD.MM.YYYY") is None
