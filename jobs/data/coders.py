@@ -122,20 +122,32 @@ class Categorical:
 
 def near_words(value: str, listed: Iterable[str]) -> str:
     """Return the hint that a value would fit in another spelling, or an empty text."""
-    found = frozenset(listed)
-    plain_value = value.strip()
-    if plain_value in found:
-        return "; without surrounding blanks the value would fit"
-    if _ZERO_FRACTION.search(plain_value) and (whole := _ZERO_FRACTION.sub("", plain_value)) in found:
-        return f"; the value would fit as {shown(whole)} (without `.0`)"
-    if plain_value.isdigit() and (padded := _padded(plain_value, found)) is not None:
-        return f"; the value would fit as {shown(padded)} (leading zeros were lost)"
-    near = next((each for each in found if are_alike(each, value)), None)
-    if near is None:
-        return ""
-    if near.casefold() == plain_value.casefold():
-        return f"; the value would fit as {shown(near)} (upper and lower case differ)"
-    return f"; the value is a different spelling of {shown(near)}"
+    return near(value, frozenset(listed)).hint
+
+
+@dataclass(frozen=True)
+class Near:
+    """Listed value that a text stands for. hint: for the owner; empty without such a value."""
+
+    value: str | None = field(default=None, repr=False)
+    hint: str = field(default="", repr=False)
+
+
+def near(text: str, listed: frozenset[str]) -> Near:
+    """Return the listed value with another spelling of a text, or no value."""
+    plain_text = text.strip()
+    if plain_text in listed:
+        return Near(plain_text, "; without surrounding blanks the value would fit")
+    if _ZERO_FRACTION.search(plain_text) and (whole := _ZERO_FRACTION.sub("", plain_text)) in listed:
+        return Near(whole, f"; the value would fit as {shown(whole)} (without `.0`)")
+    if plain_text.isdigit() and (padded := _padded(plain_text, listed)) is not None:
+        return Near(padded, f"; the value would fit as {shown(padded)} (leading zeros were lost)")
+    found = next((each for each in listed if are_alike(each, text)), None)
+    if found is None:
+        return Near()
+    if found.casefold() == plain_text.casefold():
+        return Near(found, f"; the value would fit as {shown(found)} (upper and lower case differ)")
+    return Near(found, f"; the value is a different spelling of {shown(found)}")
 
 
 def _padded(digits: str, listed: frozenset[str]) -> str | None:

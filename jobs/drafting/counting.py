@@ -14,7 +14,7 @@ from jobs.data.sources import FileSource
 from jobs.data.table_file import MISSING_WORDS, as_read
 from jobs.data.texts import alike, fault_of, folded
 
-_MARKS = MISSING_WORDS - {"none", "nil"}
+MARKS = MISSING_WORDS - {"none", "nil"}
 """Texts of missing cells; `none` is often a value."""
 RARE = 10
 """Number of records from which a value may stand in a draft."""
@@ -64,12 +64,17 @@ class Counted:
 
 
 def counted_columns(source: FileSource, names: Sequence[str]) -> dict[str, Counted]:
-    """Count the values of some columns in one pass. Raises DataError."""
+    """Count the values of some columns in one pass, without missing cells. Raises DataError."""
+    return {name: _cleaned(name, found, source) for name, found in texts_of(source, names).items()}
+
+
+def texts_of(source: FileSource, names: Sequence[str]) -> dict[str, Counter[str]]:
+    """Count the texts of some columns in one pass. Raises DataError."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     for batch in source.batches(names):
         for name, column in zip(names, batch.columns, strict=True):
             _add(counts[name], column)
-    return {name: _cleaned(name, found, source) for name, found in counts.items()}
+    return counts
 
 
 def _add(counts: Counter[str], column: pa.DictionaryArray) -> None:
@@ -81,7 +86,7 @@ def _add(counts: Counter[str], column: pa.DictionaryArray) -> None:
 
 def _cleaned(name: str, counts: Mapping[str, int], source: FileSource) -> Counted:
     """Take missing cells out, and join frequent spellings of the same value."""
-    marks = tuple(value for value, n in counts.items() if value.casefold() in _MARKS and n >= RARE)
+    marks = tuple(value for value, n in counts.items() if value.casefold() in MARKS and n >= RARE)
     missing = sum(n for value, n in counts.items() if value in EMPTY or value in marks)
     values = {value: n for value, n in counts.items() if value not in EMPTY and value not in marks}
     column = joined(Counted(name, values, missing=missing, marks=marks))

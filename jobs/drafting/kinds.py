@@ -96,7 +96,7 @@ def _steps(width: Decimal, least: Decimal | None) -> Sequence[Decimal]:
 
 # Dates
 
-_FORMS = (ISO, "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "YYYYMMDD")
+DATE_FORMS = (ISO, "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "YYYYMMDD")
 """Forms that are looked for; of equally good forms the first."""
 _PACKED = "YYYYMMDD"
 _YEARS = range(1850, 2101)
@@ -123,8 +123,8 @@ def reader_of(form: str) -> Callable[[str], float]:
 
 def days_of(column: Counted) -> Days | None:
     """Return the domain of a column of dates, None for other columns."""
-    shares = {form: _share_of_dates(column, form) for form in _FORMS}
-    form = max(_FORMS, key=shares.__getitem__)
+    shares = {form: _share_of_dates(column, form) for form in DATE_FORMS}
+    form = max(DATE_FORMS, key=shares.__getitem__)
     if shares[form] < MOSTLY:
         return None
     read = reader_of(form)

@@ -61,7 +61,7 @@ def job_text(
         "version: 1\n",
         f"name: {name}\n",
         "partition: single   # one holder has the whole table\n",
-        *_field("data", _data(path, kept), ""),
+        *yaml_lines("data", _data(path, kept), ""),
         *model,
         _GOAL[goal],
         f"goal: {goal}\n",
@@ -70,7 +70,7 @@ def job_text(
     ]
     for guess in guesses:
         lines.append(f"  # {guess.why}\n")
-        lines += _field(guess.name, _refined(guess.keys or {}, goal, dp), "  ")
+        lines += yaml_lines(guess.name, _refined(guess.keys or {}, goal, dp), "  ")
     return "".join(lines)
 
 
@@ -117,7 +117,7 @@ def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iter
     if sensitive and lkc["C"] != "1/2":
         yield _FREQUENT
     yield "# With `withhold: 1/50` a few odd rows may be left out, if the others gain more detail.\n"
-    yield from _field("model", {"lkc": lkc}, "")
+    yield from yaml_lines("model", {"lkc": lkc}, "")
 
 
 def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Itera
     if any(_repeats(columns[guess.name]) for guess in guesses if guess.role == "id"):
         dp["max_records_per_person"] = "1"
     yield _DP
-    yield from _field("model", {"dp": dp}, "")
+    yield from yaml_lines("model", {"dp": dp}, "")
 
 
 def _repeats(column: Counted) -> bool:
@@ -142,7 +142,7 @@ def _refined(keys: Mapping[str, Any], goal: str, dp: bool) -> Mapping[str, Any]:
 # YAML
 
 
-def _field(key: str, value: Any, indent: str) -> list[str]:
+def yaml_lines(key: str, value: Any, indent: str) -> list[str]:
     """Return a key with a value in flow style, over several lines if needed."""
     lines, line = [], f"{indent}{quoted(key)}:"
     for token in _tokens(value):

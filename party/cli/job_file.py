@@ -62,8 +62,8 @@ def job_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("job", type=PATH)(_anywhere_option(_with_job_file(command)))
 
 
-def job_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def job_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a command take `--job`. text: the option's help."""
-    return lambda command: click.option("--job", type=PATH, help=text)(
+    return lambda command: click.option("--job", type=PATH, required=required, help=text)(
         _anywhere_option(_with_job_file(command))
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.drafting.writing import _field, name_of, quoted, unnameable
+from jobs.drafting.writing import name_of, quoted, unnameable, yaml_lines
 from jobs.file.yaml_text import parse_yaml
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -24,13 +24,13 @@ def test_a_text_reads_back(text: str) -> None:
 
 @given(texts, values)
 def test_a_field_reads_back_and_keeps_to_the_width(key: str, value: object) -> None:
-    lines = _field(key, value, "  ")
+    lines = yaml_lines(key, value, "  ")
     assert parse_yaml("".join(lines), "x") == {key: value}
     assert all(line.endswith("\n") for line in lines)
 
 
 def test_long_lists_are_broken_between_values() -> None:
-    lines = _field("city", {"suppress": [f"Town {n}" for n in range(100)]}, "  ")
+    lines = yaml_lines("city", {"suppress": [f"Town {n}" for n in range(100)]}, "  ")
     assert len(lines) > 5
     assert max(map(len, lines)) <= 111
 
