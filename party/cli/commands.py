@@ -19,6 +19,7 @@ COMMANDS = (
     ),
     Late("serve", "party.cli.serve:serve", "Run the daemon until you stop it."),
     Late("check", "party.cli.check:check", "Check configuration, identity and table; start nothing."),
+    Late("draft", "party.cli.draft:draft", "Fit our table to a job: names and values to write under `data`."),
     Late(
         "budget", "party.cli.records:budget_command", "Show charges, releases, and the privacy budget left."
     ),
