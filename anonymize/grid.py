@@ -1,13 +1,14 @@
 """Numeric columns: a public domain cut into a public grid of cells (semantics §3.2).
 
-The leaves of a numeric column are the cells of its grid; a node is an interval of cells, split in two at a grid
-point. Values are IEEE doubles, each in the cell with the greatest lower edge that does not exceed the value.
+The leaves of a numeric column are the cells of its grid. If the job keeps rows without a number, a leaf `?` follows.
+A node is an interval of leaves, split in two at a grid point. Values are IEEE doubles, each in the cell with the
+greatest lower edge that does not exceed the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -17,16 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import SchemaError
-from anonymize.taxonomy import Node
+from anonymize.taxonomy import MISSING, Node
 
 _MOST_CELLS = 1 << 20
+_OR_MISSING = f" or {MISSING}"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Edges of the cells: ``edges[0]`` = min, ``edges[-1]`` = max, the rest the cut points."""
+    """Edges of the cells: ``edges[0]`` = min, ``edges[-1]`` = max, the rest the cut points.
+
+    missing_leaf:  True if rows without a number have a leaf `?`, the last one.
+    """
 
     edges: tuple[Decimal, ...]
+    missing_leaf: bool = field(default=False, kw_only=True)
 
     @property
     def n_cells(self) -> int:
@@ -34,11 +40,20 @@ class Grid:
 
     @property
     def root(self) -> Node:
-        return Node(0, self.n_cells)
+        return Node(0, self.n_cells + self.missing_leaf)
 
     def label(self, node: Node) -> str:
-        """Print an interval as ``[lo,hi)``."""
-        return f"[{self.edge_label(node.first)},{self.edge_label(node.last)})"
+        """Print an interval as ``[lo,hi)``, the leaf after the cells as `?`, both together as ``[lo,hi) or ?``."""
+        if node.first == self.n_cells:
+            return MISSING
+        last = min(node.last, self.n_cells)
+        numbers = f"[{self.edge_label(node.first)},{self.edge_label(last)})"
+        return numbers if node.last == last else numbers + _OR_MISSING
+
+    def middle(self, node: Node) -> float:
+        """Return the middle of the numbers of an interval; of the leaf `?`, the middle of the domain."""
+        first, last = (0, self.n_cells) if node.first == self.n_cells else (node.first, node.last)
+        return (float(self.edges[first]) + float(self.edges[min(last, self.n_cells)])) / 2
 
     def edge_label(self, i: int) -> str:
         """Print an edge."""
@@ -64,9 +79,13 @@ class Grid:
 
     def interval(self, label: str) -> Node | None:
         """Return the interval with the label ``label``, or None."""
-        low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
-        node = Node(self._places.get(low, -1), self._places.get(high, -1))
-        return node if 0 <= node.first < node.last and self.label(node) == label else None
+        if self.missing_leaf and label == MISSING:
+            return Node(self.n_cells, self.root.last)
+        numbers = label.removesuffix(_OR_MISSING)
+        low, _, high = numbers.removeprefix("[").removesuffix(")").partition(",")
+        first, last = self._places.get(low, -1), self._places.get(high, -1)
+        node = Node(first, last if numbers == label else self.root.last)
+        return node if 0 <= first < last <= node.last and self.label(node) == label else None
 
     def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value, -1 for NaN and for values outside the domain; shape (n,)."""

@@ -16,6 +16,7 @@ from anonymize.cut import Cut
 from anonymize.grid import Grid
 from anonymize.kd.boxes import Boxes
 from anonymize.table import Ints, QidColumn, Schema
+from anonymize.taxonomy import Node
 from evaluation.rows import Rows
 
 Features = NDArray[np.float32]
@@ -97,9 +98,8 @@ _MOST_DISTANCES = 1 << 23
 
 def _shares(column: QidColumn, first: Ints, last: Ints, group: Ints) -> NDArray[np.floating]:
     if isinstance(column.values, Grid):
-        edges = np.array([float(edge) for edge in column.values.edges])
-        middles: NDArray[np.floating] = ((edges[first] + edges[last]) / 2)[group]
-        return middles[:, None]
+        middles = np.array([column.values.middle(Node(*run)) for run in zip(first, last, strict=True)])
+        return middles[group][:, None]
     leaves = np.arange(column.n_leaves)
     share = ((first[:, None] <= leaves) & (leaves < last[:, None])) / (last - first)[:, None]
     kept = np.sort(np.argsort(-share[group].sum(axis=0), kind="stable")[:MOST_VALUES])
@@ -116,8 +116,7 @@ def _generalized(column: QidColumn, cut: Cut, number: int, codes: Ints) -> NDArr
     places = cut.positions(number)[codes]
     if not isinstance(column.values, Grid):
         return _one_hot(places)
-    edges = np.array([float(edge) for edge in column.values.edges])
-    middles = np.array([(edges[node.first] + edges[node.last]) / 2 for node in cut.nodes[number]])
+    middles = np.array([column.values.middle(node) for node in cut.nodes[number]])
     return middles[places][:, None]
 
 

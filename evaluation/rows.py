@@ -27,7 +27,8 @@ class Rows:
     """Records of a table kept by pass 1.
 
     coded:    a row for each record.
-    numbers:  by numeric quasi-identifier, the table's numbers: float64, shape (n_records,).
+    numbers:  by numeric quasi-identifier, the table's numbers, and the middle of the domain for a missing number:
+              float64, shape (n_records,).
     """
 
     task: Task
@@ -93,9 +94,16 @@ def read_rows(source: Source, task: Task) -> Rows:
     check_rows(coded, coding)
     coded, found = coded_with_numbers(coded, coding, numeric)
     numbers = {
-        name: np.asarray(numbers_in(grids[name], pa.array(column.labels, pa.string())))[column.codes]
+        name: _filled(numbers_in(grids[name], pa.array(column.labels, pa.string())), grids[name])[
+            column.codes
+        ]
         for name, column in found.items()
     }
     units = np.repeat(np.arange(len(coded.weights)), coded.weights)
     single = replace(coded, weights=np.ones(len(coded.weights), dtype=np.int64)).some(units)
     return Rows(task, single, {name: values[units] for name, values in numbers.items()})
+
+
+def _filled(numbers: Floats, grid: Grid) -> Floats:
+    """Return numbers with the middle of the domain in place of a missing number."""
+    return np.where(np.isnan(numbers), grid.middle(grid.root), numbers)

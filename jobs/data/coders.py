@@ -6,6 +6,7 @@ batch; an engine may turn a rule's fields into a query.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -339,15 +340,17 @@ def numbers_of(text: pa.Array) -> NDArray[np.float64]:
 def canonical(values: Sequence[str], grid: Grid | None = None) -> list[str]:
     """Return numbers in their canonical spelling, for any spelling of the texts.
 
-    values:  texts of finite numbers, or of dates. A number is written as the shortest decimal for the same
-             double, without exponent, plus sign and redundant zeros; a date is written in the job's form.
+    values:  texts of numbers, or of dates; any other text is `?`. A number is written as the shortest decimal for
+             the same double, without exponent, plus sign and redundant zeros; a date is written in the job's form.
     grid:    of the column.
     """
     text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
-    if isinstance(grid, DateGrid):
-        return [grid.text(int(number)) for number in numbers_in(grid, text).tolist()]
-    numbers = numbers_of(text)
-    return [plain(Decimal(repr(number))) for number in numbers.tolist()]
+    numbers = numbers_of(text) if grid is None else numbers_in(grid, text)
+    return [MISSING if math.isnan(number) else _printed(number, grid) for number in numbers.tolist()]
+
+
+def _printed(number: float, grid: Grid | None) -> str:
+    return grid.text(int(number)) if isinstance(grid, DateGrid) else plain(Decimal(repr(number)))
 
 
 def _number(text: str) -> float:

@@ -15,13 +15,7 @@ from jobs.plain_columns import names_a_person
 MOST_VALUES = 5000
 """Most listed values of a column."""
 MOST_CLASSES = 20
-MOST_MISSING = 0.05
-"""Largest share of empty cells of a drafted column of numbers or dates: such rows leave an LKC release."""
-_TAKES_ROWS = (
-    "many of its cells are empty, and a row without its number or date would leave the table; write the column into "
-    "the job if you can do without these rows"
-)
-_ENDS = "fewer than 10 records beyond an end lie outside the range: widen the range to keep them"
+_ENDS = "fewer than 10 records beyond an end lie outside the range: widen the range to keep their values"
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
 _MOST_TOLD = 5
@@ -74,11 +68,7 @@ def guess(column: Counted, asked: Asked) -> Guess:
             column, "named by --sensitive" if is_named else "its name suggests a sensitive column"
         )
     found = _qid(column, asked.dp)
-    if found.keys is None:
-        return found
-    if not asked.dp and found.keys.keys() & {"numeric", "dates"} and column.missing > MOST_MISSING * column.n:
-        return Guess(name, None, _TAKES_ROWS)
-    return _with_domain_marks(found, asked.dp)
+    return found if found.keys is None else _with_domain_marks(found, column, asked.dp)
 
 
 def _left_out(column: Counted) -> str | None:
@@ -224,11 +214,14 @@ def _is_enough(column: Counted, listed: Sequence[str]) -> bool:
     return bool(listed) and not is_constant and len(listed) <= MOST_VALUES and column.share(listed) >= 0.5
 
 
-def _with_domain_marks(found: Guess, dp: bool) -> Guess:
-    """Let values outside a drafted domain stop no run; in DP jobs mark the domain."""
+def _with_domain_marks(found: Guess, column: Counted, dp: bool) -> Guess:
+    """Let values outside a drafted domain stop no run, and take no row away; in DP jobs mark the domain."""
     assert found.keys is not None
-    mark = {"from_data": "true"} if dp else {"outside": "missing"}
-    return replace(found, keys={**found.keys, **mark})
+    if dp:
+        return replace(found, keys={**found.keys, "from_data": "true"})
+    is_number = bool(found.keys.keys() & {"numeric", "dates"})
+    leaf = {"missing": "leaf"} if is_number and (column.missing or found.told) else {}
+    return replace(found, keys={**found.keys, **leaf, "outside": "missing"})
 
 
 def _sensitive(column: Counted, why: str) -> Guess:

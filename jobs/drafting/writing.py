@@ -36,7 +36,7 @@ _GOAL = {
 }
 _COLUMNS = """\
 # Columns that are not named are not published. qid: known to attackers, so generalized. In this job a value outside
-# its domain counts as missing (`outside: missing`); a row without a number or date is left out.
+# its domain counts as missing (`outside: missing`). `missing: leaf` keeps a row without a number or date under `?`.
 """
 _COLUMNS_DP = """\
 # Columns that are not named are not published. A value outside its domain counts as missing, a number as its nearest.

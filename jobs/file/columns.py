@@ -300,7 +300,8 @@ class Column(Fields):
     missing: Literal["leaf", "drop", "cell", "never"] | None = Field(
         default=None,
         description="The meaning of `?` and of an empty cell. Categorical qid: `leaf` (default) keeps the"
-        " row under a leaf `?`; `drop` drops the row. Numeric qid: the row is always dropped."
+        " row under a leaf `?`; `drop` drops the row. Numeric qid: `drop` (default) drops the row; `leaf`, in "
+        "LKC jobs, keeps the row under `?`, next to the highest numbers: `[60,100) or ?`."
         " Class and sensitive: an error, unless `drop` is given; sensitive also takes `leaf`,"
         " which makes `?` one more value, published, and protected only if `values` names it."
         " DP, single and horizontal: a row without a class is dropped, and sensitive columns "
@@ -527,8 +528,6 @@ class Column(Fields):
             raise ValueError(
                 "`other` is for categorical columns; numbers and dates are moved to the nearest cell"
             )
-        if self.role == "qid" and is_number and self.missing == "leaf":
-            raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
         if self.role == "class" and self.missing not in (None, "drop"):
             raise ValueError(
                 "`missing: leaf` is for quasi-identifiers and sensitive columns; list '?' in `domain` to keep such "
@@ -603,6 +602,11 @@ class Column(Fields):
     def is_listed(self) -> bool:
         """True if the job lists the values of a class or sensitive column."""
         return self.domain is not None or self.has_hierarchy
+
+    @property
+    def is_numeric_qid(self) -> bool:
+        """True for a quasi-identifier of numbers or dates."""
+        return self.role == "qid" and (self.numeric is not None or self.dates is not None)
 
     @property
     def has_hierarchy(self) -> bool:

@@ -292,6 +292,11 @@ def check_columns(job: Job) -> None:
             raise ValueError(
                 f"columns.{name}.missing: `{column.missing}` is for DP jobs with `method: {SYNTHETIC}`"
             )
+        if column.missing == "leaf" and column.is_numeric_qid and not _generalizes(job):
+            raise ValueError(
+                f"columns.{name}.missing: `leaf` at a column of numbers or dates is for LKC jobs that generalize the "
+                "column, without clusters; elsewhere leave `missing` out"
+            )
         if column.outside is not None and (job.model.lkc is None or job.partition != "single"):
             raise ValueError(
                 f"columns.{name}.outside is for LKC jobs of one holder; in DP jobs a value outside the domain is "
@@ -300,6 +305,11 @@ def check_columns(job: Job) -> None:
         if column.from_data is not None and job.model.dp is None:
             raise ValueError(f"columns.{name}.from_data is for DP jobs")
     _check_clusters(job)
+
+
+def _generalizes(job: Job) -> bool:
+    """Return True if the job publishes groups of values of a column, and compares no numbers."""
+    return job.model.lkc is not None and job.clusters is None
 
 
 def require_confirmed(job: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 from anonymize.dates import ISO, DateGrid, from_dates
@@ -32,10 +33,8 @@ def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
 
 
 def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
-    if column.numeric is not None:
-        return grid_of(name, column.numeric)
-    if column.dates is not None:
-        return dates_of(name, column.dates)
+    if column.numeric is not None or column.dates is not None:
+        return replace(_grid(name, column), missing_leaf=column.role == "qid" and column.missing == "leaf")
     tree = column.tree
     generalized = column.role == "qid" or tree is None
     missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
@@ -45,6 +44,13 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
         assert column.domain is not None
         tree = {ROOT: list(column.domain)}
     return from_nested(tree, name, missing_leaf=missing_leaf)
+
+
+def _grid(name: str, column: Column) -> Grid:
+    if column.numeric is not None:
+        return grid_of(name, column.numeric)
+    assert column.dates is not None
+    return dates_of(name, column.dates)
 
 
 def grid_of(name: str, numeric: NumericDomain) -> Grid:

@@ -36,7 +36,7 @@ def _strict(task: Task, name: str, found: Sequence[str] | None) -> Coder:
     if column.role == "qid":
         values = task.taxonomies[name]
         if isinstance(values, Grid):
-            return Numeric(values)
+            return Numeric(values, missing=values.n_cells if values.missing_leaf else DROPPED)
         return taxonomy_coder(values, drop=column.missing == "drop")
     if column.role == "sensitive":
         return sensitive_coder(task, name, found)

@@ -327,7 +327,7 @@ def described_column(task: Task, name: str) -> dict[str, Any]:
     column = task.job.columns[name]
     told = {"missing": column.missing or _MISSING.get(column.role)}
     if column.role != "sensitive":
-        return {"missing": "drop"} if column.numeric is not None or column.dates is not None else told
+        return {"missing": column.missing or "drop"} if column.is_numeric_qid else told
     protected = list(values_of(task, name).protected) or "every value found in the data"
     return {**told, "protected": protected, "C": str(bounds_of(task.job)[name])}
 

@@ -284,7 +284,7 @@ def _loss_in_cells(task: Task, found: Measured, name: str) -> float:
     coarse = made.task.taxonomies[name]
     assert isinstance(coarse, Grid)
     edges = {edge: number for number, edge in enumerate(cells.edges)}
-    place = [edges[edge] for edge in coarse.edges]
+    place = [*(edges[edge] for edge in coarse.edges), cells.root.last]
     nodes = made.outcome.cut.nodes[number]
     covered = np.array([place[node.last] - place[node.first] - 1 for node in nodes], dtype=np.float64)
-    return float(covered[found.release.columns[name].codes].mean() / (cells.n_cells - 1))
+    return float(covered[found.release.columns[name].codes].mean() / (cells.root.last - 1))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid, plain
-from anonymize.taxonomy import SEPARATOR, Taxonomy
+from anonymize.taxonomy import MISSING, SEPARATOR, Taxonomy
 from jobs.file.columns import NumericDomain
 from jobs.file.schema import grid_of
 from jobs.task import Task
@@ -35,13 +35,14 @@ def digest_of(values: Taxonomy | Grid) -> str:
     """Return the digest of a taxonomy or of a grid.
 
     For a taxonomy: of a file with a line ``leaf;parent;...;root`` for each value, in order. For a grid: of its
-    edges; dates count by the number of their day (1 is 0001-01-01).
+    edges, and of `?` if rows without a number are kept; dates count by the number of their day (1 is 0001-01-01).
     """
+    missing = [MISSING] if isinstance(values, Grid) and values.missing_leaf else []
     if isinstance(values, DateGrid):
         days = (str(int(edge) // values.per_day) for edge in values.edges)
-        return _digest("dates;" + SEPARATOR.join(days))
+        return _digest("dates;" + SEPARATOR.join([*days, *missing]))
     if isinstance(values, Grid):
-        return _digest("grid;" + SEPARATOR.join(plain(edge) for edge in values.edges))
+        return _digest("grid;" + SEPARATOR.join([*map(plain, values.edges), *missing]))
     return _digest("".join(f"{SEPARATOR.join(reversed(path))}\n" for path in _paths(values)))
 
 

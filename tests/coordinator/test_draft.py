@@ -112,7 +112,7 @@ def test_a_hospitals_table_in_three_commands(tmp_path: Path) -> None:
     assert "outside the domain of PLZ" in run.err
     succeeded("verify", job, folder / "result")
     report = json.loads((folder / "result" / "report.json").read_text())
-    assert report["rows"] >= 590
+    assert report["rows"] == 600
     finer = [name for name, cut in report["cut"].items() if len(cut) > 1]
     assert len(finer) >= 2
 

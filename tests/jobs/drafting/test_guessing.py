@@ -37,7 +37,6 @@ def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
             column("b", {f"x{i}": 9 for i in range(10)} | {"y": 40}),
             "most of its values have fewer than 10 records",
         ),
-        (column("age", {str(i): 20 for i in range(50)}, missing=60), "a row without its number"),
     ],
 )
 def test_columns_that_are_left_out(found: Counted, why: str) -> None:
@@ -93,3 +92,15 @@ def test_frequent_spellings_are_joined_to_the_most_frequent() -> None:
 )
 def test_c_allows_the_most_frequent_value(share: float, c: str) -> None:
     assert confidence(share) == c
+
+
+@pytest.mark.parametrize(
+    ("missing", "more", "leaf"),
+    [(0, {}, False), (1, {}, True), (0, {"900": 3}, True), (60, {}, True)],
+    ids=["none", "an empty cell", "numbers beyond an end", "many"],
+)
+def test_a_row_without_a_number_of_the_range_stays(missing: int, more: dict[str, int], leaf: bool) -> None:
+    guessed = guess(column("age", {str(i): 20 for i in range(50)} | more, missing=missing), NONE)
+    assert guessed.keys is not None
+    assert (guessed.keys.get("missing") == "leaf") == leaf
+    assert guessed.keys["outside"] == "missing"

@@ -35,7 +35,6 @@ def test_numeric_domains_are_exact() -> None:
             "either `step` or `cuts`",
         ),
         ({"role": "qid", "taxonomy": {"A": ["b"]}, "domain": ["b"]}, "role qid has no key 'domain'"),
-        ({"role": "qid", "numeric": {"min": "0", "max": "1", "step": "1"}, "missing": "leaf"}, "are dropped"),
         ({"role": "class", "domain": ["a"], "missing": "leaf"}, "`missing: leaf` is for quasi-identifiers"),
         ({"role": "sensitive", "domain": []}, "`domain` lists each value once"),
         ({"role": "sensitive", "domain": ["a", "a"]}, "`domain` lists each value once"),
