@@ -63,6 +63,7 @@ def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[s
         "publish": column.publish,
         "distance": column.distance,
         "refine": column.refine,
+        "weight": column.weight and str(column.weight),
         "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
         "spellings": column.spellings,

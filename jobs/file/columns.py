@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -26,6 +27,7 @@ from jobs.file.fields import (
     DateStep,
     Day,
     Duration,
+    Epsilon,
     Fields,
     Name,
     Nested,
@@ -47,7 +49,8 @@ _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 """Keys for the values of a quasi-identifier. A column has exactly one of the keys."""
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset({"normalize"}),
-    "qid": _DOMAINS_OF_QID | {"refine", "missing", "other", "outside", "from_data", "spellings", *MAKERS},
+    "qid": _DOMAINS_OF_QID
+    | {"refine", "weight", "missing", "other", "outside", "from_data", "spellings", *MAKERS},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
         | {"missing", "other", "outside", "from_data", "spellings", *MAKERS}
@@ -266,6 +269,11 @@ class Column(Fields):
         "`child`: one child leaves at a time, and the others stay together as `other VALUE`; "
         "more than 64 children leave all at once. Default: `child` with score added, else "
         "`children`.",
+    )
+    weight: Epsilon | None = Field(
+        default=None,
+        description="qid, LKC jobs of one holder, `method: top-down`: the score of a specialization of the column "
+        "counts so many times. A column with `weight: 3` keeps more detail, at the cost of others. Default 1.",
     )
     suppress: tuple[str, ...] | None = Field(
         default=None,
@@ -585,6 +593,12 @@ class Column(Fields):
                 "`distance: ordered` is for sensitive columns with `numeric` and without `missing: leaf`: no other "
                 "values lie in a row"
             )
+
+    @field_validator("weight")
+    @classmethod
+    def _one_is_not_said(cls, weight: Fraction | None) -> Fraction | None:
+        """Give jobs with the same request the same form."""
+        return None if weight == 1 else weight
 
     @field_validator("publish")
     @classmethod

@@ -302,6 +302,8 @@ def check_columns(job: Job) -> None:
                 f"columns.{name}.outside is for LKC jobs of one holder; in DP jobs a value outside the domain is "
                 "never an error"
             )
+        if column.weight is not None and (job.model.lkc is None or job.partition != "single"):
+            raise ValueError(f"columns.{name}.weight is for LKC jobs of one holder; leave `weight` out")
         if column.from_data is not None and job.model.dp is None:
             raise ValueError(f"columns.{name}.from_data is for DP jobs")
     _check_clusters(job)

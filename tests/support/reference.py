@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -165,6 +166,7 @@ class Problem:
     person:     the column that says whose record a row is, where K counts people.
     tdr:        goal classification by gain for each step of anonymity that is lost.
     power:      goal general: to which sizes of leaf partitions are raised.
+    weights:    by column, factor of the score of its specializations; 1 for others.
     """
 
     qid: dict[str, Any]
@@ -181,6 +183,7 @@ class Problem:
     person: str = ""
     tdr: bool = False
     power: int = 2
+    weights: Mapping[str, Fraction] = field(default_factory=dict)
 
     def asked(self) -> tuple[Known, ...]:
         """The entries of a requirement of several, or the one of LKC."""
@@ -485,6 +488,8 @@ def anonymize(
                 for way in ways_of(name, node, rows, problem):
                     if dead.isdisjoint(way.dead_with):
                         score = score_of(name, node, way, rows, cut, problem)
+                        if score is not None:
+                            score *= problem.weights.get(name, 1)
                         order = (-score, position, column.rank(node), way.rank) if score is not None else None
                         if order is not None and (best is None or order < best[0]):
                             best = (order, name, node, way.children, way.key)

@@ -86,15 +86,19 @@ _NOT_TAKEN = {
 
 def _check_columns(job: Job) -> None:
     for name, column in job.columns.items():
-        for key in ("suppress", "refine"):
+        for key in ("suppress", "refine", "weight"):
             if getattr(column, key) is not None:
                 raise ValueError(
-                    f"columns.{name}.{key}: {_IS} cuts between neighbouring values, and takes no single value out "
-                    f"of a group; {_COLUMN[key]}, or {_INSTEAD}"
+                    f"columns.{name}.{key}: {_IS} cuts between neighbouring values: it takes no single value out of "
+                    f"a group, and compares no scores; {_COLUMN[key]}, or {_INSTEAD}"
                 )
 
 
-_COLUMN = {"suppress": "say `taxonomy`", "refine": "leave `refine` out"}
+_COLUMN = {
+    "suppress": "say `taxonomy`",
+    "refine": "leave `refine` out",
+    "weight": "leave `weight` out",
+}
 
 
 def check_opened(task: Task) -> None:
