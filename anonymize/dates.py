@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
+from typing import Any
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
+from anonymize.taxonomy import Nested
 
 ISO = "YYYY-MM-DD"
 _DAY = 86_400
@@ -164,3 +167,55 @@ def _after(first: date, n: int, unit: str) -> date | None:
         )
     except (OverflowError, ValueError):  # 29 February is not begun on: see _FIRST_OF_MONTH
         return None
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Unit of the calendar. step: its length. label: its printed form. begins: True for its first day."""
+
+    step: str
+    label: Callable[[date], str]
+    begins: Callable[[date], bool]
+
+
+LEVELS: Mapping[str, _Level] = {
+    "decade": _Level(
+        "10y", lambda d: f"{d.year // 10}0s", lambda d: (d.year % 10, d.month, d.day) == (0, 1, 1)
+    ),
+    "year": _Level("1y", lambda d: f"{d.year:04d}", lambda d: (d.month, d.day) == (1, 1)),
+    "quarter": _Level(
+        "3mo", lambda d: f"{d.year:04d}-Q{(d.month + 2) // 3}", lambda d: (d.month % 3, d.day) == (1, 1)
+    ),
+    "month": _Level("1mo", lambda d: f"{d.year:04d}-{d.month:02d}", lambda d: d.day == 1),
+    "day": _Level("1d", date.isoformat, lambda d: True),
+}
+"""Units of the calendar by name, the coarsest first. Each unit lies in one unit of every coarser level."""
+
+
+def calendar_cells(first: date, below: date, levels: Sequence[str], form: str, column: str) -> DateGrid:
+    """Return the cells of the finest of some levels, coarsest first. Raises SchemaError for an end inside a unit."""
+    finest = LEVELS[levels[-1]]
+    for key, day in (("from", first), ("to", below)):
+        if not finest.begins(day):
+            raise SchemaError(
+                "grid-invalid",
+                f"the dates of column {column} are grouped by {levels[-1]}, but `{key}: {day}` lies inside a "
+                f"{levels[-1]}",
+                column=column,
+                remedy=f"write the first day of a {levels[-1]}",
+            )
+    return from_dates(first, below, finest.step, form, timed=False, column=column)
+
+
+def calendar_tree(cells: DateGrid, levels: Sequence[str], root: str) -> Nested:
+    """Return the tree of the cells, with a node for each unit of each level below the root."""
+    tree: dict[str, Any] = {}
+    days = [date.fromordinal(int(edge)) for edge in cells.edges[:-1]]
+    *above, finest = (LEVELS[level].label for level in levels)
+    for day in days:
+        below = tree
+        for label in above[:-1]:
+            below = below.setdefault(label(day), {})
+        leaves = below.setdefault(above[-1](day), []) if above else tree.setdefault(root, [])
+        leaves.append(finest(day))
+    return {root: tree} if above else tree

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from anonymize.dates import ISO
+from anonymize.dates import ISO, LEVELS
 from anonymize.taxonomy import MISSING
 from jobs.data.ids import IdForm
 from jobs.data.table_file import as_read
@@ -87,9 +87,16 @@ class DateDomain(Fields):
 
     start: Day = Field(alias="from", description="First day of the domain, e.g. 2024-01-01.")
     to: Day = Field(description="First day after the domain, e.g. 2025-01-01.")
-    step: DateStep = Field(
+    step: DateStep | None = Field(
+        default=None,
         description="Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y. "
-        "The last cell may be shorter."
+        "The last cell may be shorter. A column has either `step` or `levels`.",
+    )
+    levels: tuple[Literal["decade", "year", "quarter", "month", "day"], ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="LKC jobs, instead of `step`: units of the calendar, e.g. [year, month]. A date is published as "
+        "the day, month, quarter, year or decade that holds it: 2024-03-31, 2024-03, 2024-Q1, 2024, 2020s.",
     )
     form: DateForm | None = Field(
         default=None,
@@ -104,10 +111,25 @@ class DateDomain(Fields):
     )
 
     @model_serializer
-    def _by_key(self) -> dict[str, str]:
+    def _by_key(self) -> dict[str, Any]:
         """Return the fields by the keys of the file."""
-        fields = {"from": self.start, "to": self.to, "step": self.step, "form": self.form, "time": self.time}
+        fields: dict[str, Any] = {"from": self.start, "to": self.to, "step": self.step, "levels": self.levels}
+        fields |= {"form": self.form, "time": self.time}
         return {key: value for key, value in fields.items() if value is not None}
+
+    @field_validator("levels")
+    @classmethod
+    def _coarsest_first(cls, levels: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Give jobs with the same request the same form."""
+        return levels and tuple(level for level in LEVELS if level in levels)
+
+    @model_validator(mode="after")
+    def _one_form(self) -> DateDomain:
+        if (self.step is None) == (self.levels is None):
+            raise ValueError("give either `step` or `levels`")
+        if self.levels is not None and self.time == "keep":
+            raise ValueError("`time: keep` is for synthetic tables, which have no `levels`")
+        return self
 
     @field_validator("form")
     @classmethod
@@ -628,7 +650,8 @@ class Column(Fields):
         return self.tree is not None or self.numeric is not None or self.dates is not None
 
     def _check_refined(self) -> None:
-        if self.refine is not None and self.tree is None:
+        has_levels = self.dates is not None and self.dates.levels is not None
+        if self.refine is not None and self.tree is None and not has_levels:
             raise ValueError("`refine` is for columns with a taxonomy; an interval is always split in two")
         if self.refine is not None and self.set is not None:
             raise ValueError("`refine` is for LKC jobs, which have no set-valued columns")

@@ -302,6 +302,8 @@ def check_columns(job: Job) -> None:
                 f"columns.{name}.outside is for LKC jobs of one holder; in DP jobs a value outside the domain is "
                 "never an error"
             )
+        if column.dates is not None and column.dates.levels is not None and not _generalizes(job):
+            raise ValueError(f"columns.{name}.dates.levels is for LKC jobs without clusters; write `step`")
         if column.weight is not None and (job.model.lkc is None or job.partition != "single"):
             raise ValueError(f"columns.{name}.weight is for LKC jobs of one holder; leave `weight` out")
         if column.from_data is not None and job.model.dp is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from anonymize.dates import ISO, DateGrid, from_dates
+from anonymize.dates import ISO, DateGrid, calendar_cells, calendar_tree, from_dates
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns
@@ -34,7 +34,11 @@ def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
 
 def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
     if column.numeric is not None or column.dates is not None:
-        return replace(_grid(name, column), missing_leaf=column.role == "qid" and column.missing == "leaf")
+        leaf = column.role == "qid" and column.missing == "leaf"
+        if column.dates is not None and column.dates.levels is not None:
+            units = calendar_tree(dates_of(name, column.dates), column.dates.levels, ROOT)
+            return from_nested(units, name, missing_leaf=leaf)
+        return replace(_grid(name, column), missing_leaf=leaf)
     tree = column.tree
     generalized = column.role == "qid" or tree is None
     missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
@@ -62,8 +66,11 @@ def grid_of(name: str, numeric: NumericDomain) -> Grid:
 
 def dates_of(name: str, dates: DateDomain) -> DateGrid:
     """Return the cells of a column of dates. Raises SchemaError."""
-    first, below = date.fromisoformat(dates.start), date.fromisoformat(dates.to)
-    return from_dates(first, below, dates.step, dates.form or ISO, timed=dates.time == "keep", column=name)
+    first, below, form = date.fromisoformat(dates.start), date.fromisoformat(dates.to), dates.form or ISO
+    if dates.levels is not None:
+        return calendar_cells(first, below, dates.levels, form, name)
+    assert dates.step is not None
+    return from_dates(first, below, dates.step, form, timed=dates.time == "keep", column=name)
 
 
 def schema_of(

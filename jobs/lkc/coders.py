@@ -17,6 +17,7 @@ from jobs.data.coders import (
     numbered,
     taxonomy_coder,
 )
+from jobs.file.schema import dates_of
 from jobs.file.values import sensitive_coder
 from jobs.task import Task
 
@@ -37,6 +38,9 @@ def _strict(task: Task, name: str, found: Sequence[str] | None) -> Coder:
         values = task.taxonomies[name]
         if isinstance(values, Grid):
             return Numeric(values, missing=values.n_cells if values.missing_leaf else DROPPED)
+        if column.dates is not None:  # calendar units: the leaves are the cells of a grid, and `?`
+            grid = dates_of(name, column.dates)
+            return Numeric(grid, missing=grid.n_cells if column.missing == "leaf" else DROPPED)
         return taxonomy_coder(values, drop=column.missing == "drop")
     if column.role == "sensitive":
         return sensitive_coder(task, name, found)

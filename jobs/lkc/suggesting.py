@@ -194,6 +194,7 @@ def _coarser(task: Task) -> Iterator[Change]:
 def _with_larger_cells(column: Column) -> tuple[str, dict[str, Any]]:
     """Return the change to a grid with every second edge, in words and as keys."""
     if column.dates is not None:
+        assert column.dates.step is not None  # calendar units are no grid
         found = _STEP.fullmatch(column.dates.step)
         assert found is not None  # as the job was read
         step = f"{2 * int(found[1])}{found[2]}"

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from datetime import date
+from datetime import date, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.dates import DateGrid, from_dates, in_iso, is_form, is_step
+from anonymize.dates import (
+    ISO,
+    DateGrid,
+    calendar_cells,
+    calendar_tree,
+    from_dates,
+    in_iso,
+    is_form,
+    is_step,
+)
 from anonymize.errors import SchemaError
 from anonymize.taxonomy import Node
 
@@ -107,3 +117,53 @@ def test_a_date_of_any_form_in_iso(form: str, day: date, rest: str) -> None:
 )
 def test_other_texts_are_no_dates_of_a_form(text: str) -> None:
     assert in_iso(text, "DD.MM.YYYY") is None
+
+
+def test_calendar_units_hold_their_days() -> None:
+    """Against the calendar of the standard library, day by day; every unit of a level lies in one unit above."""
+    levels = ("decade", "year", "quarter", "month", "day")
+    cells = calendar_cells(date(1999, 1, 1), date(2001, 1, 1), levels, ISO, "x")
+    tree = calendar_tree(cells, levels, "*")
+    found = [
+        (decade, year, quarter, month, day)
+        for decade, years in tree["*"].items()
+        for year, quarters in years.items()
+        for quarter, months in quarters.items()
+        for month, days in months.items()
+        for day in days
+    ]
+    days = [date(1999, 1, 1) + timedelta(days=i) for i in range(365 + 366)]
+    assert found == [
+        (f"{d:%Y}"[:3] + "0s", f"{d:%Y}", f"{d:%Y}-Q{(d.month - 1) // 3 + 1}", f"{d:%Y-%m}", f"{d:%Y-%m-%d}")
+        for d in days
+    ]
+    assert [int(cells.cells(np.array([float(d.toordinal())]))[0]) for d in days] == list(range(len(days)))
+
+
+@pytest.mark.parametrize(
+    ("levels", "tree"),
+    [
+        (("year",), {"*": ["2024", "2025"]}),
+        (("decade", "year"), {"*": {"2020s": ["2024", "2025"]}}),
+        (("year", "quarter"), {"*": {y: [f"{y}-Q{q}" for q in range(1, 5)] for y in ("2024", "2025")}}),
+    ],
+)
+def test_some_levels(levels: tuple[str, ...], tree: object) -> None:
+    cells = calendar_cells(date(2024, 1, 1), date(2026, 1, 1), levels, ISO, "x")
+    assert calendar_tree(cells, levels, "*") == tree
+
+
+@pytest.mark.parametrize(
+    ("first", "below", "level", "says"),
+    [
+        (date(2024, 1, 2), date(2024, 3, 1), "month", "`from: 2024-01-02` lies inside a month"),
+        (date(2024, 1, 1), date(2024, 3, 2), "month", "`to: 2024-03-02` lies inside a month"),
+        (date(2024, 2, 1), date(2025, 1, 1), "quarter", "inside a quarter"),
+        (date(2024, 1, 1), date(2024, 7, 1), "year", "inside a year"),
+        (date(2024, 1, 1), date(2030, 1, 1), "decade", "inside a decade"),
+    ],
+)
+def test_ends_inside_a_unit_are_refused(first: date, below: date, level: str, says: str) -> None:
+    with pytest.raises(SchemaError, match=says) as caught:
+        calendar_cells(first, below, (level,), ISO, "x")
+    assert caught.value.remedy == f"write the first day of a {level}"

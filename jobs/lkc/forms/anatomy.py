@@ -269,6 +269,11 @@ class Exact:
             raise ValueError(
                 "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
             )
+        for name, column in job.columns.items():
+            if column.dates is not None and column.dates.levels is not None:
+                raise ValueError(
+                    f"columns.{name}.dates.levels: `quasi: exact` publishes dates as they are; write `step`"
+                )
         if job.clusters is not None:
             raise ValueError(
                 "`quasi: exact` is not for goal clusters: clusters follow from the raw quasi-identifiers"
