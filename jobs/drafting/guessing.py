@@ -164,7 +164,7 @@ def _icd(column: Counted) -> Guess | None:
     return _codes(
         column,
         lambda values: {"icd": {"version": version, "values": values}},
-        f"codes of ICD-{version}, grouped by chapter and category",
+        f"codes of ICD-{version}, grouped by chapter, block and category",
     )
 
 

@@ -313,7 +313,7 @@ class Column(Fields):
     )
     icd: Icd | None = Field(
         default=None,
-        description="Like `taxonomy`, and short for a tree of ICD codes by chapter and category.",
+        description="Like `taxonomy`, and short for a tree of ICD codes by chapter, block and category.",
     )
     numeric: NumericDomain | None = Field(
         default=None,

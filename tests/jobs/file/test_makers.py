@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,12 @@ BY_HAND = [
         {"icd": {"version": "10", "values": ["I21.0", "I21.4", "I50", "c50.9", "D50.1"]}},
         {
             ROOT: {
-                "I00–I99 Circulatory system": {"I21.-": ["I21.0", "I21.4"], "I50.-": ["I50"]},
-                "C00–D48 Neoplasms": {"C50.-": ["c50.9"]},
-                "D50–D89 Blood and immune mechanism": {"D50.-": ["D50.1"]},
+                "I00–I99 Circulatory system": {
+                    "I20–I25": {"I21.-": ["I21.0", "I21.4"]},
+                    "I30–I52": {"I50.-": ["I50"]},
+                },
+                "C00–D48 Neoplasms": {"C50–C50": {"C50.-": ["c50.9"]}},
+                "D50–D89 Blood and immune mechanism": {"D50–D53": {"D50.-": ["D50.1"]}},
             }
         },
     ),
@@ -79,10 +83,10 @@ BY_HAND = [
         {"icd": {"version": "9", "values": ["410.71", "8", "V57", "E8120"]}},
         {
             ROOT: {
-                "390–459 Circulatory system": {"410.-": ["410.71"]},
-                "001–139 Infectious diseases": {"008.-": ["8"]},
-                "V01–V91 Factors influencing health": {"V57.-": ["V57"]},
-                "E000–E999 External causes": {"E812.-": ["E8120"]},
+                "390–459 Circulatory system": {"410–414": {"410.-": ["410.71"]}},
+                "001–139 Infectious diseases": {"001–009": {"008.-": ["8"]}},
+                "V01–V91 Factors influencing health": {"V50–V59": {"V57.-": ["V57"]}},
+                "E000–E999 External causes": {"E810–E819": {"E812.-": ["E8120"]}},
             }
         },
     ),
@@ -152,6 +156,52 @@ def test_every_chapter_has_its_range() -> None:
     for label, below in tree.items():
         first, last = label.split()[0].split("–")
         assert (min(leaves_of(below)), max(leaves_of(below))) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("version", "codes"),
+    [
+        (
+            "10",
+            [f"{letter}{n:02d}" for letter in string.ascii_uppercase for n in range(100)]
+            + ["C4A", "M1A", "Z3A"],
+        ),
+        (
+            "9",
+            [f"{n:03d}" for n in range(1, 1000)]
+            + [f"V{n:02d}" for n in range(1, 92)]
+            + ["E000", "E812", "E999"],
+        ),
+    ],
+)
+def test_every_block_holds_the_codes_of_its_range(version: str, codes: list[str]) -> None:
+    """A code lies in the range of its block; ranges of blocks do not overlap, and blocks lie in one chapter."""
+    tree = tree_of(icd={"version": version, "values": codes})[ROOT]
+    ranges = []
+    for blocks in tree.values():
+        for label, below in blocks.items():
+            first, last = label.split("–")
+            inside = leaves_of(below)
+            assert first <= min(inside) <= max(inside) <= last, label
+            ranges.append((first, last))
+    ranges.sort()
+    assert all(last < first for (_, last), (first, _) in pairwise(ranges))
+    assert len(set(ranges)) == len(ranges)
+
+
+@pytest.mark.parametrize(
+    ("code", "block"),
+    [
+        ("I21.4", "I20–I25"),
+        ("C50.9", "C50–C50"),
+        ("C4A.1", "C4A–C4A"),
+        ("X90", "X85–Y09"),
+        ("T79.1", "T79–T79"),
+    ],
+)
+def test_the_block_of_a_code(code: str, block: str) -> None:
+    (blocks,) = tree_of(icd={"version": "10", "values": [code]})[ROOT].values()
+    assert list(blocks) == [block]
 
 
 @pytest.mark.parametrize(
