@@ -267,15 +267,16 @@ def _value(fraction: str) -> float:
 
 
 def _class(column: Counted, dp: bool) -> Guess:
-    """Return the guess about the class."""
+    """Return the guess about the class. A class has few values, so no name of a column suggests a person."""
     name, why = column.name, "named by --class: published as it is; rows without a class are left out"
     domain = {"domain": sorted(column.common)}
     told = _told_rare(name, column.others(column.common))
+    keys = {"role": "class", **({"publish_as_is": "true"} if names_a_person(name) else {})}
     if dp:
-        return Guess(name, {"role": "class", **domain, "from_data": "true"}, why, told)
+        return Guess(name, {**keys, **domain, "from_data": "true"}, why, told)
     if has_rare_spellings(column):
-        return Guess(name, {"role": "class", **domain, "missing": "drop", "outside": "missing"}, why, told)
-    return Guess(name, {"role": "class", "missing": "drop"}, why)
+        return Guess(name, {**keys, **domain, "missing": "drop", "outside": "missing"}, why, told)
+    return Guess(name, {**keys, "missing": "drop"}, why)
 
 
 def _told_rare(name: str, others: Mapping[str, int], what: str = "") -> tuple[str, ...]:

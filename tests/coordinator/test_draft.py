@@ -261,3 +261,18 @@ def test_no_rare_value_is_written(tmp_path: Path, columns: list[dict[str, int]],
                 assert value not in text
     assert yaml.safe_load(text)["columns"]
     assert invoke("coordinator", "validate", job).code == 0
+
+
+@pytest.mark.parametrize("model", ["lkc", "dp"])
+def test_a_class_whose_name_suggests_a_person(model: str, tmp_path: Path) -> None:
+    """The owner named the column, so the job says that the column is meant."""
+    rows = [{"age": str(20 + i % 40), "insurance": "yes" if i % 40 > 15 else "no"} for i in range(200)]
+    table = written(tmp_path / "t.csv", rows)
+    out = tmp_path / "job.yaml"
+    assert (
+        invoke("coordinator", "draft", table, "--out", out, "--class", "insurance", "--model", model).code
+        == 0
+    )
+    assert "publish_as_is" in out.read_text()
+    out.write_text(out.read_text().replace("from_data: true", "from_data: confirmed"))
+    assert invoke("coordinator", "run", out, "--out", tmp_path / "out").code == 0
