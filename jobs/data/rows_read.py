@@ -44,6 +44,8 @@ class RowsRead:
               count.
     strays:   of the same columns, the first value outside. Only a single holder's console shows the value,
               no file.
+    marks:    rows with each of the owner's texts for a missing cell, by column of rows left out for a missing
+              cell; for the console alone.
     """
 
     read: int = field(repr=False)
@@ -53,6 +55,9 @@ class RowsRead:
     beyond: int = field(default=0, repr=False)
     inside: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
     strays: Mapping[str, Stray] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
+    marks: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, repr=False, compare=False, kw_only=True
+    )
 
     @property
     def n_dropped(self) -> int:
@@ -89,7 +94,16 @@ class RowsRead:
             lines.append(
                 f"left out: {_rows_have(self.beyond)} as many others of the same person as may count"
             )
-        return lines + self.outside_words()
+        return lines + self.mark_words() + self.outside_words()
+
+    def mark_words(self) -> list[str]:
+        """Return the owner's texts of missing cells in sentences, the most frequent text first."""
+        lines = []
+        for name, found in self.marks.items():
+            each = sorted(found.items(), key=lambda mark: (-mark[1], mark[0]))
+            texts = ", ".join(f"{text!r} in {counted(n, 'row', 'rows')}" for text, n in each)
+            lines += [f"missing cells of {name}: {texts}"] if each else []
+        return lines
 
     def outside_words(self) -> list[str]:
         """Return the counts of values outside a domain in sentences."""

@@ -46,6 +46,10 @@ class Streamed(ABC):
         """Return the place of each of a few rows, for the owner. ``rows``: ascending."""
         return [self.place(row) for row in rows]
 
+    def marks(self, columns: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        """Count the rows with each of the owner's texts for a missing cell, by column. Raises DataError."""
+        return {}
+
     def numerals(self, texts: Sequence[str]) -> Sequence[str]:
         """Return the texts of a column of numbers, with a decimal point."""
         return texts
@@ -284,6 +288,13 @@ class _Reader:
             {name: column.n_outside for name, column in columns.items()},
             inside={name: column.n_inside for name, column in columns.items()},
             strays={name: column.first_outside for name, column in columns.items() if column.first_outside},
+            marks=self._source.marks(
+                [
+                    name
+                    for name, lost in self._dropped.items()
+                    if WITHOUT_VALUE in lost and name in self._columns
+                ]
+            ),
         )
 
     def _all_ids(self) -> list[pa.ChunkedArray]:

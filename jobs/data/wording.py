@@ -74,6 +74,12 @@ class Wording:
             return lambda text: words.get(as_read(text), in_iso(as_read(text), form) or text)
         return (lambda text: words.get(as_read(text), text)) if words else None
 
+    def mark(self, name: str, own: str) -> str | None:
+        """Return a text of the table if the owner means a missing cell by the text, else None."""
+        text = as_read(own)
+        is_mark = text in map(as_read, self.missing) and self._words_of(name).get(text) == ""
+        return text if is_mark else None
+
     def _words_of(self, name: str) -> dict[str, str]:
         """Return the replaced texts of a column; a stated value comes before a truth value and a missing mark."""
         words = dict.fromkeys(map(as_read, self.missing), "")

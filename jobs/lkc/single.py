@@ -126,7 +126,9 @@ def _release(
     undetermined = {option.phase for option in options_of}
     seconds = {phase: took for phase, took in watch.seconds.items() if phase not in undetermined}
     noted = made.noted
-    noted = replace(noted, of_table=(*noted.of_table, *loaded.rows.outside_words()))
+    noted = replace(
+        noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
+    )
     return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
 
 

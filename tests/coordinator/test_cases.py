@@ -118,6 +118,25 @@ def test_14_marks_of_missing_values(tmp_path: Path) -> None:
     assert ran.code == 0
     assert "left out: " in ran.out
     assert "in income" in ran.out
+    with shared("cases/14-marks-of-missing-values/records.csv").open(newline="") as file:
+        counts = Counter(row["income"] for row in csv.DictReader(file))
+    told = next(line for line in ran.err.splitlines() if "missing cells of income" in line)
+    assert {
+        mark: f"{mark!r} in {counts[mark]} rows" in told for mark in ("NA", "-7", "-8", "-9")
+    } == dict.fromkeys(("NA", "-7", "-8", "-9"), True)
+
+
+def test_14_numbers_keep_their_rows(tmp_path: Path) -> None:
+    said = {
+        "data: records.csv": 'data: {path: records.csv, missing: [NA, "-7", "-8", "-9"]}',
+        "step: 10}": "step: 10}, missing: leaf",
+        "step: 500}": "step: 500}, missing: leaf",
+    }
+    assert run(tmp_path, "14-marks-of-missing-values", changes=said).code == 0
+    with shared("cases/14-marks-of-missing-values/records.csv").open() as file:
+        n = sum(1 for _ in file) - 1
+    with (tmp_path / "case" / "out" / "anonymized.csv").open() as file:
+        assert sum(1 for _ in file) - 1 == n
 
 
 def test_15_one_note_a_column(tmp_path: Path) -> None:
