@@ -32,8 +32,20 @@ _MADE = "<!-- Made by `make generate`. Edit docs/generate.py, or the description
 
 # Jobs: a table of keys for each place of a job file.
 
+_DATA = """`data` of a single holder's job, if a path alone does not say enough. For example, a CSV with `;`, \
+decimal commas, and dates such as 31.01.2024:
+
+```yaml
+data: {path: stays.csv, delimiter: ";", decimal: ","}
+columns:
+  weight:   {role: qid, numeric: {min: 0, max: 200, step: 2.5}}
+  admitted: {role: qid, dates: {from: 2024-01-01, to: 2025-01-01, step: 1mo, form: DD.MM.YYYY}}
+```
+
+A release is always UTF-8, with commas between values and decimal points. Dates have the `form` of the column."""
+
 _PLACES: Sequence[tuple[str, str, str]] = (
-    ("data", "TableFile", "`data` of a single holder's job, if a path alone does not say enough."),
+    ("data", "TableFile", _DATA),
     ("parties.NAME", "PartyEntry", "A joint job names its data holders under `parties`."),
     ("columns.NAME", "Column", "A job names every column that the release publishes, and its id columns."),
     ("columns.NAME.prefix", "Prefix", ""),

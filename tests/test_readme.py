@@ -193,6 +193,24 @@ def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.Monke
         assert {row["job"] for row in csv.DictReader(file)} == {"Office", "Craft"}  # nobody has `?`
 
 
+def test_the_european_csv_of_the_keys_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of `data`, in a job; the release is UTF-8 with commas and points, and dates keep their form."""
+    (lines,) = blocks("yaml", (ROOT / "docs" / "job.md").read_text())
+    head = "version: 1\nname: stays\npartition: single\ngoal: general\nmodel: {lkc: {L: 1, K: 5, C: 1}}\n"
+    (tmp_path / "job.yaml").write_text(f"{head}{lines}  illness: {{role: sensitive}}\n")
+    rows = [f"{day:02}.{1 + day % 2:02}.2024;{60 + day % 9},5;Müdigkeit" for day in range(1, 29)]
+    (tmp_path / "stays.csv").write_text(
+        "\n".join(["admitted;weight;illness", *rows]) + "\n", encoding="cp1252"
+    )
+    monkeypatch.chdir(tmp_path)
+    done(["coordinator", "run", "job.yaml", "--out", "result"])
+    with (tmp_path / "result" / "anonymized.csv").open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert {row["illness"] for row in found} == {"Müdigkeit"}
+    assert "[01.01.2024,01.02.2024)" in {row["admitted"] for row in found}
+    assert any("." in row["weight"] for row in found)
+
+
 def test_a_drafted_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The three commands of the guide, to the letter, on a table as the guide describes it."""
     commands = commands_about("draft.yaml", FIRST_TABLE)
