@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,24 @@ def test_documents_are_short_of_pronouns() -> None:
     assert median <= 15
     assert of_one_in_ten <= 28
     assert len(found.words) <= 52_000
+
+
+_FIRST = [
+    prose.ROOT / "README.md",
+    *(prose.ROOT / "docs" / f"{name}.md" for name in ("index", "security", "architecture", "extending")),
+    *sorted((prose.ROOT / "docs" / "guide").glob("*.md")),
+]
+"""Pages that a newcomer reads."""
+
+
+@pytest.mark.parametrize("page", _FIRST, ids=lambda page: page.stem)
+def test_a_page_that_a_newcomer_reads_is_short_of_pronouns(page: Path) -> None:
+    """The mean of all documents hides a page that is hard to read."""
+    found = prose.of_markdown(page.read_text("utf-8"))
+    median, of_one_in_ten = found.lengths
+    assert found.pronouns <= 50
+    assert median <= 15
+    assert of_one_in_ten <= 28
 
 
 def test_sentences_of_the_program_are_short_of_pronouns() -> None:
