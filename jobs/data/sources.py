@@ -23,6 +23,7 @@ from jobs.data.dialect import SNIFFED, UTF_8, Dialect, open_text
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
     about_header,
+    as_read,
     lines_of_rows,
     lone_quote,
     other_kind,
@@ -116,11 +117,25 @@ class FileSource(Streamed):
         return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
     def notes(self) -> list[str]:
-        return []
+        """Return the entries of `map` that fit nothing in the table. Raises DataError."""
+        if not self.wording.values:
+            return []
+        names = self.column_names()
+        found = {name: self._texts_in(name) if name in names else None for name in self.wording.values}
+        return [f"{self.path.name}: {words}" for words in self.wording.idle(found)]
+
+    def _texts_in(self, name: str) -> set[str]:
+        """Return the different texts of a column as in the file. name: the job's name."""
+        with self._readable():
+            own = next(each for each in self._names() if self.wording.name(each) == name)
+            batches = self._batches([own])
+            return {as_read(text) for batch in batches for text in batch.column(0).dictionary.to_pylist()}
 
     def column_names(self) -> list[str]:
         with self._readable():
-            return list(map(self.wording.name, self._names()))
+            names = self._names()
+        self.wording.check(names)
+        return list(map(self.wording.name, names))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._readable():
@@ -230,7 +245,8 @@ class Csv(FileSource):
                 notes.append(f"the text is {found.codec.upper()} (`encoding`)")
             if self.wording.decimal is None and self._decimal == ",":
                 notes.append("numbers have a decimal comma (`decimal`)")
-            return [f"{self.path.name}: {', '.join(notes)}: found in its first lines"] if notes else []
+        sniffed = [f"{self.path.name}: {', '.join(notes)}: found in its first lines"] if notes else []
+        return [*sniffed, *super().notes()]
 
     @cached_property
     def _sniffed(self) -> Dialect:

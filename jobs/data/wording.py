@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from anonymize.dates import in_iso
+from anonymize.errors import DataError
 from jobs.data.arrow import pa
 from jobs.data.table_file import as_read
 
 TRUE, FALSE = "true", "false"
 """Texts of truth values, as Parquet files and JSON have them."""
 _COMMA_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+)?,[0-9]+")
+_MOST_TOLD = 20
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:\.[0-9]{3})+")
 
 
@@ -53,6 +55,40 @@ class Wording:
         """Return the job's name of a column of the table."""
         return self._names.get(as_read(own), as_read(own))
 
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse entries of `rename` that the table cannot follow. names: of the table. Raises DataError."""
+        there = list(map(as_read, names))
+        if not there:
+            return  # the missing header is told instead
+        for own, name in self.rename.items():
+            if as_read(own) not in there and as_read(name) not in there:
+                raise _refused(
+                    f"`rename` has `{own}: {name}`, and the table has no column {own}; it has {', '.join(there)}",
+                    "correct the entry under `rename`: first the name in the table, then the job's name",
+                )
+            if as_read(own) in there and list(map(self.name, there)).count(as_read(name)) > 1:
+                raise _refused(
+                    f"`rename` has `{own}: {name}`, and the table has another column {name}",
+                    "give the column another name under `rename`, or leave the entry out",
+                )
+
+    def idle(self, texts: Mapping[str, Set[str] | None]) -> list[str]:
+        """Return the entries of `map` that fit nothing, in sentences for the owner.
+
+        texts:  the texts of each mapped column, as in the table; None for a column that the table lacks.
+        """
+        return [words for name, found in texts.items() for words in self._idle_in(name, found)]
+
+    def _idle_in(self, name: str, found: Set[str] | None) -> list[str]:
+        if found is None:
+            return [f"`map.{name}` is for no column of the table: write the column's name in the job"]
+        idle = [f"`{own}: {value}`" for own, value in self.values[name].items() if as_read(own) not in found]
+        more = [f"and {len(idle) - _MOST_TOLD:,} more"] if len(idle) > _MOST_TOLD else []
+        told = ", ".join([*idle[:_MOST_TOLD], *more])
+        return (
+            [f"entries of `map.{name}` change nothing, since no cell has the value: {told}"] if idle else []
+        )
+
     @property
     def _names(self) -> dict[str, str]:
         return {as_read(own): as_read(name) for own, name in self.rename.items()}
@@ -85,6 +121,12 @@ class Wording:
         words = dict.fromkeys(map(as_read, self.missing), "")
         words |= dict.fromkeys(map(as_read, self.true), TRUE) | dict.fromkeys(map(as_read, self.false), FALSE)
         return words | {as_read(own): value for own, value in self.values.get(name, {}).items()}
+
+
+def _refused(private: str, remedy: str) -> DataError:
+    return DataError(
+        "data-missing-column", "the owner's `rename` does not fit the table", private=private, remedy=remedy
+    )
 
 
 AS_WRITTEN = Wording()

@@ -325,13 +325,22 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
         ("t.csv", {"decimal": ";"}, "`data.decimal`"),
         ("t.csv", {"missing": "NA"}, "`data.missing`"),
         ("t.csv", {"map": {"ill": "Flu"}}, "`data.map.ill`"),
-        ("t.csv", {"rename": {"ill": "age"}}, "more than one column age"),
+        (
+            "t.csv",
+            {"rename": {"ill": "age"}},
+            "`rename` has `ill: age`, and the table has another column age",
+        ),
+        (
+            "t.csv",
+            {"rename": {"Alter": "years"}},
+            "`rename` has `Alter: years`, and the table has no column Alter",
+        ),
         ("t.csv", {"encoding": "ascii"}, "is not ASCII text (line"),
         ("t.csv", {"separator": ";"}, "separator"),
         ("broken.xlsx", {}, "is no Excel workbook"),
     ],
 )
-def test_ten_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Path) -> None:
     excel(tmp_path / "t.xlsx")
     (tmp_path / "t.csv").write_text(text())
     (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04 and no workbook")
@@ -339,6 +348,32 @@ def test_ten_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Pa
     assert ran.code in (2, 7)
     assert says in ran.err
     assert ran.err.count("error: ") == 1
+
+
+def test_a_rename_to_a_name_of_two_columns_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text())
+    ran = run(tmp_path, "out", {"path": "t.csv", "rename": {"ill": "age"}})
+    assert "What to do: give the column another name under `rename`, or leave the entry out" in ran.err
+
+
+def test_a_rename_of_an_already_renamed_column_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text())
+    assert run(tmp_path, "out", {"path": "t.csv", "rename": {"Alter": "age"}}).code == 0
+
+
+def test_entries_of_a_map_that_change_nothing_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text().replace("Köln", "K"))
+    words = {"city": {"K": "Köln", "L": "Kiel"}, "town": {"K": "Kiel"}}
+    ran = run(tmp_path, "out", {"path": "t.csv", "map": words})
+    assert ran.code == 0
+    assert "t.csv: entries of `map.city` change nothing, since no cell has the value: `L: Kiel`\n" in ran.err
+    assert "t.csv: `map.town` is for no column of the table: write the column's name in the job\n" in ran.err
+
+
+def test_a_map_that_fits_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text().replace("Köln", "K"))
+    ran = run(tmp_path, "out", {"path": "t.csv", "map": {"city": {"K": "Köln"}}})
+    assert "`map" not in ran.err
 
 
 def test_a_workbook_without_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
