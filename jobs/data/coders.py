@@ -157,15 +157,20 @@ def _padded(digits: str, listed: frozenset[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def as_missing(written: str) -> str:
+    """Return a missing cell as the table has the cell, with the reason, for the owner."""
+    return shown(written) if written.strip() in EMPTY else f"{shown(written)} (counts as missing)"
+
+
 def missing_cell(name: str, value: str, place: str) -> DataError:
     """Return the error of a missing cell in a column without missing cells."""
     private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
     return DataError("data-missing-value", f"column {name} has a missing cell", column=name, private=private)
 
 
-def missing_id(name: str, value: str, place: str) -> DataError:
-    """Return the error of a row without an id where rows with the same id belong together."""
-    private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
+def missing_id(name: str, place: str, written: str) -> DataError:
+    """Return the error of a row without an id where rows with the same id belong together. written: its cell."""
+    private = f"{place}: {as_missing(written)}"
     return DataError("data-missing-id", f"id column {name} has a missing cell", column=name, private=private)
 
 

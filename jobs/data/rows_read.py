@@ -12,7 +12,7 @@ from jobs.data.counted import counted
 WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
 """Reasons for a cell to drop its row: empty or `?`; or (DP jobs) the cell fits nothing in the column's domain."""
 REASONS: Mapping[str, str] = {
-    WITHOUT_VALUE: "no value (an empty cell or `?`)",
+    WITHOUT_VALUE: "no value (an empty cell, `?` or a text of `missing`)",
     UNUSABLE: "a value that is no number or not in the domain",
 }
 FEW = 0.5

@@ -20,7 +20,7 @@ from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect, open_text
-from jobs.data.streaming import Streamed
+from jobs.data.streaming import Streamed, cell_of
 from jobs.data.table_file import (
     about_header,
     as_read,
@@ -127,8 +127,7 @@ class FileSource(Streamed):
     def _texts_in(self, name: str) -> set[str]:
         """Return the different texts of a column as in the file. name: the job's name."""
         with self._readable():
-            own = next(each for each in self._names() if self.wording.name(each) == name)
-            batches = self._batches([own])
+            batches = self._batches([self._own_name(name)])
             return {as_read(text) for batch in batches for text in batch.column(0).dictionary.to_pylist()}
 
     def column_names(self) -> list[str]:
@@ -158,6 +157,15 @@ class FileSource(Streamed):
                         if (mark := texts[each["values"]]) is not None:
                             found[name][mark] += each["counts"]
         return found
+
+    def written(self, name: str, row: int) -> str:
+        """Return a cell without the owner's words: a text of `missing` reads as an empty cell elsewhere."""
+        with self._readable():
+            return cell_of(self._batches([self._own_name(name)]), row)
+
+    def _own_name(self, name: str) -> str:
+        """Return the name of a column in the file. name: the job's name."""
+        return next(each for each in self._names() if self.wording.name(each) == name)
 
     def numerals(self, texts: Sequence[str]) -> Sequence[str]:
         return with_point(texts) if self._decimal == "," else texts

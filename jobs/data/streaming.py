@@ -50,6 +50,10 @@ class Streamed(ABC):
         """Count the rows with each of the owner's texts for a missing cell, by column. Raises DataError."""
         return {}
 
+    def written(self, name: str, row: int) -> str:
+        """Return a cell as in the table, for the owner. ``row``: its number, from 1."""
+        return cell_of(self.batches([name]), row)
+
     def numerals(self, texts: Sequence[str]) -> Sequence[str]:
         """Return the texts of a column of numbers, with a decimal point."""
         return texts
@@ -92,6 +96,8 @@ class Streamed(ABC):
 def _refuse_unfit(columns: Sequence[Unfit], source: Streamed) -> None:
     """Raise DataError if a column has unfit values."""
     if unfit := [column for column in columns if column.n_rows]:
+        for column in unfit:
+            column.read_marks(source.written)
         rows = rows_of(unfit)
         raise error_of(unfit, dict(zip(rows, source.places(rows), strict=True)))
 
@@ -99,6 +105,15 @@ def _refuse_unfit(columns: Sequence[Unfit], source: Streamed) -> None:
 def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:
     places = published.places[np.maximum(codes, 0)]
     return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), published.labels)
+
+
+def cell_of(batches: Iterator[pa.RecordBatch], row: int) -> str:
+    """Return a cell of the only column. row: its number, from 1."""
+    for batch in batches:
+        if row <= batch.num_rows:
+            return str(batch.column(0)[row - 1].as_py())
+        row -= batch.num_rows
+    return ""  # the table has changed since
 
 
 class _Column:
@@ -217,7 +232,7 @@ class _Reader:
             for name, column in zip(self._coding.ids, ids, strict=True):
                 without = np.isin(np.asarray(column.to_numpy(zero_copy_only=False)), list(EMPTY))
                 if self._coding.persons and self._coding.checked:
-                    self._refuse(name, batch.column(name), without & ~dropped)
+                    self._refuse(name, without & ~dropped)
                 dropped |= self._counted(name, batch.column(name), without)
         self._keep(np.flatnonzero(~dropped), coded, ids, batch)
 
@@ -237,12 +252,11 @@ class _Reader:
         changed = {name: form.applied(plain[name]) for name, form in self._coding.id_forms.items()}
         return list({**plain, **changed}.values())
 
-    def _refuse(self, name: str, column: pa.DictionaryArray, without: NDArray[np.bool_]) -> None:
+    def _refuse(self, name: str, without: NDArray[np.bool_]) -> None:
         """Raise DataError for the first row without an id, if any."""
         for row in np.flatnonzero(without)[:1].tolist():
-            value = column.dictionary[column.indices[row].as_py()].as_py()
-            place = self._source.place(self._n_read + row + 1)
-            raise missing_id(name, value, place)
+            number = self._n_read + row + 1
+            raise missing_id(name, self._source.place(number), self._source.written(name, number))
 
     def _keep(
         self, keep: Ints, coded: Mapping[str, Codes], ids: Sequence[pa.Array], batch: pa.RecordBatch

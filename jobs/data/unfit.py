@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.table import Codes, Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import BAD, EMPTY, Coder, numbers_of
+from jobs.data.coders import BAD, EMPTY, Coder, as_missing, numbers_of
 from jobs.data.counted import counted
 from jobs.data.table_file import shown as printed
 
@@ -32,11 +32,15 @@ _QUOTED = re.compile(r"'[^']*'")
 
 @dataclass
 class _Shown:
-    """Value shown to the owner: its first row, from 1, and the number of its rows."""
+    """Value shown to the owner: its first row, from 1, and the number of its rows.
+
+    mark:  of a missing cell, the text in the table.
+    """
 
     value: str = field(repr=False)
     first: int = field(repr=False)
     n_rows: int = field(default=0, repr=False)
+    mark: str = field(default="", repr=False)
 
 
 @dataclass
@@ -96,6 +100,12 @@ class Unfit:
     def _refused(self, shown: _Shown, place: str) -> DataError:
         return self.coder.refused(self.name, shown.value, place)
 
+    def read_marks(self, written: Callable[[str, int], str]) -> None:
+        """Look up the texts of missing cells. written: returns the text in a column and row of the table."""
+        for each in self.shown.values():
+            if each.value in EMPTY:
+                each.mark = written(self.name, each.first)
+
     def error(self, where: Mapping[int, str]) -> DataError:
         """Return the error of the first value; its owner reads of all values. where: the place of each row."""
         first, *_ = (self._refused(each, where[each.first]) for each in self.shown.values())
@@ -119,6 +129,8 @@ class Unfit:
 
     def _told(self, each: _Shown, place: str) -> tuple[str, str]:
         """Return a value with its place, and the hint on the value."""
+        if each.value in EMPTY:
+            return f"{place}: {as_missing(each.mark)}", ""
         value, text = f"{place}: {printed(each.value)}", self._refused(each, place).private
         return (value, text.removeprefix(value)) if text.startswith(value) else (text, "")
 

@@ -64,7 +64,7 @@ def test_each_party_finds_its_own_rows_beside_the_release(tmp_path: Path, delive
     }
     assert own[PARTIES[1]]["in_words"] == [
         "20 rows read, 7 left out, 13 used",
-        "left out: 7 rows have no value (an empty cell or `?`) in age",
+        "left out: 7 rows have no value (an empty cell, `?` or a text of `missing`) in age",
     ]
     assert all(account["cost"]["phases"] and account["reveals"] for account in own.values())
     report = report_of(tmp_path / "out")
@@ -209,7 +209,7 @@ def test_a_single_holder_reads_it_on_the_console_and_in_the_report(tmp_path: Pat
     assert lines[0].startswith("sample: 47 rows, ")
     assert lines[1:3] == [
         "60 rows read, 13 left out, 47 used",
-        "left out: 13 rows have no value (an empty cell or `?`) in age",
+        "left out: 13 rows have no value (an empty cell, `?` or a text of `missing`) in age",
     ]
     report = report_of(tmp_path / "out")
     assert report["data"] == {"read": 60, "dropped": {"age": {"missing": 13}}, "used": 47}

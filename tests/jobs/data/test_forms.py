@@ -209,6 +209,26 @@ def test_a_mark_of_a_missing_value_drops_a_row_like_an_empty_cell(tmp_path: Path
     assert (rows.read, rows.used, rows.dropped) == (3, 1, {"age": {"missing": 2}})
 
 
+@pytest.mark.parametrize("form", ["t.csv", "t.parquet"])
+def test_a_missing_cell_is_told_with_the_text_of_the_file(form: str, tmp_path: Path) -> None:
+    rows = [{"age": "5", "city": "Kiel", "smoker": "true", "ill": each} for each in ("Flu", "k. A.", "k. A.")]
+    if form == "t.csv":
+        jobs.write_csv(tmp_path / form, rows, list(COLUMNS))
+    else:
+        pyarrow.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / form)
+    ran = run(tmp_path, "out", {"path": form, "missing": ["k. A."]})
+    place = "line 3" if form == "t.csv" else "row 2"
+    assert f"[{place}: 'k. A.' (counts as missing) (2 of 3 rows)]" in ran.err
+
+
+def test_a_missing_id_is_told_with_the_text_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("nr,age,city,smoker,ill\n1,5,Kiel,true,Flu\nNN,5,Kiel,true,Flu\n")
+    model = {"lkc": {"L": "2", "K": "2", "unit": "person"}}
+    columns = {"nr": {"role": "id"}, **COLUMNS}
+    ran = run(tmp_path, "out", {"path": "t.csv", "missing": ["NN"]}, model=model, columns=columns)
+    assert "data-missing-id: id column nr has a missing cell [line 3: 'NN' (counts as missing)]" in ran.err
+
+
 def test_a_map_comes_before_a_mark(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("age,city,smoker,ill\n5,NA,true,Flu\n")

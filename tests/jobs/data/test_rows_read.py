@@ -45,7 +45,7 @@ def test_a_row_counts_at_every_column_that_drops_it(tmp_path: Path) -> None:
     }
     assert rows.words()[:2] == [
         "6 rows read, 4 left out, 2 used",
-        "left out: 2 rows have no value (an empty cell or `?`) in job",
+        "left out: 2 rows have no value (an empty cell, `?` or a text of `missing`) in job",
     ]
 
 
@@ -58,7 +58,7 @@ def test_dp_jobs_tell_missing_from_unusable(tmp_path: Path) -> None:
     assert rows.outside == {"age": 2, "transfused": 1}
     assert rows.words() == [
         "5 rows read, 3 left out, 2 used",
-        "left out: 1 row has no value (an empty cell or `?`) in age",
+        "left out: 1 row has no value (an empty cell, `?` or a text of `missing`) in age",
         "left out: 1 row has a value that is no number or not in the domain in age",
         "left out: 1 row has a value that is no number or not in the domain in transfused",
         "2 rows have a value outside the domain of age",

@@ -133,7 +133,7 @@ UNEVEN = [{**row, "patient": id_} for id_, row in zip("aaaaabbbcc?", visits(11),
 LEFT = {"read": 11, "dropped": {"patient": {"missing": 1}}, "beyond": 4, "used": 6}
 WORDS = [
     "11 rows read, 5 left out, 6 used",
-    "left out: 1 row has no value (an empty cell or `?`) in patient",
+    "left out: 1 row has no value (an empty cell, `?` or a text of `missing`) in patient",
     "left out: 4 rows have as many others of the same person as may count",
 ]
 SYNTHETIC = {"dp": {"method": "synthetic", "epsilon": "1", "max_rows": "1000"}}
