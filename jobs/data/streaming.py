@@ -121,10 +121,10 @@ class _Column:
 
     def __init__(self, name: str, coder: Coder, source: Streamed) -> None:
         self._name = name
-        self.unfit = Unfit(name, coder)
         self._source = source
         self._pass: ColumnPass = coder.begin()
         self._read = source.numerals if coder.of_numbers else _unchanged
+        self.unfit = Unfit(name, coder, self._read)
         self._kept: list[Codes] = []
         self.n_outside, self.n_inside = 0, 0
         self.first_outside: Stray | None = None

@@ -41,7 +41,6 @@ _BLOCK_BYTES = 1 << 20
 _END = "end"
 _MOST_SHOWN = 60
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
 
@@ -213,8 +212,4 @@ def about_value(value: str, *, is_number: bool) -> str:
         )
     if not is_number:
         return ""
-    if _DECIMAL_COMMA.fullmatch(text):
-        point = text.replace(",", ".")
-        decimal = 'or say `decimal: ","` under `data`'
-        return f"; write {point}, with a decimal point (or no thousands separator), {decimal}"
     return f"; {NO_DATE}" if DATE.fullmatch(text) else ""

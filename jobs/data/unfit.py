@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.table import Codes, Ints
@@ -27,6 +26,8 @@ MOST_COUNTED = 100_000
 _MOST_KEPT = 4096
 """Characters kept of a value."""
 _OUTSIDE = "data-outside-domain"
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_DECIMAL = 'say `decimal: ","` under `data`'
 _QUOTED = re.compile(r"'[^']*'")
 
 
@@ -47,7 +48,10 @@ class _Shown:
 class Unfit:
     """Values of a column refused by its coder.
 
-    shown:   the first values, by hash.
+    read:    returns texts of numbers with a decimal point.
+    shown:   the first values, by hash; of all numbers with an unexpected decimal comma only the first.
+    comma:   the first number with an unexpected decimal comma.
+    commas:  hashes of further numbers with an unexpected decimal comma.
     others:  hashes of further values.
     n_rows:  rows with a refused value.
     n_read:  all rows.
@@ -58,7 +62,10 @@ class Unfit:
 
     name: str
     coder: Coder
+    read: Callable[[Sequence[str]], Sequence[str]]
     shown: dict[int, _Shown] = field(default_factory=dict, repr=False)
+    comma: _Shown | None = field(default=None, repr=False)
+    commas: set[int] = field(default_factory=set, repr=False)
     others: set[int] = field(default_factory=set, repr=False)
     n_rows: int = field(default=0, repr=False)
     n_read: int = field(default=0, repr=False)
@@ -79,10 +86,19 @@ class Unfit:
         for i in np.argsort(first).tolist():
             self._add(values[found[i]], row + int(bad[first[i]]) + 1, int(times[i]))
         if self.numbers:
-            self._widen(np.array([values[place] for place in found.tolist()], dtype=object))
+            self._widen([values[place] for place in found.tolist()])
 
     def _add(self, value: str, row: int, times: int) -> None:
         key = hash(value)
+        if self._has_comma(value):
+            if self.comma is not None:
+                if key not in self.shown and len(self.commas) <= MOST_COUNTED:
+                    self.commas.add(key)
+                self.comma.n_rows += times
+                return
+            if len(self.shown) < MOST_SHOWN:
+                self.comma = self.shown[key] = _Shown(value[:_MOST_KEPT], row)
+                self.numbers = True
         if key not in self.shown and len(self.shown) < MOST_SHOWN:
             self.shown[key] = _Shown(value[:_MOST_KEPT], row)
             self.numbers |= self._refused(self.shown[key], "").error_id == _OUTSIDE
@@ -91,8 +107,21 @@ class Unfit:
         elif len(self.others) <= MOST_COUNTED:
             self.others.add(key)
 
-    def _widen(self, texts: NDArray[np.object_]) -> None:
-        numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(texts, pa.string())))
+    def _has_comma(self, value: str) -> bool:
+        """Return whether a value is a number with a decimal comma, and the table's numbers have points."""
+        return (
+            self.coder.of_numbers
+            and _DECIMAL_COMMA.fullmatch(value) is not None
+            and self.read([value])[0] == value
+        )
+
+    @property
+    def _commas_alone(self) -> bool:
+        """True if every refused value is a number with an unexpected decimal comma."""
+        return self.comma is not None and self.comma.n_rows == self.n_rows
+
+    def _widen(self, texts: Sequence[str]) -> None:
+        numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(self.read(texts), pa.string())))
         numbers = numbers[np.isfinite(numbers)]
         least, greatest = self.ends
         self.ends = min([least, *numbers.tolist()]), max([greatest, *numbers.tolist()])
@@ -109,12 +138,13 @@ class Unfit:
     def error(self, where: Mapping[int, str]) -> DataError:
         """Return the error of the first value; its owner reads of all values. where: the place of each row."""
         first, *_ = (self._refused(each, where[each.first]) for each in self.shown.values())
-        return _with_private(first, self._words(where))
+        remedy = f"{_DECIMAL}, or write numbers with a point" if self._commas_alone else first.remedy
+        return _with_private(first, self._words(where), remedy)
 
     def _words(self, where: Mapping[int, str]) -> str:
         shown = list(self.shown.values())
         told = [self._told(each, where[each.first]) for each in shown]
-        if len(shown) == 1:
+        if len(shown) == 1 and not self.commas:
             text = "".join(told[0])
             return text if self.n_rows == 1 else f"{text} ({self._rows})"
         seen: set[str] = set()
@@ -131,6 +161,13 @@ class Unfit:
         """Return a value with its place, and the hint on the value."""
         if each.value in EMPTY:
             return f"{place}: {as_missing(each.mark)}", ""
+        if each is self.comma:
+            more = counted(len(self.commas), "more value", "more values")
+            value = (
+                f"{place}: {printed(each.value)}{f' and {more} with a decimal comma' if self.commas else ''}"
+            )
+            point = printed(each.value.replace(",", "."))
+            return value, f"; write {point}, with a decimal point (or no thousands separator), or {_DECIMAL}"
         value, text = f"{place}: {printed(each.value)}", self._refused(each, place).private
         return (value, text.removeprefix(value)) if text.startswith(value) else (text, "")
 
@@ -145,14 +182,14 @@ class Unfit:
 
     @property
     def _n_values(self) -> str:
-        n = len(self.shown) + len(self.others)
-        return f"{n:,}" if len(self.others) <= MOST_COUNTED else f"more than {n - 1:,}"
+        n = len(self.shown) + len(self.commas) + len(self.others)
+        return f"{n:,}" if max(len(self.others), len(self.commas)) <= MOST_COUNTED else f"more than {n - 1:,}"
 
     @property
     def _hints(self) -> str:
         least, greatest = self.ends
         numbers = f" | smallest number {least:.15g}, greatest {greatest:.15g}" if least <= greatest else ""
-        if self.fits:
+        if self.fits or self._commas_alone:
             return numbers
         return (
             f"{numbers} | no value of the column fits as written: the taxonomy or domain may be that of another "
@@ -169,15 +206,15 @@ def error_of(unfit: Sequence[Unfit], where: Mapping[int, str]) -> DataError:
     """Return the error of the first column, with all columns for the owner. where: the place of each row."""
     first, *others = (column.error(where) for column in unfit)
     more = "".join(f" | column {other.column}: {other.private}" for other in others)
-    return _with_private(first, first.private + more)
+    return _with_private(first, first.private + more, first.remedy)
 
 
-def _with_private(error: DataError, private: str) -> DataError:
+def _with_private(error: DataError, private: str, remedy: str) -> DataError:
     return DataError(
         error.error_id,
         str(error),
         column=error.column,
-        remedy=error.remedy,
+        remedy=remedy,
         private=private,
         cause=error.cause,
     )

@@ -258,6 +258,30 @@ def test_numbers_with_a_decimal_comma(number: str, cell: int | None, tmp_path: P
         assert read(path, wording=wording).table.qid[0].tolist() == [cell]
 
 
+def test_decimal_commas_beside_points_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text(";", comma=True))
+    ran = run(tmp_path, "out", {"path": "t.csv", "decimal": "."})
+    written = [row["age"] for row in ROWS if "." in row["age"]]
+    first, n = written[0].replace(".", ","), len(set(written))
+    decimal = 'say `decimal: ","` under `data`'
+    assert (
+        f"[{n} different values in {len(written)} of 120 rows: line 3: '{first}' and {n - 1} more values with a "
+        f"decimal comma; write '{written[0]}', with a decimal point (or no thousands separator), or {decimal} "
+        f"({len(written)} rows)]. What to do: {decimal}, or write numbers with a point\n"
+    ) in ran.err
+
+
+def test_a_number_outside_the_domain_of_a_table_with_decimal_commas(tmp_path: Path) -> None:
+    """No decimal comma is unexpected."""
+    (tmp_path / "t.csv").write_text("age;city;smoker;ill\n101,5;Kiel;true;Flu\n102,5;Kiel;true;Flu\n")
+    ran = run(tmp_path, "out", {"path": "t.csv", "decimal": ","})
+    assert (
+        "line 2: '101,5' (1 row) | line 3: '102,5' (1 row) | smallest number 101.5, greatest 102.5 |"
+        in ran.err
+    )
+    assert "What to do: widen min and max" in ran.err
+
+
 @pytest.mark.parametrize("number", ["12.5", "1.5", "1.0125", "1.000.5", "12,5,5"])
 def test_a_point_is_no_decimal_sign_beside_decimal_commas(number: str, tmp_path: Path) -> None:
     """Read as a fraction it would be another number than its owner means."""

@@ -108,7 +108,8 @@ def test_all_values_that_fit_nowhere_are_told_at_once() -> None:
     assert error.private == (
         "2 different values in 3 of 7 rows: row 3: 'p' (2 rows) | row 4: 'q' (1 row)"
         " | column y: 3 different values in 4 of 7 rows: row 2: '12' (2 rows) | row 3: '-3' (1 row) | row 7: '1,5'; "
-        'write 1.5, with a decimal point (or no thousands separator), or say `decimal: ","` under `data` (1 row) | '
+        "write '1.5', with a decimal point (or no thousands separator), or say `decimal: \",\"` under `data` "
+        "(1 row) | "
         "smallest number -3, greatest 12"
     )
 

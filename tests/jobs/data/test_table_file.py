@@ -186,7 +186,11 @@ def test_two_columns_that_differ_in_blanks_are_one_name_twice(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("column", "value", "says"),
     [
-        ("age", '"1,500"', "line 2: '1,500'; write 1.500, with a decimal point (or no thousands separator)"),
+        (
+            "age",
+            '"1,500"',
+            "line 2: '1,500'; write '1.500', with a decimal point (or no thousands separator)",
+        ),
         ("age", "NA", "if the value is missing, leave the cell empty or write ?"),
         ("age", "2020-01-31", "a date is no number: give the column `dates:"),
         ("age", "31.1.2020", "a date is no number"),
