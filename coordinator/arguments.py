@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -27,12 +28,14 @@ ledger_option = click.option(
     help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
 )
 delimiter_option = click.option(
-    "--delimiter", help="The separator of values in CSV tables; default found in their first lines."
+    "--delimiter",
+    help="The separator of values in CSV tables named here; default found in their first lines.",
 )
 data_option = click.option(
     "--data",
     type=PATH,
-    help="The table, with all columns of the job; default, for a single holder: the table in the job.",
+    help="The table, with all columns of the job; default, for a single holder: the table in the job, whose words "
+    "(`missing`, `rename`, ...) apply to this table, too.",
 )
 
 
@@ -46,15 +49,22 @@ def dialect_of(delimiter: str | None) -> Dialect:
     return Dialect(character)
 
 
-def source_of(path: Path, dialect: Dialect = SNIFFED) -> Source:
-    """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV."""
-    return _told(source_of_file(_there(path), dialect))
+def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> Source:
+    """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV.
+
+    like:  the table in the job. Its words apply to this table, too; its form only to the same kind of file.
+    """
+    if like is None:
+        return _told(source_of_file(_there(path), dialect))
+    if Path(like.path).suffix != path.suffix:
+        return _told(source_of_file(_there(path), dialect, like.wording))
+    form = replace(like.dialect, delimiter=dialect.delimiter or like.dialect.delimiter)
+    return _told(source_of_file(_there(path), form, like.wording, like.sheet))
 
 
 def source_of_job(job: JobFile, table: TableFile) -> Source:
     """Return the table of a single holder's job."""
-    path = _there(job.folder / table.path)
-    return _told(source_of_file(path, table.dialect, table.wording, table.sheet))
+    return source_of(job.folder / table.path, like=table)
 
 
 def _there(path: Path) -> Path:
@@ -73,7 +83,13 @@ def _told(source: Source) -> Source:
 def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str | None) -> Source:
     """Return the table of `--data`; a single holder's job names a table itself. Raises ConfigError."""
     if data is not None:
-        return source_of(data, dialect_of(delimiter))
+        return source_of(data, dialect_of(delimiter), task.job.table)
+    if delimiter is not None and task.job.table is not None:
+        raise ConfigError(
+            "usage",
+            "--delimiter is for the table of --data; the job says how its own table is read",
+            remedy="leave --delimiter out, or say `delimiter` under `data` in the job",
+        )
     if (table := task.job.table) is None:
         raise ConfigError(
             "usage", "a joint job names no table", remedy="give --data FILE, with all columns of the job"

@@ -178,6 +178,33 @@ def test_another_table_than_that_of_the_job(tmp_path: Path) -> None:
     assert explored(job, "--data", other, "--delimiter", ";")["rows"] == 60
 
 
+def test_words_of_the_job_apply_to_another_table(tmp_path: Path) -> None:
+    """The form of a text applies to a text alone; what the command line says comes first."""
+    words = {"path": "table.csv", "rename": {"Alter": "age"}, "delimiter": "/", "quote": "'"}
+    job = job_of(tmp_path, single_job(data=words))
+    jobs.write_csv(tmp_path / "own.csv", sample_rows(60), COLUMNS)
+    own = (tmp_path / "own.csv").read_text().replace("age,", "Alter,", 1)
+    (tmp_path / "own.csv").write_text(own.replace(",", "/"))
+    (tmp_path / "semicolons.csv").write_text(own.replace(",", ";"))
+    (tmp_path / "tabs.tsv").write_text(own.replace(",", "\t"))
+    assert explored(job, "--data", tmp_path / "own.csv")["rows"] == 60
+    assert explored(job, "--data", tmp_path / "semicolons.csv", "--delimiter", ";")["rows"] == 60
+    assert explored(job, "--data", tmp_path / "tabs.tsv")["rows"] == 60
+
+
+@pytest.mark.parametrize("command", [["explore"], ["evaluate"], ["clusters", "fit", "--count", "2"]])
+def test_a_separator_without_a_table(command: list[str], tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    out = ["--out", tmp_path / "model.json"] if "fit" in command else []
+    ran = invoke("coordinator", *command, job, *out, "--delimiter", ";", "--format", "json")
+    assert (ran.code, ran.problem["error"]) == (2, "usage")
+    assert (
+        ran.problem["message"]
+        == "--delimiter is for the table of --data; the job says how its own table is read"
+    )
+    assert ran.problem["remedy"] == "leave --delimiter out, or say `delimiter` under `data` in the job"
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [(dp_single(), "LKC jobs"), (wards_job(), "LKC jobs"), (vertical_job(), "vertical job")],
