@@ -299,7 +299,8 @@ class Conductor:
         if sum(map(len, member.results.values())) + len(piece.content) > limits.delivery_bytes:
             bound = f"the {limits.delivery_mb} MiB of `limits.delivery_mb`"
             message = f"{member.name} sent more than {bound}"
-            raise PartyError("peer-protocol", message, party=member.name)
+            remedy = "raise `limits.delivery_mb` of the coordinator if releases are so large"
+            raise PartyError("peer-protocol", message, party=member.name, remedy=remedy)
         member.results.setdefault(piece.name, bytearray()).extend(piece.content)
         member.complete |= {piece.name} if piece.last else set()
 

@@ -124,12 +124,15 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     if not found:
         if expected is not None:
             raise PartyError(
-                "verification-failed", f"{out} has no {SUMS}: a comparison with a digest needs the file"
+                "verification-failed",
+                f"{out} has no {SUMS}: a comparison with a digest needs the file",
+                remedy=_WHOLE,
             )
         return checked.also([_ONLY_ROWS], {"release": None, "agreed": None})
     if len(found) < 2:
         missing = SUMS if found[0] == REPORT else REPORT
-        raise PartyError("verification-failed", f"{out} has a {found[0]}, but not the {missing} made with it")
+        message = f"{out} has a {found[0]}, but not the {missing} made with it"
+        raise PartyError("verification-failed", message, remedy=_WHOLE)
     _check_files_of_report(out)
     release = check_folder(out, (*MADE, REPORT)).hex()
     if expected is not None and release != expected.strip().lower():
@@ -154,6 +157,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     return checked.also(lines, told)
 
 
+_WHOLE = "take the whole folder of the release"
 _SIGNED_RESULT = f"report.{SIGNATURES}.result"
 _ONLY_ROWS = (
     "not checked: who made the file and whether somebody changed it; a report and digests are missing"

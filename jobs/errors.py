@@ -109,7 +109,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "output-exists": Kind(
         Exit.USAGE, "the output folder exists", "name a new folder; no file is overwritten"
     ),
-    "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
+    "usage": Kind(Exit.USAGE, "the command line is not understood", "see the command with --help"),
     "extra-missing": Kind(
         Exit.USAGE,
         "a command needs a package that the plain installation leaves out",
@@ -131,7 +131,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-unknown-value": Kind(
         Exit.DATA,
         "a value is not a leaf of the column's taxonomy, or not in the column's domain",
-        "extend the taxonomy or correct the value",
+        "list the value at the column (`taxonomy`, `suppress` or `domain`), or correct the value; in an LKC job of a "
+        "single holder, `outside: missing` counts such values as missing",
     ),
     "data-published-as-is": Kind(
         Exit.DATA,
@@ -149,7 +150,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-outside-domain": Kind(
         Exit.DATA,
         "a value is outside the column's public domain, or not a number",
-        "widen min and max (of a clock from and to), or correct the value",
+        "correct the value, or widen min and max (of a clock from and to)",
     ),
     "data-missing-value": Kind(
         Exit.DATA,
@@ -162,7 +163,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "a row has no id, and rows with the same id belong together",
         "give every row the id of its person, or leave the row out of the table",
     ),
-    "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
+    "data-duplicate-id": Kind(
+        Exit.DATA,
+        "two rows have the same id",
+        "keep one row of each id; or say `unit: person` in an LKC job whose people have several rows",
+    ),
     "data-record-varies": Kind(
         Exit.DATA,
         "sequences: the rows of one id differ in a sensitive or plain column",
@@ -457,8 +462,16 @@ class Problem:
         """Return the whole problem in one line, with the owner's private text if present."""
         where = ", ".join(part for part in (self.party, self.phase and f"phase {self.phase}") if part)
         own = "".join(f" [{part}]" for part in (self.cause, self.private) if part)
-        said = f"{self.error_id}{f' ({where})' if where else ''}: {self.message.rstrip('.')}{own}"
+        said = f"{self.error_id}{f' ({where})' if where else ''}: {self._fault}{own}"
         return f"{said}. What to do: {self.advice(to_owner=to_owner)}"
+
+    @property
+    def _fault(self) -> str:
+        """Message without the remedy that ends the message: the text says the remedy once."""
+        message = self.message.rstrip(".")
+        if not self.remedy or not message.casefold().endswith(self.remedy.casefold()):
+            return message
+        return message[: -len(self.remedy)].rstrip(" :;.,") or message
 
 
 def printable(text: object, most: int | None = MAX_SHARED_CHARS) -> str:

@@ -45,7 +45,9 @@ def _recipient(session: Session, start: control.Start) -> bytes | None:
             f"{session.coordinator} gave no key for the release, which only the coordinator receives: "
             f"{error.reason}"
         )
-        raise PartyError("peer-protocol", message, remedy="compare versions") from error
+        raise PartyError(
+            "peer-protocol", message, remedy="compare the versions of Jointcut at the parties"
+        ) from error
 
 
 async def _computed(session: Session, admitted: Admitted, run_inputs: RunInputs) -> Computed:

@@ -52,7 +52,11 @@ def open_foreign(encoded: bytes) -> Task:
     answer = json_object(READER.ask(encoded))
     if answer is None:
         limits = f"{SECONDS} s and {MEMORY_BYTES >> 20} MiB"
-        raise ConfigError("job-invalid", f"the bundle cannot be read within {limits}")
+        raise ConfigError(
+            "job-invalid",
+            f"the bundle cannot be read within {limits}",
+            remedy="take fewer columns or smaller taxonomies",
+        )
     if answer:
         error = ConfigError(answer["error"], answer["message"])
         error.problem = Problem.received(answer)

@@ -97,6 +97,7 @@ def _too_large(session: Session) -> PartyError:
         "peer-protocol",
         f"{session.coordinator} delivers more than the table and {session.config.limits.delivery_mb} MiB "
         "(`limits.delivery_mb`)",
+        remedy=f"at {session.config.name}: raise `limits.delivery_mb` if releases are so large",
     )
 
 

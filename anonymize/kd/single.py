@@ -77,14 +77,14 @@ def the_entry(requirement: Requirement, schema: Schema) -> Entry:
             "job-invalid",
             "`method: kd` takes a single entry, with `L: all` and without `columns`: each group is a box of all "
             "quasi-identifiers, so knowledge of fewer quasi-identifiers finds at least the whole group",
-            remedy="write a single entry with `L: all`, or `method: top-down`",
+            remedy="write a single entry with `L: all`, or say `method: top-down`",
         )
     (entry,) = entries
     if sides := sides_of(entry.criteria):
         raise SchemaError(
             "job-invalid",
             f"`method: kd` counts records only, not {', '.join(side.name for side in sides)}",
-            remedy="`method: top-down`",
+            remedy="say `method: top-down`",
         )
     if entry.insider:
         raise SchemaError(
@@ -103,7 +103,7 @@ def check_labels(qid: Sequence[QidColumn]) -> None:
                 "taxonomy-invalid",
                 f"a label of column {column.name} holds `{SIBLINGS}`, which `method: kd` prints between siblings",
                 column=column.name,
-                remedy=f"write the label without `{SIBLINGS}`, or `method: top-down`",
+                remedy=f"write the label without `{SIBLINGS}`, or say `method: top-down`",
             )
 
 

@@ -133,7 +133,9 @@ def _simulate(
 
     task = job.load()
     if not task.job.roster:
-        raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
+        raise ConfigError(
+            "usage", "the job has a single holder", remedy="run the job: coordinator run JOB --out DIR"
+        )
     require_confirmed(task.job)
     _require_counts(task, options.as_records)
     given = {}

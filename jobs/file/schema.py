@@ -166,7 +166,7 @@ def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> N
                 "taxonomy-two-parents",
                 f"column {name} lists {value!r} in two Unicode forms (NFC and NFD), which count as the same value",
                 column=name,
-                remedy="keep one of them",
+                remedy="list the value in one form only",
             )
     groups = (
         [printed for printed, below in zip(values.printed, values.children, strict=True) if below]

@@ -185,7 +185,9 @@ def verify_command(folder: Path, config: Path) -> None:
     """
     settings = load_config(PartyConfig, config)
     if not (folder / SUMS).is_file():
-        raise PartyError("file-missing", f"there is no {SUMS} in {folder}")
+        raise PartyError(
+            "file-missing", f"there is no {SUMS} in {folder}", remedy="name the folder of a release"
+        )
     release = check_folder(folder, (*MADE, REPORT)).hex()
     for entry in settings.ledger.entries():
         for delivery in entry.deliveries:
@@ -245,7 +247,11 @@ def opening_command(job: JobFile, folder: Path, config: Path) -> None:
     settings, task = load_config(PartyConfig, config), job.load()
     report = _report(folder)
     if report.get("job_sha256") != task.digest.hex():
-        raise PartyError("verification-failed", f"the report in {folder} is about a different job than {job}")
+        raise PartyError(
+            "verification-failed",
+            f"the report in {folder} is about a different job than {job}",
+            remedy="name the job file of the run",
+        )
     signed = read_signatures(report.get(SIGNATURES), task.digest, task.job.roster)
     check_signed(signed, _certificates(settings), earlier_certificates(settings))
     statement = signed[0].statement
@@ -264,7 +270,9 @@ def opening_command(job: JobFile, folder: Path, config: Path) -> None:
 def _report(folder: Path) -> dict[str, Any]:
     path = folder / REPORT
     if not path.is_file():
-        raise PartyError("file-missing", f"there is no {REPORT} in {folder}")
+        raise PartyError(
+            "file-missing", f"there is no {REPORT} in {folder}", remedy="name the folder of a release"
+        )
     return json_object(path.read_bytes()) or {}
 
 

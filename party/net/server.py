@@ -107,7 +107,7 @@ class PartyServer:
             raise ConfigError(
                 "config-invalid",
                 "no peers are known: nobody could connect",
-                remedy="party peers add NAME CERTIFICATE",
+                remedy="install a peer: party peers add NAME CERTIFICATE",
             )
         renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not allow None for "no change"
         secure = grpc.dynamic_ssl_server_credentials(

@@ -295,7 +295,11 @@ def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
         with suppress(PartyError):  # `installed_peers` reports the error
             peers[name] = read_peer(name, entry.certificate, entry.address)
     if len({peer.fingerprint for peer in peers.values()}) != len(peers):
-        raise ConfigError("config-invalid", "two peers have the same certificate")
+        raise ConfigError(
+            "config-invalid",
+            "two peers have the same certificate",
+            remedy="name each peer's own certificate under `peers`",
+        )
     return peers
 
 

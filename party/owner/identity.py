@@ -153,11 +153,15 @@ def common_name(pem: bytes) -> str:
     return printable(names[0].value)
 
 
+_AS_PEM = "name a file that begins with -----BEGIN CERTIFICATE-----"
+_ANOTHER = "ask the owner of the certificate for another one"
+
+
 def _first(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(pem)[0]
     except (ValueError, IndexError, x509.InvalidVersion) as error:
-        raise IdentityError("tls-failed", "not a PEM certificate") from error
+        raise IdentityError("tls-failed", "not a PEM certificate", remedy=_AS_PEM) from error
 
 
 def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
@@ -166,7 +170,9 @@ def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
     try:
         return certificate.subject, certificate.issuer
     except (ValueError, TypeError) as error:  # read when asked for, not before
-        raise IdentityError("tls-failed", "the subject of a certificate is malformed") from error
+        raise IdentityError(
+            "tls-failed", "the subject of a certificate is malformed", remedy=_ANOTHER
+        ) from error
 
 
 def _alone(pem: bytes) -> bytes:
@@ -190,9 +196,17 @@ def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
     try:
         private = serialization.load_pem_private_key(credentials.key, None)
     except (ValueError, TypeError) as error:
-        raise IdentityError("tls-failed", f"{key} is not an unencrypted PEM key") from error
+        raise IdentityError(
+            "tls-failed",
+            f"{key} is not an unencrypted PEM key",
+            remedy="take the password off the key, or make a new key with `renew`",
+        ) from error
     if private.public_key() != _first(credentials.certificate).public_key():
-        raise IdentityError("tls-failed", f"{key} does not belong to {certificate}")
+        raise IdentityError(
+            "tls-failed",
+            f"{key} does not belong to {certificate}",
+            remedy="name key and certificate of the same identity under `tls`",
+        )
     return credentials
 
 

@@ -36,7 +36,11 @@ CERTIFICATE, KEY = "tls/certificate.pem", "tls/key.pem"
 def make_identity(folder: Path, name: str) -> str:
     """Make a key and a certificate in ``folder``/tls; return the fingerprint. Refuses to overwrite."""
     if not NAME.fullmatch(name):
-        raise ConfigError("config-invalid", "a name has letters, digits, dots, dashes and underscores only")
+        raise ConfigError(
+            "config-invalid",
+            f"{name!r} is no name",
+            remedy="write a name of letters, digits, dots, dashes and underscores, 64 at most",
+        )
     if (folder / KEY).exists() or (folder / CERTIFICATE).exists():
         raise ConfigError(
             "output-exists",

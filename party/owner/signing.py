@@ -80,7 +80,10 @@ def sign(credentials: Credentials, content: bytes) -> bytes:
             return key.sign(content, _PSS, _HASH)
         case ed25519.Ed25519PrivateKey() as key:
             return key.sign(content)
-    raise IdentityError("tls-failed", "our key cannot sign a run: use P-256, RSA or Ed25519")
+    raise IdentityError("tls-failed", "our key cannot sign a run", remedy=f"take {_KEYS}")
+
+
+_KEYS = "a key of P-256, RSA or Ed25519, as `init` and `renew` make them"
 
 
 def check_signature(certificate: bytes, signature: bytes, content: bytes, name: str) -> None:
@@ -96,8 +99,9 @@ def check_signature(certificate: bytes, signature: bytes, content: bytes, name: 
             case _:
                 raise IdentityError(
                     "tls-failed",
-                    f"the key of {name} cannot sign a run: use P-256, RSA or Ed25519",
+                    f"the key of {name} cannot sign a run",
                     party=name,
+                    remedy=f"at {name}: take {_KEYS}",
                 )
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, x509.InvalidVersion) as error:
         message = f"the signature does not belong to the certificate of {name}"

@@ -98,19 +98,19 @@ def check_strict(request: Request) -> None:
         raise SchemaError(
             "job-invalid",
             "`disclosure: strict` hides split points until a candidate is taken, but the score needs split points",
-            remedy="goal classification or general with the default score, or `disclosure: sealed`",
+            remedy="say `goal: classification` or `general` and leave `score` out, or say `disclosure: sealed`",
         )
     if sides := sides_of(criteria_of(request.requirement.entries(request.schema))):
         raise SchemaError(
             "job-invalid",
             f"`disclosure: strict` counts records only, not {', '.join(side.name for side in sides)}",
-            remedy="`disclosure: sealed`",
+            remedy="say `disclosure: sealed`",
         )
     refuse_wide_grids(
         request.schema,
         MAX_GRID_CELLS,
         "at which a strict job can keep split points inside a circuit",
-        remedy="choose a larger `step` or fewer `cuts`, or `disclosure: sealed`",
+        remedy="choose a larger `step` or fewer `cuts`, or say `disclosure: sealed`",
     )
 
 

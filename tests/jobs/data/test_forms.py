@@ -279,7 +279,7 @@ def test_a_number_outside_the_domain_of_a_table_with_decimal_commas(tmp_path: Pa
         "line 2: '101,5' (1 row) | line 3: '102,5' (1 row) | smallest number 101.5, greatest 102.5 |"
         in ran.err
     )
-    assert "What to do: widen min and max" in ran.err
+    assert "What to do: correct the value, or widen" in ran.err
 
 
 @pytest.mark.parametrize("number", ["12.5", "1.5", "1.0125", "1.000.5", "12,5,5"])

@@ -79,7 +79,7 @@ class Ranges:
                 f"engine thesis: a Taylor polynomial of degree {self.series.degree} on shares of "
                 f"{self.share_bits} bits needs plaintexts of {needed} bits; a key of {key_bits} bits has "
                 f"{key_bits - 1}",
-                remedy="engine: thesis is for small tables: lower max_rows, or use engine: circuit",
+                remedy="lower `max_rows`, or say `engine: circuit`: this engine is for small tables",
             )
 
 

@@ -136,7 +136,7 @@ def _too_small(what: str) -> SchemaError:
     return SchemaError(
         "job-invalid",
         f"engine thesis: {what}",
-        remedy="engine: thesis is for small tables: lower max_rows, raise specializations, or use engine: circuit",
+        remedy="lower `max_rows`, raise `specializations`, or say `engine: circuit`: this engine is for small tables",
     )
 
 
