@@ -64,9 +64,8 @@ def check_goal(job: Job) -> None:
     """Refuse goals unsuitable for kd before looking for further inputs. Raises ValueError."""
     if job.goal != "general":
         raise ValueError(
-            f"{_IS} is for `goal: general`: the cuts follow from the table alone. Orders of cuts that look at "
-            "classes or clusters were measured: top-down with `goal: classification` or `goal: clusters` predicts "
-            f"classes and clusters better; say `goal: general`, or {_INSTEAD}"
+            f"{_IS} is for `goal: general`: the cuts follow from quasi-identifiers alone, whatever the table should "
+            f"predict; say `goal: general`, or {_INSTEAD}, which predicts better"
         )
 
 
