@@ -4,8 +4,9 @@ unchanged. Duplicate keys and aliases are refused.
 
 from __future__ import annotations
 
+import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def read_text(path: Path) -> str:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise ConfigError("file-missing", f"{path} is no regular file")
+            raise ConfigError("file-missing", f"{path} is no regular file", remedy="name a regular file")
         with path.open("rb") as file:
             content = file.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
@@ -124,7 +125,9 @@ def read_text(path: Path) -> str:
     except ValueError as error:  # a path with a zero byte
         raise ConfigError("file-missing", f"cannot read {str(path)!r}: {error}") from error
     if len(content) > MAX_TEXT_BYTES:
-        raise ConfigError("file-missing", f"{path} has more than {MAX_TEXT_BYTES} bytes")
+        raise ConfigError(
+            "file-missing", f"{path} has more than {MAX_TEXT_BYTES} bytes", remedy="name a smaller file"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -157,8 +160,56 @@ def parse_yaml(text: str, where: str) -> Any:
         return _Builder(text).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        if mark is not None and (found := _slip(error, mark.line, text.split("\n"))):
+            line, what, remedy = found
+            column = f", column {mark.column + 1}" if what == _SECOND_COLON else ""
+            raise ConfigError(
+                "yaml-invalid", f"{where}: line {line + 1}{column}: {what}", remedy=remedy
+            ) from error
         place = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = getattr(error, "problem", None) or "not valid YAML"
         raise ConfigError("yaml-invalid", f"{where}{place}: {what}") from error
     except UnicodeEncodeError as error:  # half of a pair of surrogates: no UTF-8
         raise ConfigError("yaml-invalid", f"{where}: not valid YAML") from error
+
+
+_SECOND_COLON = "a second colon"
+_ALIKE = "indent all keys of the same mapping alike"
+_NO_COLON = "no colon with a blank after it", "write `key: value`"
+
+
+def _slip(error: yaml.YAMLError, at: int, lines: Sequence[str]) -> tuple[int, str, str] | None:
+    """Return the line of a usual slip, what is wrong there, and the remedy. The parser names a later line.
+
+    at:  the line that the parser names; lines count from 0.
+    """
+    problem, mark = str(getattr(error, "problem", "")), getattr(error, "context_mark", None)
+    if problem == "could not find expected ':'" and mark is not None:
+        return (mark.line, *_NO_COLON)
+    if problem.startswith("did not find expected ',' or") and mark is not None:
+        opened = "{" if "}" in problem else "["
+        what = f"the `{opened}` is not closed, or a comma is missing before line {at + 1}"
+        return mark.line, what, f"write `{problem[-2]}` or the comma"
+    if "quoted scalar" in str(getattr(error, "context", "")) and mark is not None:
+        return mark.line, "a quote is not closed", "write the same quote at the end of the text"
+    if problem.startswith(("mapping values are not allowed", "did not find expected <document start>")):
+        return _second_colon(at, lines)
+    if problem == "did not find expected key":
+        return at, "an indent unlike the lines above", _ALIKE
+    if lines[at : at + 1] and lines[at].startswith("\t"):
+        return at, "a tab at the beginning", "indent with blanks"
+    return None
+
+
+def _second_colon(at: int, lines: Sequence[str]) -> tuple[int, str, str]:
+    """Return the slip that lets a key stand inside a value."""
+    head = re.split("[{\\[\"']", lines[at])[0]
+    n_colons = head.count(": ") + head.rstrip().endswith(":")
+    if not n_colons:
+        return (at, *_NO_COLON)
+    if n_colons > 1:
+        return at, _SECOND_COLON, "put a text with a colon and a blank into quotes"
+    before = next((n for n in range(at - 1, -1, -1) if lines[n].strip() and lines[n].lstrip()[0] != "#"), at)
+    if ": " not in lines[before]:
+        return (before, *_NO_COLON)
+    return at, "a key below a value", _ALIKE
