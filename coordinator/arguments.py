@@ -64,7 +64,14 @@ def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = N
 
 def source_of_job(job: JobFile, table: TableFile) -> Source:
     """Return the table of a single holder's job."""
-    return source_of(job.folder / table.path, like=table)
+    path = job.folder / table.path
+    if not path.is_file():
+        raise ConfigError(
+            "file-missing",
+            f"{job}: `data` names {table.path}, and {path} is not a file",
+            remedy="correct the path under `data`; a path in a job begins at the folder of the job file",
+        )
+    return source_of(path, like=table)
 
 
 def _there(path: Path) -> Path:

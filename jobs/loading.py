@@ -5,7 +5,7 @@ The only module with knowledge of every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.file.clusters import read_model
 from jobs.file.fields import parse_model
 from jobs.file.job import Job, check_columns, require_confirmed
-from jobs.file.key_errors import line_of, path_named
+from jobs.file.key_errors import line_of, path_named, remedy_of
 from jobs.file.schema import check_values
 from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
 from jobs.json_text import read_json
@@ -95,10 +95,12 @@ def load_task(
     Raises ConfigError or SchemaError.
     """
     fields = _fields(path, changes or {})
-    job = _with_model(parse_job(fields, str(path)), path, read)
+    job = _with_model(parse_job(fields, str(path)), path, read, fields)
     named = {name: column.file for name, column in job.columns.items()}
     files = {
-        name: _read_named(read, path, name, file, fields) for name, file in named.items() if file is not None
+        name: _read_named(read, path, _key_of(fields, name, file), file, fields)
+        for name, file in named.items()
+        if file is not None
     }
     filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
@@ -109,16 +111,28 @@ def load_task(
     return task
 
 
-def _read_named(read: Callable[[Path], str], path: Path, column: str, file: str, fields: Any) -> str:
-    """Read the file of a column's values. Raises ConfigError with the place of the column if not allowed."""
+def _read_named(read: Callable[[Path], str], path: Path, keys: Sequence[str], file: str, fields: Any) -> str:
+    """Read a file that a key of the job names. Raises ConfigError with the key and its place.
+
+    keys:  the path of the key, or of a key above.
+    """
     try:
         return read(path.parent / file)
     except ConfigError as error:
-        if error.problem.error_id != "job-invalid":
-            raise
-        where = _place(path, ("columns", column), fields)
-        message, remedy = error.problem.message, error.problem.remedy
-        raise ConfigError("job-invalid", f"{where}: columns.{column}: {message}", remedy=remedy) from None
+        problem = error.problem
+        where, named = _place(path, keys, fields), ".".join(keys)
+        raise ConfigError(
+            problem.error_id, f"{where}: {named}: {problem.message}", remedy=problem.remedy or _PATHS
+        ) from None
+
+
+_PATHS = "correct the path; a path in a job begins at the folder of the job file"
+
+
+def _key_of(fields: Any, column: str, file: str) -> tuple[str, ...]:
+    """Return the path of the key of a column that names a file, as far as the column shows the key."""
+    keys = fields["columns"][column]
+    return ("columns", column, *[key for key, value in keys.items() if value == file][:1])
 
 
 def _place(path: Path | str, keys: Iterable[str], fields: Any) -> str:
@@ -173,13 +187,13 @@ def _changed(found: Any, changes: Mapping[str, Any]) -> Any:
     return {key: value for key, value in {**found, **made}.items() if value is not None}
 
 
-def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
+def _with_model(job: Job, path: Path, read: Callable[[Path], str], fields: Any) -> Job:
     """Return the job with the model of clusters, if a file has the model."""
     asked = job.clusters
     if asked is None or not isinstance(asked.model, str):
         return job
-    where = path.parent / asked.model
-    opened = asked.model_copy(update={"model": read_model(read(where), str(where))})
+    text = _read_named(read, path, ("model", "lkc", "clusters", "model"), asked.model, fields)
+    opened = asked.model_copy(update={"model": read_model(text, str(path.parent / asked.model))})
     lkc = job.lkc.model_copy(update={"clusters": opened})
     return job.model_copy(update={"model": job.model.model_copy(update={"lkc": lkc})})
 
@@ -230,7 +244,7 @@ def parse_job(fields: Any, where: str) -> Job:
         mode = mode_of(model, job)
     except ValueError as error:
         place = _place(where, path_named(str(error), fields), fields)
-        raise ConfigError("job-invalid", f"{place}: {error}") from None
+        raise ConfigError("job-invalid", f"{place}: {error}", remedy=remedy_of(str(error), fields)) from None
     if len(job.roster) < mode.least:
         message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
         raise ConfigError("job-too-few-parties", message)

@@ -146,6 +146,13 @@ _RENAME = "rename one of the columns in the table, or leave the column out of th
 def check_columns(source: Source, task: Task, me: str | None = None) -> None:
     """Refuse a table that lacks a required column of ours, or has the column twice. Raises DataError."""
     names = source.column_names()
+    if not any(names):
+        raise DataError(
+            "data-empty",
+            "the table is empty",
+            remedy="give the table a header line with the names of the columns, and rows",
+            private=f"{source.identity} has no header",
+        )
     for name in task.held_by(me):
         if names.count(name) != 1:
             is_there = name in names
@@ -154,7 +161,7 @@ def check_columns(source: Source, task: Task, me: str | None = None) -> None:
                 f"the table has {'more than one' if is_there else 'no'} column {name}",
                 column=name,
                 remedy=_RENAME if is_there else "",
-                private=source.about_names(names, name),
+                private=f"{source.identity}: {source.about_names(names, name)}",
             )
 
 

@@ -6,12 +6,14 @@ Scalars arrive as the text they were written as (:mod:`jobs.file.yaml_text`), so
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -271,12 +273,43 @@ def parse_model(model: type[F], fields: Any, where: str, error_id: str, advice: 
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        found = explained(error.errors(include_url=False, include_context=True), fields, advice)
+        items = error.errors(include_url=False, include_context=True)
+        is_job = error_id == "job-invalid"  # a configuration is its owner's, and its values may go to a log
+        found = explained(items, fields, advice, partial(known_keys, model), show=is_job)
         raise ConfigError(
             "unknown-key" if found.are_unknown_keys else error_id,
             f"{where}: {'; '.join(found.sentences)}",
             remedy=found.remedy,
         ) from None
+
+
+def known_keys(form: Any, path: Sequence[str]) -> list[str]:
+    """Return the keys that may stand below a path of a file of some form: a model, or a type with models."""
+    models = _models_in(form)
+    if not path:
+        return [key for model in models for key in model.model_fields]
+    key, *rest = path
+    inner = [model.model_fields[key].annotation for model in models if key in model.model_fields]
+    return [each for found in [*inner, *_entries_of(form)] for each in known_keys(found, rest)]
+
+
+def _models_in(form: Any) -> list[type[BaseModel]]:
+    """Return the models that a type may be."""
+    if isinstance(form, type) and issubclass(form, BaseModel):
+        return [form]
+    if get_origin(form) in (Union, UnionType, Annotated):
+        return [model for part in get_args(form) for model in _models_in(part)]
+    return []
+
+
+def _entries_of(form: Any) -> list[Any]:
+    """Return the types of the entries of a mapping or a list."""
+    if get_origin(form) in (Union, UnionType, Annotated):
+        return [entry for part in get_args(form) for entry in _entries_of(part)]
+    origin, inner = get_origin(form), get_args(form)
+    if origin is tuple:
+        return list(inner[:1])
+    return list(inner[-1:]) if origin in (dict, Mapping, list) else []
 
 
 def _of_some_table(k: int) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
+from jobs.errors import printable
 from jobs.file.yaml_text import Keys
 
 _TAXONOMY = {"str", "dict[str,any]", "list[str]"}
@@ -44,23 +47,53 @@ class Problems:
     remedy: str
 
 
-def explained(items: Iterable[Mapping[str, Any]], fields: Any, advice: Advice = no_advice) -> Problems:
+@dataclass(frozen=True)
+class _Finding:
+    """Fault with its key.
+
+    remedy:   empty if unknown.
+    is_told:  True if the sentence ends with the remedy.
+    """
+
+    keys: tuple[str, ...]
+    sentence: str
+    remedy: str = ""
+    is_told: bool = True
+
+
+def explained(
+    items: Iterable[Mapping[str, Any]],
+    fields: Any,
+    advice: Advice = no_advice,
+    known: Callable[[Sequence[str]], Iterable[str]] = lambda above: (),
+    *,
+    show: bool = False,
+) -> Problems:
     """Return pydantic's findings in sentences. fields: the file, with lines if read from YAML.
 
     Unknown keys with the same advice share a sentence, with the line of the first key.
+
+    known:  returns the keys that may stand below a path.
+    show:   quote wrong values: everybody may read them.
     """
     found = [(_keys(item["loc"], fields), item) for item in _causes(list(items))]
-    others = [(keys, item) for keys, item in found if item["type"] != "extra_forbidden"]
     unknown = [keys for keys, item in found if item["type"] == "extra_forbidden"]
-    alike: dict[str, list[tuple[str, ...]]] = {}
-    for keys in unknown:
-        alike.setdefault(advice(keys, fields) or ".".join(keys), []).append(keys)
-    sentences = (
-        *(_at_line(paths[0], fields, _unknown(paths, advice(paths[0], fields))) for paths in alike.values()),
-        *(_at_line(keys, fields, _about(".".join(keys), item)) for keys, item in others),
-    )
-    is_all_advised = all(advice(keys, fields) for keys in unknown) and bool(unknown) and not others
-    return Problems(sentences, bool(unknown), _AS_SAID if is_all_advised else "")
+    meant = {keys: _meant(keys, fields, known) for keys in unknown if not advice(keys, fields)}
+    cut = {(*keys[:-1], before) for keys in unknown if (before := _cut_by_comma(keys, fields))}
+    settled = cut | {(*keys[:-1], key) for keys, key in meant.items() if key}
+    findings = [
+        *_unknown(unknown, fields, advice, meant),
+        *(
+            _finding(keys, item, show)
+            for keys, item in found
+            if item["type"] != "extra_forbidden" and keys not in settled
+        ),
+    ]
+    sentences = tuple(_at_line(each.keys, fields, each.sentence) for each in findings)
+    if len(findings) == 1:
+        return Problems(sentences, bool(unknown), findings[0].remedy)
+    is_all_told = all(each.remedy and each.is_told for each in findings)
+    return Problems(sentences, bool(unknown), _AS_SAID if is_all_told else "")
 
 
 def _causes(items: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -82,10 +115,54 @@ def _at_line(keys: Sequence[str], fields: Any, sentence: str) -> str:
     return f"line {line}: {sentence}" if line else sentence
 
 
-def _unknown(paths: Sequence[Sequence[str]], instead: str) -> str:
-    *first, last = [f"`{'.'.join(keys)}`" for keys in paths]
-    named = f"unknown keys {', '.join(first)} and {last}" if first else f"unknown key {last}"
-    return f"{named}: {instead}" if instead else named
+def _unknown(
+    unknown: Sequence[tuple[str, ...]],
+    fields: Any,
+    advice: Advice,
+    meant: Mapping[tuple[str, ...], str],
+) -> Iterator[_Finding]:
+    """Yield the findings about unknown keys. meant: the likely key by path, where there is no advice."""
+    alike: dict[str, list[tuple[str, ...]]] = {}
+    for keys in unknown:
+        alike.setdefault(advice(keys, fields) or ".".join(keys), []).append(keys)
+    for paths in alike.values():
+        keys = paths[0]
+        *first, last = [f"`{'.'.join(each)}`" for each in paths]
+        fault = f"unknown keys {', '.join(first)} and {last}" if first else f"unknown key {last}"
+        remedy = advice(keys, fields) or (f"write `{meant[keys]}`" if meant[keys] else "")
+        if before := _cut_by_comma(keys, fields):
+            whole, fraction = _at((*keys[:-1], before), fields), keys[-1]
+            fault = f"`{'.'.join((*keys[:-1], before))}: {whole},{fraction}` has a decimal comma"
+            remedy = f"write `{before}: {whole}.{fraction}`, with a decimal point"
+        yield _Finding(keys, f"{fault}: {remedy}" if remedy else fault, remedy)
+
+
+def _cut_by_comma(keys: Sequence[str], fields: Any) -> str:
+    """Return the key whose number a decimal comma cut in two, as in `{C: 0,1}`, or an empty text."""
+    beside = _at(keys[:-1], fields)
+    if not isinstance(beside, Mapping) or not _is_digits(keys[-1]) or beside.get(keys[-1]) != "":
+        return ""
+    names = list(beside)
+    before = names[max(names.index(keys[-1]) - 1, 0)]
+    return before if _is_digits(str(beside[before]).lstrip("+-")) else ""
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _meant(keys: Sequence[str], fields: Any, known: Callable[[Sequence[str]], Iterable[str]]) -> str:
+    """Return the known key that is most like an unknown key, unless the file has the known key; or an empty text."""
+    *above, key = keys
+    beside = _at(above, fields)
+    there = [each for each in known(above) if not isinstance(beside, Mapping) or each not in beside]
+    same = [each for each in there if each.casefold() == key.casefold()]
+    return next(iter([*same, *get_close_matches(key[:_LONGEST_KEY], there, 1, _LIKE)]), "")
+
+
+_LONGEST_KEY = 64
+_LIKE = 0.65
+"""Least likeness of two keys, from 0 to 1, of which one may be a slip for the other."""
 
 
 def _keys(loc: Iterable[Any], fields: Any) -> tuple[str, ...]:
@@ -107,10 +184,76 @@ def _inner(fields: Any, key: str) -> Any:
     return fields[int(key)] if is_place else None
 
 
-def _about(path: str, item: Mapping[str, Any]) -> str:
+def _finding(keys: tuple[str, ...], item: Mapping[str, Any], show: bool) -> _Finding:
+    path = ".".join(keys)
     if item["type"] == "missing":
-        return f"`{path}` is missing"
-    return f"`{path}`: {_message(item)}" if path else _message(item)
+        where = f" under `{'.'.join(keys[:-1])}`" if keys[:-1] else ""
+        remedy = f"add `{keys[-1]}: ...`{where}"
+        return _Finding(keys, f"`{path}` is missing: {remedy}", remedy)
+    message = _message(item)
+    fault, remedy = with_remedy(message)
+    value = _shown(item) if show and not fault else ""
+    sentence = f"`{path}`{f' is {value}' if value else ''}: {message}" if path else message
+    if remedy:
+        return _Finding(keys, sentence, remedy)
+    named = _FIRST_KEY.match(fault)
+    own = (*keys, named[1]) if named else ()
+    return _Finding(keys, sentence, _remedy_by_form(fault, ".".join(own)), is_told=False)
+
+
+_FIRST_KEY = re.compile("`([a-z_]+)")
+
+
+def _shown(item: Mapping[str, Any]) -> str:
+    """Return the value of a finding in a few words; empty for a value without a short form."""
+    value = item.get("input")
+    if isinstance(value, Mapping | list | tuple):
+        kind = "keys and values" if isinstance(value, Mapping) else "a list"
+        return "" if item["type"] == "value_error" else kind if value else "empty"
+    if value == "" or value is None:
+        return "empty"
+    return printable(value) if len(str(value)) <= _MOST_SHOWN else f"{printable(value, _MOST_SHOWN)}..."
+
+
+_MOST_SHOWN = 40
+_IMPERATIVE = re.compile(
+    r"(?:^|[:;.] )(?=(?:add|allow|ask|choose|give|keep|leave|list|lower|make|name|protect|put|raise|remove|rename|"
+    r"replace|say|set|take|use|write)\b)",
+    re.IGNORECASE,
+)
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
+
+def with_remedy(message: str) -> tuple[str, str]:
+    """Return the fault in a message `fault: what to write`, and what to write; either may be empty."""
+    found = _IMPERATIVE.search(message)
+    if found is None:
+        return message, ""
+    remedy = message[found.end() :].rstrip(".")
+    return message[: found.start()], remedy[:1].lower() + remedy[1:]
+
+
+def remedy_of(message: str, fields: Any) -> str:
+    """Return the remedy of a message about a file; empty if the message shows no remedy."""
+    fault, remedy = with_remedy(message)
+    return remedy or _remedy_by_form(fault, ".".join(path_named(fault, fields)))
+
+
+def _remedy_by_form(fault: str, path: str) -> str:
+    """Return the remedy that follows from the form of a sentence: a key is for something, or needs something."""
+    named = f"`{path}`" if path else "the key"
+    if _HAS_NO.match(fault):
+        return f"leave {named} out"
+    if _IS_FOR.search(fault):
+        return f"leave {named} out, or change the rest of the job"
+    if " needs " not in fault:
+        return ""
+    is_about_key = bool(path) and fault.lstrip("`").startswith(path)
+    return f"add what is needed, or leave {named} out" if is_about_key else "add what is needed"
+
+
+_HAS_NO = re.compile(r"(?:partition \w+|a joint job|(?:`[^`]*`: )?a column of role \w+) has no ")
+_IS_FOR = re.compile(r"\b(?:is|are)(?: not)? for ")
 
 
 def _message(item: Mapping[str, Any]) -> str:
@@ -134,7 +277,10 @@ def _message(item: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"write a number {words.format(item['ctx'][key])}"
-    return str(item["msg"]).removeprefix("Value error, ")
+    said = str(item["msg"]).removeprefix("Value error, ")
+    if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) and "number" in said:
+        return f"write {value.replace(',', '.')}, with a decimal point"
+    return said
 
 
 def line_of(keys: Iterable[str], fields: Any) -> int | None:

@@ -243,7 +243,7 @@ def test_an_unknown_format_is_an_error_in_text() -> None:
         (
             {"model": {"lkc": {"L": "2", "K": "2", "C": "0"}}},
             "job-invalid",
-            "`model.lkc.C`: write a number above 0",
+            "`model.lkc.C` is 0: write a number above 0",
         ),
         ({"model": {"lkc": {"L": "2", "K": "2", "C": "1.5"}}}, "job-invalid", "`model.lkc.C`"),
         (
@@ -351,7 +351,7 @@ def test_bad_rows(tmp_path: Path, cells: dict[str, str], error_id: str, column: 
 @pytest.mark.parametrize(
     ("content", "error_id"),
     [
-        ("", "data-missing-column"),
+        ("", "data-empty"),
         (",".join(COLUMNS) + "\n", "data-empty"),
         ("patient,job,age,transfused\n1,Mover,5,Y\n", "data-missing-column"),
         (",".join(COLUMNS) + "\n1,Mover,5\n", "data-unreadable"),
@@ -475,7 +475,7 @@ def test_arguments_of_simulate(tmp_path: Path) -> None:
     problem = refused(tmp_path, "simulate", job, *options[:4], "--data", "hospital-c=nowhere.csv", *out)
     assert problem["error"] == "file-missing"
     problem = refused(tmp_path, "simulate", single(tmp_path / "one"), *out)
-    assert (problem["error"], problem["remedy"]) == ("usage", "coordinator run JOB --out DIR")
+    assert (problem["error"], problem["remedy"]) == ("usage", "run the job: coordinator run JOB --out DIR")
 
 
 def test_a_party_called_coordinator_cannot_be_simulated(tmp_path: Path) -> None:

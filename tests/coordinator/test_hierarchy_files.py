@@ -177,7 +177,7 @@ def test_files_of_a_job_lie_in_its_folder(tmp_path: Path, how: str) -> None:
         ran = invoke("coordinator", command, path)
         assert (ran.code, ran.out) == (Exit.USAGE, "")
         assert f"{path}: line " in ran.err
-        assert "columns.city: the job names " in ran.err
+        assert "columns.city.taxonomy: the job names " in ran.err
         assert "which is outside its folder" in ran.err
         assert "--files-anywhere" in ran.err
         assert "Paris" not in ran.err

@@ -209,8 +209,8 @@ def test_a_bad_row(
 @pytest.mark.parametrize(
     ("content", "error_id"),
     [
-        ("", "data-missing-column"),
-        ("\n\n", "data-missing-column"),
+        ("", "data-empty"),
+        ("\n\n", "data-empty"),
         (lines(), "data-empty"),
         (lines().rstrip(), "data-empty"),
         (lines(["1", "Mover", "?", "Y", "Heart"]), "data-empty"),

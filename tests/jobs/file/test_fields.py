@@ -94,7 +94,8 @@ def test_numeric_domains_are_decimal_numbers(text: str) -> None:
 def test_an_address_is_a_host_and_a_port(address: str) -> None:
     parties = {p: {"address": "h:1"} for p in PARTIES} | {PARTIES[1]: {"address": address}}
     problem = refused(joint_job(parties=parties))
-    assert "`parties.hospital-b.address`: write host:port" in problem.message
+    shown = address or "empty"
+    assert f"`parties.hospital-b.address` is {shown}: write host:port" in problem.message
 
 
 @pytest.mark.parametrize(

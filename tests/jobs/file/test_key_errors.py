@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from jobs.errors import ConfigError
 from jobs.loading import load_task, parse_job, reader_below
 from party.owner.config import PartyConfig, load_config
 from tests.support.clusters import joint_clusters, single_clusters
+from tests.support.commands import invoke
 from tests.support.samples import single_job
 
 JOB = """\
@@ -43,18 +45,22 @@ columns:
     [
         ("K: 2,", "k: 2,", "line 5: unknown key `model.lkc.k`"),
         ("K: 2,", "", "line 5: `model.lkc.K` is missing"),
-        ("K: 2,", "K: two,", "line 5: `model.lkc.K`: write a whole number, e.g. 5"),
-        ("values: [Rare]", "values: HIV", "line 18: `columns.surgery.values`: write a list, e.g. [HIV]"),
+        ("K: 2,", "K: two,", "line 5: `model.lkc.K` is two: write a whole number, e.g. 5"),
+        (
+            "values: [Rare]",
+            "values: HIV",
+            "line 18: `columns.surgery.values` is HIV: write a list, e.g. [HIV]",
+        ),
         ("    role: qid\n", "    roel: qid\n", "line 13: unknown key `columns.age.roel`"),
         ("min: 0", "min: 2020-01-01", "line 14: `columns.age.numeric.min`: a date is no number"),
         (
             "numeric: {min: 0, max: 100, step: 10}",
             "numeric: [0, 100]",
-            "line 14: `columns.age.numeric`: write keys",
+            "line 14: `columns.age.numeric` is a list: write keys",
         ),
         ("data: table.csv", "data: {paht: table.csv}", "line 9: unknown key `data.paht`"),
         ("data: table.csv", "data: {delimiter: ';'}", "line 9: `data.path` is missing"),
-        ("data: table.csv", "data: [a, b]", "line 9: `data`: write keys and values"),
+        ("data: table.csv", "data: [a, b]", "line 9: `data` is a list: write keys and values"),
         ("data: table.csv", "data: {path: t.csv, delimiter: ';;'}", "line 9: `data.delimiter`"),
         ("data: table.csv\n", "", "partition single needs `data: table.csv`"),
         ("name: sample\n", "", "`name` is missing"),
@@ -68,6 +74,125 @@ def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
     with pytest.raises(ConfigError) as caught:
         load_task(path)
     assert says in caught.value.problem.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error_id", "fault", "remedy"),
+    [
+        (
+            "C: 0.5}",
+            "C: 0,5}",
+            "unknown-key",
+            "`model.lkc.C: 0,5` has a decimal comma",
+            "write `C: 0.5`, with a",
+        ),
+        ("C: 0.5}", "C: '0,5'}", "job-invalid", "`model.lkc.C` is 0,5", "write 0.5, with a decimal point"),
+        ("C: 0.5}", "C: 50}", "job-invalid", "`model.lkc.C` is 50", "write a number above 0 and at most 1"),
+        ("K: 2,", "k: 2,", "unknown-key", "unknown key `model.lkc.k`", "write `K`"),
+        ("K: 2,", "", "job-invalid", "`model.lkc.K` is missing", "add `K: ...` under `model.lkc`"),
+        ("K: 2,", "K: [2],", "job-invalid", "`model.lkc.K` is a list", "write a whole number, e.g. 5"),
+        ("step: 10", "stpe: 10", "unknown-key", "unknown key `columns.age.numeric.stpe`", "write `step`"),
+        ("goal: ", "gaol: ", "unknown-key", "unknown key `gaol`", "write `goal`"),
+        ("data: table.csv", "data: {paht: t.csv}", "unknown-key", "unknown key `data.paht`", "write `path`"),
+        ("K: 2,", "K: 2, zzz: 3,", "unknown-key", "unknown key `model.lkc.zzz`", "remove or correct the key"),
+        (
+            "name: sample",
+            "name: sample\ndisclosure: sealed",
+            "job-invalid",
+            "partition single has no `disclosure`",
+            "leave `disclosure` out",
+        ),
+        (
+            "K: 2,",
+            "K: 2, unit: person,",
+            "job-invalid",
+            "model.lkc.unit: person needs a column with `role: id`, the person of each row",
+            "add what is needed, or leave `model.lkc.unit` out",
+        ),
+        (
+            "K: 2,",
+            "K: 2, secure_sum: ring,",
+            "job-invalid",
+            "`secure_sum` is for horizontal jobs",
+            "leave `model.lkc.secure_sum` out, or change the rest of the job",
+        ),
+    ],
+)
+def test_a_fault_that_is_known_has_its_own_remedy(
+    tmp_path: Path, old: str, new: str, error_id: str, fault: str, remedy: str
+) -> None:
+    """The command says what to write once."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace(old, new, 1))
+    ran = invoke("coordinator", "validate", path)
+    assert ran.code == 2
+    line = r"line [0-9]+: "
+    assert re.match(
+        rf"error: {error_id}: {re.escape(str(path))}: {line}{re.escape(fault)}\. What to do: {re.escape(remedy)}",
+        ran.err,
+    ), ran.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("data: table.csv", "data: no.csv", "job.yaml: `data` names no.csv, and "),
+        (
+            "{Any: {Blue: [Janitor, Mover], White: [Lawyer]}}",
+            "no.csv",
+            "line 11: columns.job.taxonomy: cannot read ",
+        ),
+        ("C: 0.5}", "C: 0.5, clusters: {model: no.json}}", "line 5: model.lkc.clusters.model: cannot read "),
+    ],
+)
+def test_a_missing_file_is_told_with_job_and_key(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    path = tmp_path / "job.yaml"
+    text = JOB.replace("goal: classification", "goal: clusters") if "clusters" in new else JOB
+    path.write_text(
+        text.replace(old, new).replace(
+            "  died: {role: class}\n", "" if "clusters" in new else "  died: {role: class}\n"
+        )
+    )
+    err = invoke("coordinator", "run", path, "--out", tmp_path / "out").err
+    assert "error: file-missing: " in err
+    assert fault in err
+    assert str(tmp_path / "no.") in err
+    assert "a path in a job begins at the folder of the job file" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            "",
+            "data-empty: the table is empty [{table} has no header]. What to do: give the table a header line",
+        ),
+        ("job,age\nMover,5\n", "the table has no column died [{table}: it has job, age]"),
+    ],
+)
+def test_the_file_of_a_table_is_named(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "table.csv").write_text(content)
+    err = invoke("coordinator", "run", tmp_path / "job.yaml", "--out", tmp_path / "out").err
+    assert says.format(table=tmp_path / "table.csv") in err
+
+
+def test_a_wrong_value_is_quoted_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("K: 2,", f'K: "\\e[31m{"9" * 100}x",'))
+    message = invoke("coordinator", "validate", path).err
+    assert "`model.lkc.K` is  [31m999" in message
+    assert "9" * 40 not in message
+
+
+def test_a_value_of_a_configuration_is_not_quoted(tmp_path: Path) -> None:
+    """A log may hold the message."""
+    path = tmp_path / "party.yaml"
+    path.write_text("name: a\nlisten: secret\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(PartyConfig, path)
+    assert "`listen`: write host:port" in caught.value.problem.message
+    assert "secret" not in str(caught.value.problem)
 
 
 LONG = """\
@@ -115,7 +240,7 @@ ENTRIES = "    requirements:\n      - {K: 2}\n      - {L: 1}\n"
         ({"    role: sensitive\n": "    rle: sensitive\n"}, "line 19: unknown key `columns.home town.rle`"),
         ({"C: 0.5": "at_most: 1\n    C: 0.5"}, "line 20: columns.home town.at_most is for `ruled_out`"),
         ({"    taxonomy": "    other: a\n    taxonomy"}, "line 16: columns.visit-no.1.other is"),
-        ({"{Any: [a, b]}": "../../b.csv"}, "line 14: columns.visit-no.1: the job names"),
+        ({"{Any: [a, b]}": "../../b.csv"}, "line 16: columns.visit-no.1.taxonomy: the job names"),
         (
             {LONG[LONG.index("    L: 2") : LONG.index("data:")]: ENTRIES, "    C: 0.5\n": ""},
             "line 8: model.lkc.requirements.1 asks for nothing",
@@ -169,7 +294,7 @@ def test_errors_of_clusters_have_a_line(tmp_path: Path, changes: dict[str, Any],
         ("[a, b]", "line 5: `model.lkc.link`: write blocks, each a list of columns: [[a, b]]"),
         ("5", "write all, none, or blocks of columns, e.g. [[diagnosis, drug], [outcome]]"),
         ("[]", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
-        ("[[surgery, [a]]]", "line 5: `model.lkc.link.0.1`: write a single value"),
+        ("[[surgery, [a]]]", "line 5: `model.lkc.link.0.1` is a list: write a single value"),
         ("[[a], []]", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
         ("{a: b}", "line 5: `model.lkc.link`: write all, none, or blocks of columns"),
     ],
@@ -214,9 +339,9 @@ def test_jobs_are_the_same_whether_their_lines_are_known_or_not(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"version": "2"}, "`version`: write '1'"),
-        ({"partition": "diagonal"}, "`partition`: write 'single', 'horizontal' or 'vertical'"),
-        ({"model": {"lkc": {"L": "2", "K": "0", "C": "1"}}}, "`model.lkc.K`: write a number from 1 on"),
+        ({"version": "2"}, "`version` is 2: write '1'"),
+        ({"partition": "diagonal"}, "`partition` is diagonal: write 'single', 'horizontal' or 'vertical'"),
+        ({"model": {"lkc": {"L": "2", "K": "0", "C": "1"}}}, "`model.lkc.K` is 0: write a number from 1 on"),
         ({"model": {"lkc": {"L": "2", "K": "5", "C": "2"}}}, "model.lkc.C"),
     ],
 )

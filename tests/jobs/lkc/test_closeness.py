@@ -70,11 +70,11 @@ def lkc(**asked: Any) -> Said:
         ),
         (
             single_job(model={"requirements": [{"t": "2"}]}),
-            "`model.lkc.requirements.0.t`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.t` is 2: write a number above 0 and at most 1",
         ),
         (
             single_job(model={"requirements": [{"t": "0"}]}),
-            "`model.lkc.requirements.0.t`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.t` is 0: write a number above 0 and at most 1",
         ),
         (
             single_job(model={"lkc": {"L": "all", "K": "1", "C": "1", "t": "1"}}),

@@ -112,7 +112,10 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
             "1.columns names 'surgery' with `role: sensitive`",
         ),
         (listed(WHOLE, {"columns": ["age", "age"], "K": "2"}), "1.columns names 'age' twice"),
-        (listed(WHOLE, {"columns": [], "K": "2"}), "`model.lkc.requirements.1.columns`: list 1 or more"),
+        (
+            listed(WHOLE, {"columns": [], "K": "2"}),
+            "`model.lkc.requirements.1.columns` is empty: list 1 or more",
+        ),
         (
             listed({"C": {"job": "0.5"}}),
             "model.lkc.requirements.0.C names 'job', which is not a sensitive column",
@@ -133,18 +136,18 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed(WHOLE, {"K": "0"}), "`model.lkc.requirements.1.K`"),
         (
             listed({"L": "0", "K": "2"}),
-            "`model.lkc.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
+            "`model.lkc.requirements.0.L` is 0: write a whole number above 0, e.g. 5, or `all`",
         ),
         (
             listed({"L": "most", "K": "2"}),
-            "`model.lkc.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
+            "`model.lkc.requirements.0.L` is most: write a whole number above 0, e.g. 5, or `all`",
         ),
-        (listed({"C": {}, "K": "2"}), "`model.lkc.requirements.0.C`: list 1 or more"),
+        (listed({"C": {}, "K": "2"}), "`model.lkc.requirements.0.C` is empty: list 1 or more"),
         (
             listed({"C": {"surgery": "2"}}),
-            "`model.lkc.requirements.0.C.surgery`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.C.surgery` is 2: write a number above 0 and at most 1",
         ),
-        (listed({"C": "2"}), "`model.lkc.requirements.0.C`: write a number above 0 and at most 1"),
+        (listed({"C": "2"}), "`model.lkc.requirements.0.C` is 2: write a number above 0 and at most 1"),
         (
             listed({"C": {"surgery": "1/4"}}, columns=OWN),
             "columns.surgery.C is of no effect: every requirement has",

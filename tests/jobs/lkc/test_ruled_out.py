@@ -58,11 +58,11 @@ def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) ->
         (lkc(surgery={"at_most": "3"}, ruled_out="1", diversity="4"), "look at 3 values together at most"),
         (
             lkc(ruled_out="2"),
-            "`model.lkc.ruled_out`: write `ruled_out: 1`, or `diversity` for readers who rule out",
+            "`model.lkc.ruled_out` is 2: write `ruled_out: 1`, or `diversity` for readers who rule out",
         ),
         (
             single_job(model={"lkc": {"requirements": [{"K": "2", "C": "0.5", "ruled_out": "2"}]}}),
-            "`model.lkc.requirements.0.ruled_out`: write `ruled_out: 1`",
+            "`model.lkc.requirements.0.ruled_out` is 2: write `ruled_out: 1`",
         ),
         (lkc(diversity="1"), "`model.lkc.diversity`"),
         (lkc(diversity="7"), "`model.lkc.diversity`"),

@@ -56,10 +56,13 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (synthetic_single({"method": "aim"}), "`model.dp.method`: write diffgen or synthetic"),
-        (synthetic_single({"edges": "many"}), "`model.dp.edges`: write auto, or how many pairs"),
+        (synthetic_single({"method": "aim"}), "`model.dp.method` is aim: write diffgen or synthetic"),
+        (synthetic_single({"edges": "many"}), "`model.dp.edges` is many: write auto, or how many pairs"),
         *(
-            (synthetic_single({"edges": edges}), "`model.dp.edges`: write auto, or how many pairs")
+            (
+                synthetic_single({"edges": edges}),
+                f"`model.dp.edges` is {edges or 'empty'}: write auto, or how many",
+            )
             for edges in ("-1", "1.5", "[1, 2]", "true", "")
         ),
         (synthetic_single({"epsilon": "0.0001"}), "releases nothing but noise"),
