@@ -13,6 +13,7 @@ import numpy as np
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import Codes, Ints, pack, tally
 from jobs.data.arrow import pa, pa_csv, pc
+from jobs.data.counted import counted
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
@@ -27,7 +28,7 @@ def csv_header(content: bytes) -> list[str]:
         text = io.StringIO(content.decode("utf-8"), newline="")
         return next(csv.reader(text), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise _no_table(RELEASED) from error
+        raise _no_table(RELEASED, content) from error
 
 
 def write_csv(release: Release, path: Path) -> None:
@@ -106,7 +107,7 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
         found = table.column_names
         release = labelled_release(table) if found == list(names) else None
     except (pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
-        raise _no_table(name) from error
+        raise _no_table(name, content) from error
     except OSError as error:
         raise PartyError("data-unreadable", f"{name} cannot be read", private=str(error)) from error
     if release is None:
@@ -128,12 +129,33 @@ def require_canonical(content: bytes, release: Release, error_id: str, what: str
         )
 
 
-def _no_table(name: str) -> PartyError:
+def _no_table(name: str, content: bytes | Path) -> PartyError:
     """Return the error for content that no release has. The error does not quote the content."""
-    return PartyError(
-        "verification-failed",
-        f"{name} cannot be read as a table: a release has CSV in UTF-8, with a header line",
-    )
+    try:
+        fault = _fault(content if isinstance(content, bytes) else content.read_bytes())
+    except (OSError, csv.Error):
+        fault = _NO_CSV
+    return PartyError("verification-failed", f"{name} cannot be read as a table: {fault}")
+
+
+_NO_CSV = "a release has CSV in UTF-8, with a header line"
+
+
+def _fault(content: bytes) -> str:
+    """Return the first fault of content that is no CSV of ours. Raises csv.Error."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return _NO_CSV
+    rows = csv.reader(io.StringIO(text, newline=""))
+    n_names = len(next(rows, []))
+    for row in rows:
+        if row and len(row) != n_names:
+            return (
+                f"line {rows.line_num} has {counted(len(row), 'value', 'values')}, and the header "
+                f"{counted(n_names, 'name', 'names')}; a file that ends there may be cut off"
+            )
+    return _NO_CSV
 
 
 def labelled_release(table: pa.Table) -> Release:

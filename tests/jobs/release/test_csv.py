@@ -103,6 +103,15 @@ def test_a_table_that_cannot_be_read(content: bytes) -> None:
         read_csv(content, ["a", "b"], "counts.csv")
 
 
+def test_a_table_that_is_cut_off_names_the_line() -> None:
+    with pytest.raises(PartyError) as caught:
+        read_csv(b'a,b\n"x\ny",2\n3', ["a", "b"])
+    assert caught.value.problem.message == (
+        "the released table cannot be read as a table: line 4 has 1 value, and the header 2 names; a file that ends "
+        "there may be cut off"
+    )
+
+
 @pytest.mark.parametrize("header", ["a", "a,b,c", "b,a", "a,a", "a, b", "A,b"])
 def test_a_table_with_other_columns(header: str) -> None:
     content = f"{header}\n{','.join('1' for _ in header.split(','))}\n".encode()
