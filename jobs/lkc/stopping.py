@@ -11,6 +11,7 @@ from jobs.file.job import Job
 _NO_REASON = frozenset({"leaf", "empty"})
 """Ends of a column that need no sentence: values without a finer value, and values without a record."""
 _MISSING = "?"
+_MOST_NAMED = 3
 _WITHOUT_GAIN = frozenset({"no gain", "adds nothing"})
 
 
@@ -19,14 +20,26 @@ def reasons(
 ) -> dict[str, str]:
     """Return the reasons of each column in a line; columns with nothing but leaves have no reason.
 
+    Several reasons are told with their values.
+
     blocked:  forbidden groups, by column and printed value. The sentences name a group of each reason.
     """
     lines = {}
     for name, found in stopped.items():
-        parts = [_reason(job, name, each, blocked) for each in found if each.reason not in _NO_REASON]
-        if parts:
-            lines[name] = "; ".join(dict.fromkeys(parts))
+        values: dict[str, list[str]] = {}
+        for each in found:
+            if each.reason not in _NO_REASON:
+                values.setdefault(_reason(job, name, each, blocked), []).extend(each.values)
+        if len(values) == 1:
+            (lines[name],) = values
+        elif values:
+            lines[name] = "; ".join(f"{_named(those)}: {reason}" for reason, those in values.items())
     return lines
+
+
+def _named(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _MOST_NAMED:,} more" if len(values) > _MOST_NAMED else ""
+    return ", ".join(values[:_MOST_NAMED]) + more
 
 
 def _reason(job: Job, name: str, stopped: Stopped, blocked: Mapping[tuple[str, str], Blocked]) -> str:

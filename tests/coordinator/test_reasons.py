@@ -21,6 +21,7 @@ QIDS = {
 
 
 def run(folder: Path, rows: Sequence[Mapping[str, str]], **changes: Any) -> Ran:
+    folder.mkdir(exist_ok=True)
     write_csv(folder / "table.csv", rows)
     fields = {"goal": "general", "columns": QIDS, "model": {"lkc": {"L": "2", "K": "5"}}, **changes}
     (folder / "job.yaml").write_text(yaml_of(single_job(**fields)))
@@ -77,6 +78,22 @@ def test_a_column_that_predicts_nothing(tmp_path: Path) -> None:
     ran = run(tmp_path, rows, goal="classification", columns={**QIDS, "died": {"role": "class"}})
     assert ran.out.count("no finer: a step tells nothing more of died") == 1
     assert "sex: `goal: general` keeps detail that predicts no class" in ran.out
+
+
+def test_several_reasons_of_a_column_are_told_with_their_values(tmp_path: Path) -> None:
+    rows = [*people(F_Clerk=9, F_Lawyer=9), *people(M_Mover=9, M_Cook=1)]
+    rows += people(F_Mover=9, M_Clerk=9)
+    ran = run(tmp_path, rows, columns={"job": QIDS["job"]}, model={"lkc": {"L": "1", "K": "9"}})
+    assert "no finer: K: job = Cook would have 1 record\n" in ran.out
+    rows = [{**row, "died": "Y" if row["job"] == "Mover" else "N"} for row in rows]
+    ran = run(
+        tmp_path / "two",
+        rows,
+        columns={"job": QIDS["job"], "died": {"role": "class"}},
+        model={"lkc": {"L": "1", "K": "9"}},
+        goal="classification",
+    )
+    assert "no finer: Office: a step tells nothing more of died; Craft: K\n" in ran.out
 
 
 def test_leaves_need_no_reason(tmp_path: Path) -> None:
