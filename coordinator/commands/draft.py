@@ -22,7 +22,7 @@ from party.cli.console import format_option, note, say
 
 @click.command()
 @click.argument("table", type=PATH)
-@click.option("--out", type=PATH, required=True, help="New job file.")
+@click.option("--out", type=PATH, required=True, help="New job file, e.g. job.yaml.")
 @click.option("--id", "ids", multiple=True, metavar="COL", help="Column that names the person of a row.")
 @click.option("--sensitive", multiple=True, metavar="COL", help="Column whose values nobody may infer.")
 @click.option("--class", "classes", multiple=True, metavar="COL", help="Column that the table is to predict.")
@@ -102,7 +102,7 @@ def _check(asked: Asked, names: Sequence[str]) -> None:
         if [other for _, other in given].count(name) > 1:
             raise ConfigError("usage", f"column {name} is named twice", remedy="give each column one role")
     if len(asked.classes) > 1:
-        raise ConfigError("usage", "--class is given twice", remedy="a job has one class")
+        raise ConfigError("usage", "--class is given twice", remedy="name one class")
 
 
 def _check_class(asked: Asked, n_values: Sequence[int]) -> None:

@@ -92,7 +92,7 @@ def run_command(command: click.Command, name: str) -> None:
         if "json" in _formats(sys.argv):  # click gave up before reading our option
             _settings.format = "json"
         where = f"{error.ctx.command_path}: " if error.ctx else ""
-        show_problem(Problem("usage", f"{where}{error.format_message()}"))
+        show_problem(Problem("usage", f"{where}{error.format_message()}", remedy=_to_write(error, name)))
         sys.exit(Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
         show_problem(Problem("cancelled", "interrupted"))
@@ -110,6 +110,18 @@ def run_command(command: click.Command, name: str) -> None:
     finally:
         _leave(sys.stdout)
         _leave(sys.stderr)
+
+
+def _to_write(error: click.UsageError, program: str) -> str:
+    """Return what to write instead of a command line that click refused."""
+    help_of = f"see {error.ctx.command_path if error.ctx else program} --help"
+    if not isinstance(error, click.MissingParameter) or error.param is None or error.ctx is None:
+        return help_of
+    metavar = error.param.make_metavar(error.ctx)
+    if not isinstance(error.param, click.Option):
+        return f"name {metavar}; {help_of}"
+    about = error.param.help or ""
+    return f"add {error.param.opts[0]} {metavar} ({about[:1].lower()}{about[1:].rstrip('.')}); {help_of}"
 
 
 def _where(error: BaseException) -> str:

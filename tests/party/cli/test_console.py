@@ -25,7 +25,7 @@ from party.cli.console import (
     set_up_logs,
     show_problem,
 )
-from tests.support.commands import Ran, running
+from tests.support.commands import Ran, invoke, running
 
 
 def ran(action: Callable[[], object], *arguments: str) -> Ran:
@@ -35,6 +35,19 @@ def ran(action: Callable[[], object], *arguments: str) -> Ran:
         action()
 
     return running(lambda: run_command(app, "app"), ["app", *arguments])
+
+
+def test_a_missing_option_is_named_with_its_meaning() -> None:
+    """What is to be written, and where more is said."""
+    for arguments, says in {
+        ("draft", "t.csv"): "add --out PATH (new job file, e.g. job.yaml); see coordinator draft --help\n",
+        ("run",): "name JOB; see coordinator run --help\n",
+        ("run", "--oot"): "see coordinator run --help\n",
+        ("nothing",): "see coordinator --help\n",
+    }.items():
+        refused = invoke("coordinator", *arguments)
+        assert (refused.code, refused.err.startswith("error: usage: ")) == (2, True)
+        assert refused.err.endswith(f"What to do: {says}")
 
 
 def failing(error: BaseException) -> Callable[[], object]:
