@@ -15,13 +15,13 @@ from coordinator.progress import progress_of
 from jobs.data.counted import counted
 from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
-from jobs.lkc.exploring import Explorer, Figures, Point, grid_of, require_explorable
+from jobs.lkc.exploring import Changes, Explorer, Figures, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
-from jobs.lkc.suggesting import Suggested, suggested
+from jobs.lkc.suggesting import Suggested, changes_of, suggested
 from jobs.release.folder import refuse_existing, write_for_owner
 from jobs.task import Task
 from party.cli.arguments import PATH
-from party.cli.console import format_option, say, set_up_logs
+from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
 
 T = TypeVar("T")
@@ -83,15 +83,17 @@ def explore(
     )
     if file is not None:
         _require_place(file)
+    _tell_large(task, points)
     with progress_of(task.job.name, 1) as progress:
         progress.phase("read")
         explorer = Explorer.of(str(job), job.load, table_source(task, job, data, delimiter))
         progress.phase("anonymize")
-        found = []
+        found, n = [], len(points)
+        most = n + (len(changes_of(explorer.task)) if suggest else 0)
         for number, point in enumerate(explorer.points(points), start=1):
-            progress.trial(number, len(points))
+            progress.trial(number, most)
             found.append(point)
-        better = suggested(explorer, progress.trial) if suggest else None
+        better = suggested(explorer, lambda number, _: progress.trial(n + number, most)) if suggest else None
     if file is not None:
         write_for_owner(file, picture(f"{task.job.name}: loss over K", found))
     _say(explorer, found, better, file)
@@ -105,6 +107,15 @@ def _require_own_table(task: Task, data: Path | None) -> None:
             "explore is for a single table: in a joint run every point would be a release, told to all parties",
             remedy="give --data FILE, a party's own table, and explore the job as if this table were the only table",
         )
+
+
+def _tell_large(task: Task, points: Sequence[Changes]) -> None:
+    """Say which values of L equal `all`."""
+    n = len(task.job.names("qid"))
+    asked = [point["model"]["lkc"].get("L") for point in points if "model" in point]
+    if above := sorted({known for known in asked if isinstance(known, int) and known > n}):
+        shown = ", ".join(map(str, above))
+        note(f"--L {shown} is above the number of quasi-identifiers ({n}): the same as all")
 
 
 def _require_place(file: Path) -> None:
@@ -187,14 +198,12 @@ def _cells(figures: Figures, withheld: bool) -> list[str]:
 
 
 def _suggested_lines(asked: str, better: Suggested) -> list[str]:
-    lines = [f"single changes that free the most detail, from {asked}:"]
-    if better.before is None:
-        lines.append(f"  the job itself cannot be met: {better.unmet}")
-    lines += [f"  {name} stays whole: {reason}" for name, reason in better.reasons.items()]
-    lines += [f"  {number}. {each.sentence}" for number, each in enumerate(better.shown(), start=1)]
+    lines = [] if better.before is not None else [f"the job itself cannot be met: {better.unmet}"]
+    lines += [f"{name} stays whole: {reason}" for name, reason in better.reasons.items()]
     if not better.best:
-        lines.append(f"  none of {counted(better.tried, 'change', 'changes')} frees detail")
-    return lines
+        return [*lines, f"none of {counted(better.tried, 'change', 'changes')} of {asked} frees detail"]
+    lines.append(f"single changes that free the most detail, from {asked}:")
+    return [*lines, *(f"  {n}. {each.sentence}" for n, each in enumerate(better.shown(), start=1))]
 
 
 def _suggested_fields(better: Suggested) -> Mapping[str, Any]:

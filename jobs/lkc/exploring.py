@@ -68,7 +68,13 @@ class Figures:
 
     @property
     def fields(self) -> dict[str, Any]:
-        return {"loss": self.loss, "whole": list(self.whole), **asdict(self)}
+        """Figures by the names of the report."""
+        named = {_NAMES.get(key, key): value for key, value in asdict(self).items()}
+        return {"ncp": self.loss, "whole": list(self.whole), **named}
+
+
+_NAMES = {"groups": "leaf_partitions", "losses": "generalization_loss"}
+"""Names of figures in the report, where they differ."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ def grid_of(
             "usage", "--goal: a job of `goal: clusters` has a model of clusters, and no other goal"
         )
     axes: list[list[Changes]] = [
-        [_with_goal(job, goal) for goal in goals],
+        [with_goal(job, goal) for goal in goals],
         [_with_bound(job, c) for c in cs],
         [of_lkc(L=known) for known in ls],
         [of_lkc(K=k) for k in ks],
@@ -186,7 +192,7 @@ def _with_bound(job: Job, c: Fraction) -> Changes:
     return {**of_lkc(C=str(c)), "columns": own}
 
 
-def _with_goal(job: Job, goal: str) -> Changes:
+def with_goal(job: Job, goal: str) -> Changes:
     """Return the change of the goal, with the goal's own score."""
     return {} if goal == job.goal else {"goal": goal, **of_lkc(score=None, contexts=None)}
 

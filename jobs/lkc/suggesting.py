@@ -21,14 +21,27 @@ from jobs.file.columns import Column
 from jobs.file.job import Job
 from jobs.forked import mapped
 from jobs.lkc.entries import entries_of
-from jobs.lkc.exploring import REFUSED, Changes, Explorer, Figures, Measured, joined, measured, of_lkc
+from jobs.lkc.exploring import (
+    REFUSED,
+    Changes,
+    Explorer,
+    Figures,
+    Measured,
+    joined,
+    measured,
+    of_lkc,
+    with_goal,
+)
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.settings import TOP_DOWN, LkcModel
 from jobs.lkc.single import CutSingle
 from jobs.task import Task
 
 MOST_CHANGES = 200
-"""Most changes to try; each is a run on the whole table. In wide jobs changes of the last columns are left out."""
+"""Largest number of tried changes. Each change is a run on the whole table.
+
+In jobs with many columns, changes of the last columns are not tried.
+"""
 _SHARES = tuple(Fraction(1, n) for n in (100, 50, 20))
 _BOUNDS = tuple(Fraction(n, 20) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18))
 """Values of C, from strict to weak. The next greater value is a step."""
@@ -39,7 +52,7 @@ _SAME_LOSS = 9
 
 @dataclass(frozen=True)
 class Change:
-    """Single change of a job.
+    """Change of one setting of a job.
 
     words:    the change, as a sentence begins.
     changes:  the keys of the job file.
@@ -56,7 +69,7 @@ class Change:
 
     @property
     def reads(self) -> bool:
-        """True if columns change, so that the table is read again."""
+        """True if the change concerns the values of a column, so that the table is read again."""
         return "columns" in self.changes and not self.weaker
 
 
@@ -127,6 +140,10 @@ def _changes(task: Task) -> Iterator[Change]:
     job = task.job
     top_down = job.lkc.method == TOP_DOWN
     if top_down:
+        if job.goal == "classification":
+            (name,) = job.names("class")
+            cost = f"Groups predict {name} less well: detail is kept that tells nothing of the class."
+            yield Change("`goal: general`", with_goal(job, "general"), cost)
         yield from _refined(job)
     for share in _SHARES:
         if top_down and share > (job.lkc.withhold or 0):

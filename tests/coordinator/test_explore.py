@@ -82,12 +82,12 @@ def test_figures_as_json(tmp_path: Path) -> None:
     assert {key: first[key] for key in asked} == asked
     assert set(first) == {
         *asked,
-        "loss",
-        "losses",
+        "ncp",
+        "generalization_loss",
         "whole",
         "rows",
         "withheld",
-        "groups",
+        "leaf_partitions",
         "unique",
         "below_k",
     } | {"discernibility_ratio"}
@@ -156,7 +156,29 @@ def test_nothing_to_suggest(tmp_path: Path) -> None:
     jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
     found = explored(job, "--suggest")["suggested"]
     assert (found["best"], found["loss"], list(found["whole"])) == ([], 0.5, ["age"])
-    assert f"none of {found['tried']} changes frees detail" in done(job, "--suggest").out
+    assert f"none of {found['tried']} changes of L=1 K=1 C=9/10 frees detail" in done(job, "--suggest").out
+
+
+def test_a_goal_that_frees_detail_is_suggested(tmp_path: Path) -> None:
+    """Reasons of columns stand above the heading of the changes, and all runs are counted once."""
+    rows = [{**row, "transfused": "YN"[number % 2]} for number, row in enumerate(sample_rows(90))]
+    job = job_of(tmp_path)
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    ran = done(job, "--suggest", "--K", "2,3")
+    lines = ran.out.splitlines()
+    (heading,) = [number for number, line in enumerate(lines) if line.startswith("single changes")]
+    assert any(" stays whole: " in line for line in lines[:heading])
+    assert lines[heading + 1].startswith("  1. `goal: general` lowers the mean loss from ")
+    assert "Groups predict transfused less well" in lines[heading + 1]
+    counts = [line.split("run ")[1].split(" · ")[0] for line in ran.err.splitlines() if "run " in line]
+    most = len(counts)
+    assert counts == [f"{number} of at most {most}" for number in range(1, most + 1)]
+
+
+def test_an_l_above_all_quasi_identifiers_is_told(tmp_path: Path) -> None:
+    ran = done(job_of(tmp_path), "--L", "1,2,7,9,all")
+    assert "--L 7, 9 is above the number of quasi-identifiers (2): the same as all\n" in ran.err
+    assert "above the number" not in done(job_of(tmp_path / "other"), "--L", "1,2,all").err
 
 
 @pytest.mark.parametrize("fields", [joint_job(), joint_job(disclosure="sealed", leader=None)])
@@ -214,7 +236,7 @@ def test_other_jobs_are_refused(tmp_path: Path, fields: dict[str, Any], says: st
     problem = refused(write_job(tmp_path, fields))
     assert problem["error"] == "usage"
     assert says in problem["message"]
-    assert problem["remedy"] != "see --help"
+    assert not problem["remedy"].startswith("see ")
 
 
 @pytest.mark.parametrize(

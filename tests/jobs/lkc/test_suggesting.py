@@ -63,8 +63,10 @@ def lost(out: Path, n_rows: int) -> float:
 def changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job with changes, without the keys that are changed to None."""
     made = joined([fields, changes])
+    keys = {key: value for key, value in made["model"]["lkc"].items() if value is not None}
     return {
         **made,
+        "model": {"lkc": keys},
         "columns": {name: column for name, column in made["columns"].items() if column is not None},
     }
 
