@@ -184,12 +184,10 @@ def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: st
     listed = sorted(column.common)
     if not _is_enough(column, listed):
         return None
-    return Guess(
-        column.name,
-        {"role": "qid", **keys(listed)},
-        f"{why}; codes of fewer than 10 records are not listed: better list all codes that exist",
-        _told_rare(column.name, column.others(listed)),
-    )
+    rare = column.others(listed)
+    if rare:
+        why += f"; codes of fewer than {RARE} records are not listed: better list all codes that exist"
+    return Guess(column.name, {"role": "qid", **keys(listed)}, why, _told_rare(column.name, rare))
 
 
 def _listed(column: Counted, dp: bool) -> Guess:

@@ -63,6 +63,15 @@ def test_columns_and_their_keys(found: Counted, key: str) -> None:
     assert key in keys
 
 
+@pytest.mark.parametrize("rare", [0, 3])
+def test_rare_codes_are_told_where_there_are_any(rare: int) -> None:
+    counts = {f"E1{i}.{i}": 20 for i in range(10)} | ({"I21.4": rare} if rare else {})
+    guessed = guess(column("code", counts), NONE)
+    assert guessed.keys is not None
+    assert "icd" in guessed.keys
+    assert ("fewer than 10 records are not listed" in guessed.why) is bool(rare)
+
+
 def test_dp_jobs_mark_each_domain_and_protect_all_columns_alike() -> None:
     dp = Asked(sensitive=["ill"], classes=["dead"], dp=True)
     ill = guess(column("ill", {"flu": 20, "cold": 30, "gout": 3}), dp)
