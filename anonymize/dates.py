@@ -22,7 +22,7 @@ from anonymize.taxonomy import Nested
 ISO = "YYYY-MM-DD"
 _DAY = 86_400
 _FIRST_OF_MONTH = 28
-"""Last day in every month."""
+"""Last day that every month has."""
 _MOST_CELLS = 1 << 20
 _STEP = re.compile(r"([1-9][0-9]{0,4})(d|mo|y)")
 _FORM = re.compile(r"(YYYY[-./]?MM[-./]?DD|DD[-./]?MM[-./]?YYYY|MM[-./]?DD[-./]?YYYY)")

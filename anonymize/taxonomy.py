@@ -50,7 +50,7 @@ class Node:
 
     @property
     def leaves(self) -> NDArray[np.int64]:
-        """Ascending, shape (n_leaves,)."""
+        """Numbers of the node's leaves, ascending: shape (n_leaves,)."""
         leaves = np.arange(self.first, self.last)
         for child in self.without:
             leaves = leaves[(leaves < child.first) | (leaves >= child.last)]

@@ -541,7 +541,7 @@ class Model(Protocol):
 
     @property
     def charges(self) -> Charges:
-        """Way of charging runs."""
+        """Rules for the charge of a run in the ledger of an owner."""
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:

@@ -27,11 +27,12 @@ def keeping(coding: Coding, names: Collection[str]) -> Coding:
 def coded_with_numbers(
     coded: Coded, coding: Coding, names: Collection[str]
 ) -> tuple[Coded, dict[str, LabelledColumn]]:
-    """Return the result of pass 1 without :func:`keeping`, with rows apart that differ in a number only; and the
-    numbers, by row.
+    """Return the result of pass 1 in the codes of the job, and the numbers of each named column, by row.
 
-    coded:  the result of pass 1.
-    coding: without kept numbers.
+    Rows that differ only in a number stay apart.
+
+    coded:  the result of pass 1 with the coding of :func:`keeping`.
+    coding: the coding without kept numbers.
     """
     columns, numbers = dict(coded.columns), {}
     for name in names:

@@ -113,14 +113,14 @@ def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
 def _not_linked(job: Job, blocks: Blocks) -> str:
     if job.partition == "vertical":
         return (
-            f"columns of different holders are not linked ({in_words(blocks)}): the table does not tell which of "
-            f"their values belong to the same record, among records that print alike in {_of_a_cell(job)} and "
-            "differ in each holder's columns"
+            f"columns of different holders are not linked ({in_words(blocks)}): among records with the same "
+            f"published values of {_of_a_cell(job)}, the values of each holder are shuffled. The table does not tell "
+            "which of these values belong to the same record, unless all of these records have the same values"
         )
     return (
-        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks belong to "
-        "the same record, nor to which class, among records that print alike in all quasi-identifiers and differ "
-        "in each block"
+        f"not linked are {in_words(blocks)}: among records with the same published quasi-identifiers, the values of "
+        "each block are shuffled. The release does not tell which of these values, or which class, belong to the "
+        "same record, unless all of these records have the same values"
     )
 
 
@@ -130,12 +130,13 @@ def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
         return []
     if job.lkc.link is not None:
         return [
-            "`link`: with L below the number of quasi-identifiers, few records may print alike in all "
+            "`link`: with L below the number of quasi-identifiers, few records may have the same published "
             "quasi-identifiers, down to a single record; then the release links their values (`risk.linked`)"
         ]
     return [
-        f"K does not bound how few records print alike in {_of_a_cell(job)}, down to a single record; then the "
-        "table links values of different holders (`risk.linked`), and no requirement looks at these values together"
+        f"K does not bound how few records have the same published values of {_of_a_cell(job)}, down to a single "
+        "record; then the table links values of different holders (`risk.linked`), and no requirement looks at these "
+        "values together"
     ]
 
 
@@ -166,19 +167,19 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
     of_how_many = f"of {counted(linked, 'record', 'records')} ({linked / n_records:.1%})"
     if task.job.partition == "vertical":
         return (
-            f"Columns of different holders: {of_how_many} the table links the values of some holder with the rest. "
-            f"Everybody who prints alike in {_of_a_cell(task.job)} has the same values: shuffling hides nothing "
-            "there."
+            f"Columns of different holders: {of_how_many} the table links the values of some holder with the rest, "
+            f"because all records with the same published values of {_of_a_cell(task.job)} have the same values of "
+            "this holder: shuffling hides nothing there."
         )
     said = "`release: anatomy`" if task.job.lkc.link is None else "`link`"
     return (
-        f"{said}: {of_how_many} the release links {of_a_part(task.job)} with the rest. All records of the group "
-        "have the same values: shuffling hides nothing there."
+        f"{said}: {of_how_many} the release links {of_a_part(task.job)} with the rest, because all records of the "
+        "group have the same values: shuffling hides nothing there."
     )
 
 
 def of_a_part(job: Job) -> str:
-    """Name the part of a record that is disclosed if the whole group has the same values."""
+    """Name the part of a record that a release links with the rest if the whole group has the same values there."""
     beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
     return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
 

@@ -75,14 +75,14 @@ class Answers:
         }
 
     def all(self) -> list[Answer]:
-        """Return all counted answers, oldest first."""
+        """Return the answers that count, oldest first. A question that came to a release does not count."""
         if not self._ledger.exists:
             return []
         with self._ledger.connected() as connection:
             return _counting(self._all(connection))
 
     def _all(self, connection: Connection) -> list[Answer]:
-        """Return all answers, with the questions that no longer count."""
+        """Return all answers, oldest first, with the questions that came to a release."""
         rows = connection.execute(
             "SELECT id, kind, asker, job, job_sha256, version, asked, came_to FROM answers WHERE data = ? "
             "ORDER BY id",

@@ -30,12 +30,12 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a request with the value of a key.
+    """Comparison of a job's request with the value of a key in a policy.
 
-    allows:   of a request and a value: True if the value allows the request.
-    loosest:  of all requests under a key: the value, in the form of files, that just allows all requests.
-    usual:    of a value and the default: whether the policy that allows just the job may omit the value.
-    refusal:  of a rule and a value against the request.
+    allows:   returns True if a request and a value of the policy agree.
+    loosest:  returns the value, in the form of files, that just allows several requests.
+    usual:    returns True if the policy that allows just the job may leave out a value. Takes the default, too.
+    refusal:  returns the refusal of a rule by a value of the policy.
     """
 
     allows: Callable[[Any, Any], bool]
@@ -46,15 +46,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Setting:
-    """Rule of a key.
+    """Rule about a key of a policy.
 
-    words:   the compared quantity, or the whole refusal.
-    column:  of a key with a value for each column.
-    most:    the most that a policy can want of the job; None: as much as stated.
-    unset:   the refusal, with the key, if the key has no value; empty: the job is then allowed.
-    whose:   a refusal's words on the value.
+    asked:   the request of the job.
+    words:   the name of the compared quantity, or the whole refusal.
+    column:  the column, for a key with a value for each column.
+    most:    the largest value that makes sense for the job: a larger value of the policy counts as this value.
+    unset:   the refusal by a policy without a value; empty: such a policy allows the job.
+    whose:   words after the value of the policy in a refusal.
     more:    the end of the refusal.
-    stated:  whether the policy that allows just the job has the key; None: unless the value is usual.
+    stated:  True if the policy that allows just the job has the key, False if not; None: unless the value is usual.
     """
 
     key: str
@@ -100,10 +101,10 @@ def _are_in(values: Sequence[Any], default: Sequence[Any]) -> bool:
 
 
 AT_LEAST = Comparison(ge, min, eq, lambda rule, least: _bound(rule, "at least", least))
-"""Comparison: the job asks as much as the policy says."""
+"""Comparison: the request is at least the value of the policy."""
 AT_MOST = Comparison(le, max, le, lambda rule, most: _bound(rule, "at most", most))
 AT_MOST_EXACTLY = replace(AT_MOST, loosest=lambda asked: str(max(asked)), usual=lambda value, default: False)
-"""Comparison of fractions, at most."""
+"""Comparison of fractions: the request is at most the value of the policy."""
 REQUIRED = replace(AT_LEAST, refusal=lambda rule, _: rule.words)
 """Comparison: the job has the property that the policy may require."""
 PERMITTED = replace(AT_MOST, refusal=lambda rule, _: rule.words)

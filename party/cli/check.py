@@ -39,8 +39,8 @@ from party.owner.in_force import running
 def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     """Check configuration, identity and table; start nothing.
 
-    With a job: who is asked for what, and who learns what, as its author is shown it; then whether we agree.
-    Shows numbers of our own table; run it where only its owner reads along.
+    With --job, the command also shows what the job asks of each party, what each party learns, and whether table
+    and policy allow the job. The output has numbers of the table: for its owner alone.
     """
     settings = load_config(PartyConfig, config)
     own = fingerprint(credentials_of(settings).certificate)

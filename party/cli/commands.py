@@ -45,9 +45,9 @@ COMMANDS = (
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="jointcut")
 def app() -> None:
-    """Keep a table, and take part in joint anonymization.
+    """Hold a table, and take part in joint jobs.
 
-    Nothing leaves it that the policy in the configuration does not allow.
+    A job runs only if the policy in the configuration allows the job.
     """
 
 

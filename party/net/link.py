@@ -259,7 +259,7 @@ class _Assembly:
 
 
 def check_envelope(envelope: Envelope, key: RunKey, sender: str, recipient: str, sequence: int) -> None:
-    """Refuse an envelope that does not belong exactly here."""
+    """Refuse an envelope of a different job, run, sender or recipient, or out of sequence."""
     if envelope.job != key.job or envelope.run != key.run:
         message = f"a message of {sender} belongs to a different job or run"
         raise PartyError("job-hash-mismatch", message, party=sender)

@@ -401,7 +401,10 @@ def test_vertical_tables_link_where_all_records_of_a_cell_are_alike() -> None:
     assert (
         f"Columns of different holders: of 5 records ({5 / len(rows):.1%}) the table links" in risk["meaning"]
     )
-    assert "prints alike in all quasi-identifiers and the class has the same values" in risk["meaning"]
+    assert (
+        "all records with the same published values of all quasi-identifiers and the class have the same values"
+        in risk["meaning"]
+    )
     without = risk_fields(held_apart("street"), release)["risk"]
     assert without["linked"] == sum(len(cells[name]) for name in ("alone", "one surgery"))
     # Without other holders' values there is nothing to link.
@@ -413,9 +416,12 @@ def test_vertical_jobs_say_what_their_tables_link() -> None:
         return " ".join(notes_on(held_apart(*left_out, **said)))
 
     assert "of different holders are not linked (surgery; arrears; street)" in notes()
-    assert "K does not bound how few records print alike in all quasi-identifiers and the class" in notes()
+    assert "records have the same published values of all quasi-identifiers and the class" in notes()
     of_all = {"goal": "general", "model": {"lkc": {"L": "all", "K": "2", "C": "0.5"}}}
-    assert "in all quasi-identifiers and differ in each holder's columns" in notes("transfused", **of_all)
+    assert (
+        "with the same published values of all quasi-identifiers, the values of each holder are shuffled"
+        in notes("transfused", **of_all)
+    )
     assert "K does not bound" not in notes("transfused", **of_all)
     assert "are not linked" not in notes("street", "arrears", "code")
     task = held_apart()
