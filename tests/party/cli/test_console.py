@@ -38,7 +38,7 @@ def ran(action: Callable[[], object], *arguments: str) -> Ran:
 
 
 def test_a_missing_option_is_named_with_its_meaning() -> None:
-    """What is to be written, and where more is said."""
+    """Each remedy ends with the command for more help."""
     for arguments, says in {
         ("draft", "t.csv"): "add --out PATH (new job file, e.g. job.yaml); see coordinator draft --help\n",
         ("run",): "name JOB; see coordinator run --help\n",
