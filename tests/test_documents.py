@@ -143,10 +143,13 @@ def test_the_reader_chooses_dark_colours(browser: Chrome, address: str) -> None:
         return sum(int(part) for part in re.findall(r"[0-9]+", colour)[:3])
 
     def visited(of_system: str) -> None:
-        """Open a page as a new reader; the page's script sets the colours some time after."""
+        """Open a page as a new reader; the page's script sets and stores the colours some time after."""
         media = {"features": [{"name": "prefers-color-scheme", "value": of_system}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        browser.execute_script("localStorage.clear()")
+        browser.get("about:blank")  # the script of the page before would store its colours again
+        browser.execute_cdp_cmd(
+            "Storage.clearDataForOrigin", {"origin": address, "storageTypes": "local_storage"}
+        )
         browser.get(f"{address}/index.html")
 
     browser.get(f"{address}/index.html")

@@ -92,9 +92,10 @@ def clocked(**changes: str) -> dict[str, Any]:
     return wards_job(columns=wards_columns(at={"role": "time", "clock": clock}))
 
 
-def dated(**changes: str) -> dict[str, Any]:
-    """A column of dates."""
-    dates = {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo", **changes}
+def dated(**changes: Any) -> dict[str, Any]:
+    """A column of dates. changes: of keys; None removes a key."""
+    given = {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo", **changes}
+    dates = {key: value for key, value in given.items() if value is not None}
     return sealed(columns=columns(age={"role": "qid", "dates": dates}))
 
 
@@ -199,6 +200,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(columns=column("job", taxonomy={"*": ["Janitor", "Mover", "Lawyer"]}, refine="child")),
         sealed(columns=column("job", taxonomy=None, suppress=["Janitor", "Mover", "Lawyer"])),
     ),
+    "Column.weight": (single_job(), single_job(columns=column("age", weight="2"))),
     "Column.level": (of_groups(level="1"), of_groups(level="2")),
     "Column.publish": (of_groups(level="1"), of_groups(level="1", publish="category")),
     "Column.numeric": (
@@ -216,6 +218,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "time": "keep",
         }.items()
     },
+    "DateDomain.levels": (dated(), dated(step=None, levels=["year", "month"])),
     "DpModel.max_outside": (dp_single(), dp_single({"max_outside": "1"})),
     "SyntheticModel.max_outside": (synthetic_single(), synthetic_single({"max_outside": "1"})),
     "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
