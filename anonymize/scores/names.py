@@ -23,6 +23,9 @@ SCORES = tuple(dict.fromkeys(name for names in OF_GOAL.values() for name in name
 WITH_CONTEXTS = ("added",)
 """Scores with contexts, whose kind a job can set."""
 
+OF_GAIN = ("infogain", "tdr")
+"""Scores of the information gain of a node by itself, which prefer children that leave small groups behind."""
+
 STRICT = ("infogain", "groups", "records")
 """Scores that open nothing about a candidate before its turn."""
 

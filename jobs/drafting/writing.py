@@ -22,6 +22,10 @@ _LKC = """\
 # The requirement. Whoever knows any {L} quasi-identifiers of a person finds at least {K} records that match{of_c}.
 """
 _OF_C = ",\n# and infers a sensitive value with a confidence of at most C"
+_WITHHELD = """\
+# At most 1 row in 100 may be left out, if the other rows then keep more detail: rows of rare combinations. Remove
+# `withhold` to keep every row.
+"""
 _FREQUENT = """\
 # A value of a sensitive column is so frequent that C is large here. To protect the others better, list them at the
 # column as `values: [...]`, and take a smaller C.
@@ -70,7 +74,7 @@ def job_text(
     ]
     for guess in guesses:
         lines.append(f"  # {guess.why}\n")
-        lines += yaml_lines(guess.name, _refined(guess.keys or {}, goal, dp), "  ")
+        lines += yaml_lines(guess.name, guess.keys or {}, "  ")
     return "".join(lines)
 
 
@@ -116,8 +120,8 @@ def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iter
     yield _LKC.format(L=known, K=5, of_c=_OF_C if sensitive else "")
     if sensitive and lkc["C"] != "1/2":
         yield _FREQUENT
-    yield "# With `withhold: 1/50` a few odd rows may be left out, if the others gain more detail.\n"
-    yield from yaml_lines("model", {"lkc": lkc}, "")
+    yield _WITHHELD
+    yield from yaml_lines("model", {"lkc": {**lkc, "withhold": "1/100"}}, "")
 
 
 def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
@@ -131,12 +135,6 @@ def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Itera
 def _repeats(column: Counted) -> bool:
     """Return True if a value occurs twice."""
     return any(n > 1 for n in column.counts.values())
-
-
-def _refined(keys: Mapping[str, Any], goal: str, dp: bool) -> Mapping[str, Any]:
-    """Let single children leave a group: a rare child takes no column away then."""
-    is_tree = bool(keys.keys() & {"prefix", "icd", "order", "taxonomy"})
-    return {**keys, "refine": "child"} if is_tree and goal == "general" and not dp else keys
 
 
 # YAML

@@ -289,8 +289,8 @@ class Column(Fields):
         description="qid with a taxonomy, LKC in every partition and disclosure: the step of a "
         "specialization. `children`: a value is replaced by all its children at once. "
         "`child`: one child leaves at a time, and the others stay together as `other VALUE`; "
-        "more than 64 children leave all at once. Default: `child` with score added, else "
-        "`children`.",
+        "more than 64 children leave all at once. Default: `children` with score infogain or "
+        "tdr, else `child`.",
     )
     weight: Epsilon | None = Field(
         default=None,

@@ -23,7 +23,7 @@ from pydantic import (
     field_validator,
 )
 
-from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, By
+from anonymize.scores.names import OF_GAIN, OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, By
 from jobs.file.clusters import ClusterSettings
 from jobs.file.fields import DEFAULT_GOAL, DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
 from jobs.file.makers import MAKERS
@@ -109,8 +109,7 @@ _DEFAULTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], dict[st
 def _with_refine(column: Any, lkc: Mapping[str, Any]) -> Any:
     """Return a quasi-identifier of a job file; with a taxonomy and without a `refine`, add the default `refine`.
 
-    `child` where scores measure what a specialization adds; with InfoGain `child` makes tables worse (semantics
-    §10.10).
+    `child`, except for scores of information gain alone: there `child` makes tables worse (semantics §10.10, D41).
     """
     if not isinstance(column, Mapping) or column.get("role") != "qid" or column.get("refine") is not None:
         return column
@@ -120,8 +119,7 @@ def _with_refine(column: Any, lkc: Mapping[str, Any]) -> Any:
         return {**column, "refine": "child"}
     if all(column.get(key) is None for key in ("taxonomy", *MAKERS)):
         return column
-    score = lkc.get("score")
-    return {**column, "refine": "child" if score in WITH_CONTEXTS else "children"}
+    return {**column, "refine": "children" if lkc.get("score") in OF_GAIN else "child"}
 
 
 _COUNT = re.compile(r"[+]?0*[1-9][0-9]{0,8}")

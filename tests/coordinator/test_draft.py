@@ -138,7 +138,9 @@ def test_a_survey_with_one_edit(tmp_path: Path) -> None:
     succeeded("verify", job, tmp_path / "result")
     with (tmp_path / "result" / "anonymized.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 500
+    report = json.loads((tmp_path / "result" / "report.json").read_text())
+    assert report["data"]["used"] == 500
+    assert len(rows) == 500 - report["withheld"]["rows"] >= 495
     assert len({row["ageGroup"] for row in rows}) > 1
 
 

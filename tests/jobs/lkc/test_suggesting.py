@@ -21,10 +21,12 @@ from tests.support.commands import invoke
 from tests.support.exploring import explorer_of, lkc
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
-from tests.support.samples import columns, joint_job, single_job
+from tests.support.samples import COLUMNS, columns, joint_job, single_job
 
 GROUPS = {"Blue": {"Janitor", "Mover"}, "White": {"Lawyer"}, "Any": {"Janitor", "Mover", "Lawyer", "?"}}
 """Leaves of each group of the sample taxonomy."""
+TOGETHER = columns(job={**COLUMNS["job"], "refine": "children"})
+"""Sample columns whose values part together, not one by one as by default."""
 CELLS = 10
 """Cells of the sample ages."""
 
@@ -106,7 +108,9 @@ def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, go
 
 
 def test_the_changes_of_a_job() -> None:
-    fields = single_job(goal="general", model=lkc(L="all", K="10", C="0.5", withhold="1/100"))
+    fields = single_job(
+        goal="general", columns=TOGETHER, model=lkc(L="all", K="10", C="0.5", withhold="1/100")
+    )
     found = changes_of(jobs.task_of(fields))
     assert [change.words for change in found] == [
         "`refine: child` at job",
@@ -170,7 +174,7 @@ def test_wide_jobs_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_said(tmp_path: Path) -> None:
     """Two rare values block a step: a share of the rows frees the column, and so does a smaller K."""
     rows = [{**row, "job": "Mover" if i > 1 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
-    fields = single_job(goal="general", model=lkc(L="1", K="5", C="1"))
+    fields = single_job(goal="general", columns=TOGETHER, model=lkc(L="1", K="5", C="1"))
     found = suggested_of(tmp_path, fields, rows)
     assert "job" in found.reasons
     assert found.reasons["job"] == "K: job = Lawyer would have 2 records"
