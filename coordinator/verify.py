@@ -17,10 +17,11 @@ from typing import Any
 
 from jobs.errors import PartyError, json_object, printable
 from jobs.loading import MADE
+from jobs.page.page import PAGE, page_of_folder
 from jobs.release.csv import REPORT
 from jobs.release.folder import OWN
 from jobs.release.maker import first_malformed
-from jobs.release.report import SIGNATURES
+from jobs.release.report import SIGNATURES, versions
 from jobs.release.signatures import Statement, read_signatures
 from jobs.release.sums import SUMS, check_folder, fields_of_file, unlisted
 from jobs.task import Checked, Task
@@ -47,7 +48,24 @@ def verify_folder(
         return checked
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("verification-failed", f"the report's `{key}` is missing or malformed")
+    checked = _with_page(checked, task, out, report)
     return _with_signatures(checked, task, out, report, known or {}, earlier or {}) if joint else checked
+
+
+def _with_page(checked: Checked, task: Task, out: Path, report: Mapping[str, Any]) -> Checked:
+    """Make the page of a release again, and compare. Raises PartyError for another page of our version."""
+    page = out / PAGE
+    if not page.is_file():
+        return checked
+    if page.read_bytes() == page_of_folder(task, out).encode():
+        return checked.also([f"{page}: as job, report and table say"], {"page": True})
+    if report.get("versions", {}).get("jointcut") == versions()["jointcut"]:
+        raise PartyError(
+            "verification-failed",
+            f"{page} is not the page of job, report and table: somebody changed the page",
+            remedy="remove the page; the other files are a release as checked",
+        )
+    return checked.also([f"not checked: {page}, which another version of the program made"], {"page": None})
 
 
 def _with_signatures(
@@ -142,6 +160,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
             remedy=f"do not use the files; ask {'a party' if joint else 'the holder'} for the files of the release",
         )
     beside = unlisted(out)
+    beside = [name for name in beside if name != PAGE]
     others = [name for name in beside if name != f"{OWN}/"]
     lines = [f"{out / SUMS}: every file listed has the bytes listed"]
     if others:

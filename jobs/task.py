@@ -7,7 +7,7 @@ an entry of :data:`jobs.loading.MODELS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jobs.owner.ledger import Entry, PrivacyLedger
     from jobs.owner.policy import Policy
     from jobs.owner.rules import Rule
+    from jobs.page.parts import Section
     from jobs.stopwatch import Stopwatch
 
 
@@ -593,6 +594,13 @@ class Model(Protocol):
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         """Return the part of a report that the console shows after the run."""
+        ...
+
+    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        """Return the sections of the page of a release: from its requirement to its worth.
+
+        report, folder:  of the release, checked.
+        """
         ...
 
     @property

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
+from jobs.page.page import write_page
 from jobs.release.csv import REPORT
 from jobs.release.delivery import check_delivery
 from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
@@ -106,6 +107,7 @@ def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes],
     check_delivery(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
+    write_page(session.task, folder)
     make_durable(folder)
 
 

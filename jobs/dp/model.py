@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.dp.result import DpResult
+    from jobs.page.parts import Section
 
 
 class DifferentialPrivacy(Charged):
@@ -93,6 +94,13 @@ class DifferentialPrivacy(Charged):
         from jobs.dp.verify import verify_counts
 
         return verify_counts(task, out)
+
+    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.dp.page import sections
+        from jobs.release.csv import csv_header, read_csv
+
+        content = (folder / COUNTS).read_bytes()
+        return sections(task, report, read_csv(content, csv_header(content), COUNTS))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.dp.report import shown_fields

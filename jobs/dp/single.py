@@ -72,7 +72,7 @@ def made_in_folder(
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:
             noted, files = Noted(again=True), _unpacked(kept.encoded)
-        release = write_release(folder, files, made.beside(task, files, options))
+        release = write_release(task, folder, files, made.beside(task, files, options))
     account.deliver(release, agreed=True)
     return replace(noted, charged=charges(ledger.entries()))
 

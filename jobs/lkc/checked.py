@@ -89,6 +89,11 @@ def _read(task: Task, out: Path) -> tuple[Release, Path, Mapping[Path, Release]]
     return release, path, {paths[name]: table for name, table in tables.items()}
 
 
+def table_of_folder(task: Task, folder: Path) -> Release:
+    """Return the rows of a release. Raises PartyError."""
+    return _read(task, folder)[0]
+
+
 def _check_labels(release: Release, task: Task) -> None:
     """Require that the method can print every published value, or that the listed domain has the value."""
     quasi, printed = form_of(task.job).quasi, method_of(task.job).known_labels

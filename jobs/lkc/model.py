@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rende
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
     from jobs.owner.rules import Rule
+    from jobs.page.parts import Section
 
 
 _ALONE = (
@@ -132,6 +133,12 @@ class LkcPrivacy(Model):
         from jobs.lkc.checked import verify_table
 
         return verify_table(task, out)
+
+    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.lkc.checked import table_of_folder
+        from jobs.lkc.page import sections
+
+        return sections(task, report, table_of_folder(task, folder))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of

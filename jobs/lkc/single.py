@@ -129,7 +129,7 @@ def _release(
     noted = replace(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
-    return write_report(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
+    return write_report(task, folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.options import Options
+from jobs.page.page import write_page
 from jobs.release.csv import REPORT
 from jobs.release.folder import write_files
 from jobs.release.report import SIGNATURES, finished_now, following, versions
@@ -28,10 +29,10 @@ def _report(following: Mapping[str, Any], made: Mapping[str, Any]) -> bytes:
 
 
 def write_report(
-    folder: Path, names: Sequence[str], report: Mapping[str, Any], seconds: Mapping[str, float]
+    task: Task, folder: Path, names: Sequence[str], report: Mapping[str, Any], seconds: Mapping[str, float]
 ) -> bytes:
-    """Write the report of a single holder's tables, which are in the folder, and the digests; return the release's
-    digest.
+    """Write the report of a single holder's tables, which are in the folder, the page and the digests; return the
+    release's digest.
 
     names:  of the tables.
     seconds: of each phase of the run.
@@ -39,12 +40,14 @@ def write_report(
     files = {"files": {name: fields_of_file(folder / name) for name in names}}
     cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
     (folder / REPORT).write_bytes(_report({**report, **files}, cost))
+    write_page(task, folder)
     return write_sums(folder, (*names, REPORT))
 
 
-def write_release(folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:
-    """Write the files of a release with digests; return the digest of the release."""
+def write_release(task: Task, folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:
+    """Write the files of a release with page and digests; return the digest of the release."""
     write_files(folder, {**files, **beside})
+    write_page(task, folder)
     return write_sums(folder, (*files, *beside))
 
 
@@ -56,4 +59,4 @@ def write_joint_release(
         rendered = task.model.made_of(task, collected, options)
     seconds = {"seconds": dict(watch.seconds)} if task.model.tells_seconds else {}
     made = {"cost": {**seconds, "parties": dict(collected.parties)}, SIGNATURES: collected.signatures}
-    return write_release(folder, files_of(rendered, made), rendered.beside)
+    return write_release(task, folder, files_of(rendered, made), rendered.beside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.page.parts import Section
     from jobs.sequences.result import SequencesResult
 
 
@@ -101,6 +102,12 @@ class Sequences(Model):
         from jobs.sequences.checked import verify_table
 
         return verify_table(task, out)
+
+    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.sequences.page import sections
+        from jobs.sequences.sentences import promises_of
+
+        return sections(task, report, promises_of(task))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.sequences.report import shown_fields

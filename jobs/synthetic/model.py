@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.page.parts import Section
     from jobs.synthetic.result import SyntheticResult
 
 
@@ -107,6 +108,14 @@ class SyntheticTables(Charged):
         from jobs.synthetic.verify import verify_synthetic
 
         return verify_synthetic(task, out)
+
+    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.release.csv import csv_header, read_csv
+        from jobs.synthetic.page import sections
+
+        files = {name: (folder / name).read_bytes() for name in (SYNTHETIC_TABLE, MARGINALS)}
+        tables = [read_csv(content, csv_header(content), name) for name, content in files.items()]
+        return sections(task, report, *tables)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.synthetic.report import shown_fields

@@ -1,0 +1,213 @@
+"""Page of an LKC release: the requirement, the risk in the words of the literature, the columns, the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anonymize.lkc.metrics import partition_sizes
+from anonymize.lkc.stopped import Stopped
+from anonymize.release import LabelledColumn, Release
+from anonymize.table import Ints
+from jobs.data.counted import counted
+from jobs.lkc.entries import entries_of, greatest_k
+from jobs.lkc.forms.form import form_of
+from jobs.lkc.report import whole_jointly
+from jobs.lkc.sentences import promises_of
+from jobs.lkc.stopping import advice
+from jobs.page.html import tag
+from jobs.page.page import promises
+from jobs.page.parts import Section, bars, facts, listing, number, paragraph, percent, verdict
+from jobs.task import Task
+
+
+def sections(task: Task, report: Mapping[str, Any], release: Release) -> Iterator[Section]:
+    """Yield the sections of an LKC release. release: the published table."""
+    yield promises(report, promises_of(task))
+    sizes = partition_sizes(release, form_of(task.job).groups(task.job))
+    yield _risk(task, report, sizes)
+    yield _groups(task, sizes)
+    yield Section("Columns", [*_columns(task, report, release)])
+    yield _worth(report)
+
+
+def _risk(task: Task, report: Mapping[str, Any], sizes: Ints) -> Section:
+    """Return the risk of being found, for a reader within the requirement and for a reader who knows everything."""
+    found = report["requirements"]
+    within = min(each["smallest_group"] for each in found)
+    risk, rows = report["risk"], report["rows"]
+    least = int(sizes.min())
+    lines = [
+        (
+            "Prosecutor risk, within L",
+            percent(1 / within),
+            f"The highest chance of a reader with L attributes to find the record of a person known to be in the "
+            f"table: 1 in {within:,}.",
+        ),
+        (
+            "Prosecutor risk, all attributes",
+            percent(1 / least),
+            f"The same chance for a reader who knows every quasi-identifier: 1 in {least:,}.",
+        ),
+        (
+            "Journalist risk",
+            f"at most {percent(1 / within)}",
+            "The same chance if the reader does not know that the person is in the table. It is never higher than "
+            "the prosecutor risk.",
+        ),
+        (
+            "Marketer risk",
+            percent(len(sizes) / rows),
+            f"The expected share of records that a reader finds who knows all quasi-identifiers of everybody: "
+            f"{len(sizes):,} groups among {counted(rows, 'record', 'records')}.",
+        ),
+        (
+            "Unique records",
+            percent(risk["unique_share"]),
+            f"{counted(risk['unique'], 'record has', 'records have')} a combination of all quasi-identifiers that no "
+            "other record has.",
+        ),
+        (
+            f"Records below K={greatest_k(entries_of(task.job)):,}",
+            percent(risk["below_k_share"]),
+            f"{counted(risk['below_k'], 'record is', 'records are')} in groups smaller than K on all "
+            "quasi-identifiers.",
+        ),
+    ]
+    warning = verdict(risk["meaning"], good=False) if risk["below_k"] else None
+    plain = risk.get("as_it_is", {}).get("meaning")
+    return Section(
+        "Risk",
+        [
+            facts(lines, head=("risk", "figure", "meaning")),
+            warning,
+            paragraph(plain) if plain else None,
+            _inference(report),
+        ],
+    )
+
+
+def _inference(report: Mapping[str, Any]) -> Any:
+    """Return the greatest shares of protected values in a group, against C."""
+    lines = [
+        (
+            name,
+            percent(share),
+            f"The largest share of a protected value of {name} in a group. The job allows {c}.",
+        )
+        for each in report["requirements"]
+        for name, share in each.get("largest_share", {}).items()
+        if (c := each["C"].get(name)) is not None
+    ]
+    return facts(lines, head=("inference", "figure", "meaning")) if lines else None
+
+
+_CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
+
+
+def _groups(task: Task, sizes: Ints) -> Section:
+    """Return the sizes of groups on all quasi-identifiers, by the share of the records in them."""
+    edges = sorted({*_CLASSES, greatest_k(entries_of(task.job))})
+    place = np.searchsorted(np.array(edges), sizes, side="right") - 1
+    found = np.bincount(place, weights=sizes, minlength=len(edges)).astype(np.int64)
+    counts = {_between(edges, i): int(n) for i, n in enumerate(found) if n}
+    words = (
+        f"{counted(len(sizes), 'group', 'groups')} of records that agree on all quasi-identifiers: on average "
+        f"{number(float(sizes.mean()))} records, the smallest {int(sizes.min()):,}. Share of the records by the size "
+        "of their group:"
+    )
+    return Section("Group sizes", [paragraph(words), bars(counts, "group sizes")])
+
+
+def _between(edges: Sequence[int], i: int) -> str:
+    if i == len(edges) - 1:
+        return f"{edges[i]:,} records and more"
+    first, last = edges[i], edges[i + 1] - 1
+    return counted(first, "record", "records") if first == last else f"{first:,} to {last:,} records"
+
+
+def _columns(task: Task, report: Mapping[str, Any], release: Release) -> Iterator[Any]:
+    """Yield each column: its values with their shares, the loss, and why the column is no finer."""
+    stopped = {name: [_stopped(each) for each in found] for name, found in report.get("stopped", {}).items()}
+    loss = report["metrics"].get("generalization_loss", {})
+    for name, column in release.columns.items():
+        role = task.job.columns[name].role if name in task.job.columns else "cluster"
+        said = [_ROLES.get(role, "")]
+        if name in loss:
+            said.append(f"{percent(loss[name])} of its detail is generalized away.")
+        yield tag("h3", name)
+        yield paragraph(" ".join(said), "soft")
+        yield listing(_why(task, each) for each in stopped.get(name, ()) if each.reason in _WHY)
+        yield bars(_ordered(_counts(column, release.counts), report.get("cut", {}).get(name, ())), name)
+    frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
+    if frees:
+        yield tag("h3", "To keep more detail")
+        yield listing(frees)
+
+
+def _ordered(counts: Mapping[str, int], cut: Sequence[str]) -> dict[str, int]:
+    """Return counts in the order of the domain; without an order, the most frequent value first."""
+    place = {label: i for i, label in enumerate(cut)}
+    order = sorted(counts, key=lambda label: (place.get(label, len(place)), -counts[label]))
+    return {label: counts[label] for label in order}
+
+
+_WHY: Mapping[str, str] = {
+    "K": "a finer value would leave groups of fewer than K records",
+    "C": "a finer value would let readers infer {sensitive} with more than the allowed confidence",
+    **dict.fromkeys(
+        ("distinct", "ruled_out", "diversity", "t", "colluders"), "a finer value would break `{reason}`"
+    ),
+    "one value": "all records have the same finer value",
+    "no gain": "a finer value tells nothing more of {target}",
+    "adds nothing": "a finer value tells nothing more of {target}",
+}
+"""Reason of the end of a column, in words. Single values, and values without a record, need no reason."""
+_MOST_NAMED = 3
+
+
+def _why(task: Task, stopped: Stopped) -> str:
+    target = next(iter(task.job.names("class")), "the clusters")
+    words = _WHY[stopped.reason].format(sensitive=stopped.sensitive, target=target, reason=stopped.reason)
+    more = f" and {len(stopped.values) - _MOST_NAMED:,} more" if len(stopped.values) > _MOST_NAMED else ""
+    on = f" on {counted(stopped.columns, 'column', 'columns')}" if stopped.columns else ""
+    return f"{', '.join(stopped.values[:_MOST_NAMED])}{more}: no finer, because {words}{on}."
+
+
+_ROLES = {
+    "qid": "Quasi-identifier: attackers may know it.",
+    "sensitive": "Sensitive: inferences are bounded.",
+    "class": "Class: published as it is.",
+    "plain": "Plain: published as it is, and protected by nothing.",
+    "cluster": "Cluster of the record.",
+}
+
+
+def _stopped(fields: Mapping[str, Any]) -> Stopped:
+    return Stopped(fields["reason"], fields.get("columns"), fields.get("sensitive"), tuple(fields["values"]))
+
+
+def _counts(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
+    """Return the records of each published value, in the order of the table's labels."""
+    found = np.bincount(column.codes, weights=weights, minlength=len(column.labels)).astype(np.int64)
+    return {label: int(n) for label, n in zip(column.labels, found.tolist(), strict=True) if n}
+
+
+def _worth(report: Mapping[str, Any]) -> Section:
+    """Return what the table is worth."""
+    metrics, loss = report["metrics"], report["metrics"].get("generalization_loss", {})
+    lines = []
+    if loss:
+        mean = sum(loss.values()) / len(loss)
+        lines.append(
+            ("Detail lost (NCP)", percent(mean), "Mean over columns and records; 0 % is the raw table.")
+        )
+    if "discernibility_ratio" in metrics:
+        meaning = (
+            "Share of pairs of records that look alike on all quasi-identifiers; lower keeps more apart."
+        )
+        lines.append(("Discernibility", number(metrics["discernibility_ratio"]), meaning))
+    lines.append(("Records", number(report["rows"]), "Records in the table."))
+    return Section("Worth of the table", [facts(lines, head=("measure", "figure", "meaning"))])

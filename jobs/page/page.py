@@ -1,0 +1,111 @@
+"""The page of a release: the parts that every model has, around the parts of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.data.counted import counted
+from jobs.data.rows_read import RowsRead
+from jobs.page.html import document, tag
+from jobs.page.parts import Section, facts, listing, number, paragraph, sentence, verdict
+from jobs.release.checking import read_report
+from jobs.release.csv import REPORT
+from jobs.task import Task
+
+PAGE = "report.html"
+
+
+def write_page(task: Task, folder: Path) -> None:
+    """Write the page of the release in a folder beside its report."""
+    (folder / PAGE).write_text(page_of_folder(task, folder), encoding="utf-8")
+
+
+def page_of_folder(task: Task, folder: Path) -> str:
+    """Return the page of the release in a folder. Raises PartyError."""
+    report = read_report((folder / REPORT).read_bytes())
+    return page_of(task, report, tuple(task.model.sections(task, report, folder)))
+
+
+def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section]) -> str:
+    """Return the page of a release.
+
+    sections:  of the model, from the requirement to the worth of the table.
+    """
+    job = task.job
+    parties = list(report.get("parties", []))
+    of_whom = (
+        f"{counted(len(parties), 'holder', 'holders')}: {', '.join(parties)}" if parties else "one holder"
+    )
+    return document(
+        f"Release {job.name}",
+        tag("h1", f"Release {job.name}"),
+        paragraph(f"Made {report['finished']} by {of_whom}. Job {report['job_sha256'][:8]}.", "soft"),
+        *(section.element() for section in sections),
+        *(section.element() for section in _after(task, report)),
+    )
+
+
+def promises(report: Mapping[str, Any], sentences: Sequence[str]) -> Section:
+    """Return the section on the requirement. sentences: what no reader can do, from the job."""
+    checked = verdict(f"Checked: {report['verified']}.")
+    return Section("What the table promises", [listing(sentence(each) for each in sentences), checked])
+
+
+def _after(task: Task, report: Mapping[str, Any]) -> Iterator[Section]:
+    """Yield the sections behind the sections of a model."""
+    if notes := list(report.get("notes", [])):
+        yield Section("Notes on the job", [listing(sentence(note) for note in notes)])
+    if "data" in report:
+        yield Section("Rows", [listing(_rows(report))])
+    yield _learned(task, report)
+    yield _files(report)
+
+
+def _rows(report: Mapping[str, Any]) -> list[str]:
+    withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
+    return [*(sentence(words) for words in _read(report["data"])), *withheld]
+
+
+def _read(data: Mapping[str, Any]) -> list[str]:
+    rows = RowsRead(**{key: value for key, value in data.items() if key in RowsRead.__dataclass_fields__})
+    return rows.words()
+
+
+def _learned(task: Task, report: Mapping[str, Any]) -> Section:
+    """Return the section on what each participant learned during the run."""
+    title = "What each participant learned"
+    revealed = report.get("revealed_by_design", [])
+    if not task.job.roster:
+        return Section(title, [paragraph("One holder made the table. Nobody else took part.")])
+    if not revealed:
+        return Section(title, [paragraph("Parties and coordinator learned the release, and nothing else.")])
+    head = ("value", "known to", "meaning")
+    lines = [(each["name"], each["to"], _finer(each)) for each in revealed]
+    return Section(title, [paragraph("Beside the release:"), facts(lines, head=head)])
+
+
+def _finer(revealed: Mapping[str, Any]) -> str:
+    finer = " Finer than the release." if revealed["finer_than_result"] else ""
+    return f"{sentence(revealed['meaning'])}{finer}"
+
+
+def _files(report: Mapping[str, Any]) -> Section:
+    """Return the section on files and costs."""
+    files = [
+        (name, f"{number(of['bytes'])} bytes", tag("code", of["sha256"]))
+        for name, of in report.get("files", {}).items()
+    ]
+    seconds = report.get("cost", {}).get("seconds", {})
+    took = f"The run took {sum(seconds.values()):.1f} s." if seconds else None
+    made = ", ".join(f"{name} {version}" for name, version in report.get("versions", {}).items())
+    return Section(
+        "Files and costs",
+        [
+            facts(files, head=("file", "size", "SHA-256")) if files else None,
+            paragraph(took) if took else None,
+            paragraph(f"Made with {made}." if made else "", "soft"),
+            paragraph("coordinator verify counts the table again, and makes this page again.", "soft"),
+        ],
+    )

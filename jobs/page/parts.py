@@ -1,0 +1,99 @@
+"""Parts of a page about a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+from jobs.page.html import Content, rows, tag
+
+MOST_BARS = 24
+"""Most values of a column with a bar; the most frequent values have bars."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of a page under a heading."""
+
+    title: str
+    content: Sequence[Content] = field(repr=False)
+
+    def element(self) -> Element:
+        name = "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+        return tag("section", tag("h2", self.title, id=name), *self.content, aria_labelledby=name)
+
+
+def sentence(words: str) -> str:
+    """Return words as a sentence. A Greek letter at the beginning stays a symbol."""
+    text = words.strip()
+    first = text[:1].upper() if text[:1].isascii() else text[:1]
+    return first + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def paragraph(text: str, kind: str = "") -> Element:
+    return tag("p", text, **({"class_": kind} if kind else {}))
+
+
+def verdict(text: str, *, good: bool = True) -> Element:
+    """Return a highlighted sentence."""
+    return tag("div", tag("p", text), class_="verdict" if good else "warning")
+
+
+def listing(items: Iterable[str]) -> Element | None:
+    """Return a list of sentences; None without a sentence."""
+    found = [tag("li", item) for item in items]
+    return tag("ul", *found) if found else None
+
+
+def facts(entries: Iterable[tuple[str, Content, Content]], head: Sequence[str]) -> Element:
+    """Return a table of figures: a name, the figure, the meaning."""
+    label = "table of " + ", ".join(filter(None, head))
+    return tag(
+        "div", rows(*entries, head=head), class_="scroll", tabindex="0", role="group", aria_label=label
+    )
+
+
+def percent(share: float) -> str:
+    """Print a share. A share that is not 0 is never printed as 0 %, and a share below 1 never as 100 %."""
+    if 0 < share < 0.001:
+        return "<\u00a00.1\u00a0%"
+    if 0.999 < share < 1:
+        return ">\u00a099.9\u00a0%"
+    return f"{share:.1%}".replace(".0%", "%").replace("%", "\u00a0%")
+
+
+def number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+
+
+def bars(counts: Mapping[str, int], name: str) -> Element:
+    """Return a bar for each value: its share of the records. name: of the column, for screen readers."""
+    total = sum(counts.values()) or 1
+    shown = counts
+    if len(counts) > MOST_BARS:
+        frequent = sorted(counts, key=lambda value: -counts[value])[:MOST_BARS]
+        shown = {value: n for value, n in counts.items() if value in set(frequent)}
+    most = max(shown.values(), default=0) or 1
+    lines: Iterator[Element] = (
+        tag(
+            "tr",
+            tag("th", value, scope="row"),
+            tag("td", _bar(n / most), aria_hidden="true"),
+            tag("td", percent(n / total), class_="number"),
+        )
+        for value, n in shown.items()
+    )
+    table = tag("table", tag("tbody", *lines), class_="bars", aria_label=f"values of {name}")
+    if len(shown) == len(counts):
+        return table
+    rest = sum(counts.values()) - sum(shown.values())
+    words = f"and {len(counts) - len(shown):,} rarer values with {percent(rest / total)} of the records"
+    return tag("div", table, paragraph(words, "soft"))
+
+
+def _bar(share: float) -> Element:
+    """Return a bar with a share of the width, at least a hair if the share is not 0."""
+    width = max(round(100 * share, 2), 0.3) if share else 0
+    bar = tag("rect", width=f"{width}%", height="100%", rx="2")
+    return tag("svg", bar, focusable="false", role="presentation")
