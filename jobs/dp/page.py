@@ -13,7 +13,7 @@ from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.dp.requirement import settings
 from jobs.page.html import tag
-from jobs.page.parts import Section, bars, facts, listing, number, paragraph, percent, sentence
+from jobs.page.parts import Section, bars, facts, listing, number, ordered, paragraph, percent, sentence
 from jobs.task import Task
 
 
@@ -102,4 +102,5 @@ def _columns(task: Task, report: Mapping[str, Any], counts: Release, values: Int
         if name in task.job.columns:
             sums = np.bincount(column.codes, weights=values, minlength=len(column.labels)).astype(np.int64)
             yield tag("h3", name)
-            yield bars({label: max(int(n), 0) for label, n in zip(column.labels, sums, strict=True)}, name)
+            found = {label: max(int(n), 0) for label, n in zip(column.labels, sums, strict=True)}
+            yield bars(ordered(found, report["cut"].get(name, ())), name)

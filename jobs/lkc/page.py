@@ -19,7 +19,7 @@ from jobs.lkc.sentences import promises_of
 from jobs.lkc.stopping import advice
 from jobs.page.html import tag
 from jobs.page.page import promises
-from jobs.page.parts import Section, bars, facts, listing, number, paragraph, percent, verdict
+from jobs.page.parts import Section, bars, facts, listing, number, ordered, paragraph, percent, verdict
 from jobs.task import Task
 
 
@@ -140,18 +140,11 @@ def _columns(task: Task, report: Mapping[str, Any], release: Release) -> Iterato
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
         yield listing(_why(task, each) for each in stopped.get(name, ()) if each.reason in _WHY)
-        yield bars(_ordered(_counts(column, release.counts), report.get("cut", {}).get(name, ())), name)
+        yield bars(ordered(_counts(column, release.counts), report.get("cut", {}).get(name, ())), name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:
         yield tag("h3", "To keep more detail")
         yield listing(frees)
-
-
-def _ordered(counts: Mapping[str, int], cut: Sequence[str]) -> dict[str, int]:
-    """Return counts in the order of the domain; without an order, the most frequent value first."""
-    place = {label: i for i, label in enumerate(cut)}
-    order = sorted(counts, key=lambda label: (place.get(label, len(place)), -counts[label]))
-    return {label: counts[label] for label in order}
 
 
 _WHY: Mapping[str, str] = {

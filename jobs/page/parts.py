@@ -92,6 +92,13 @@ def bars(counts: Mapping[str, int], name: str) -> Element:
     return tag("div", table, paragraph(words, "soft"))
 
 
+def ordered(counts: Mapping[str, int], labels: Sequence[str]) -> dict[str, int]:
+    """Return counts in the order of labels; other values follow, the most frequent first."""
+    place = {label: i for i, label in enumerate(labels)}
+    order = sorted(counts, key=lambda label: (place.get(label, len(place)), -counts[label], label))
+    return {label: counts[label] for label in order}
+
+
 def _bar(share: float) -> Element:
     """Return a bar with a share of the width, at least a hair if the share is not 0."""
     width = max(round(100 * share, 2), 0.3) if share else 0

@@ -47,7 +47,7 @@ def refused(task: Task, out: Path) -> str:
 
 def synthetic(task: Task, result: SyntheticResult, signed: dict[str, Any], out: Path) -> Path:
     out.mkdir()
-    write_release(out, made_files(tables_of_result(task, result), {}, signed), {})
+    write_release(task, out, made_files(tables_of_result(task, result), {}, signed), {})
     return out
 
 
@@ -65,7 +65,7 @@ def test_a_synthetic_table_of_other_marginals_than_were_signed(partition: str, t
 
 def counted(task: Task, result: DpResult, signed: dict[str, Any], out: Path) -> Path:
     out.mkdir()
-    write_release(out, made_files(counts_of_result(task, result), {}, signed), {})
+    write_release(task, out, made_files(counts_of_result(task, result), {}, signed), {})
     return out
 
 

@@ -60,7 +60,7 @@ def columns(draw: st.DrawFn, name: str) -> tuple[dict[str, Any], Any, list[str]]
     if draw(st.booleans()):
         tree, values = draw(taxonomies(name))
         drop, by_child = draw(st.booleans()), draw(st.booleans())
-        refine = {"refine": "child"} if by_child else {}
+        refine = {"refine": "child" if by_child else "children"}
         spec = {"role": "qid", "taxonomy": tree, **({"missing": "drop"} if drop else {}), **refine}
         column = Categorical(_paths(tree, []), missing_leaf=not drop, by_child=by_child)
         return spec, column, values if drop else [*values, draw(st.sampled_from(["?", ""]))]

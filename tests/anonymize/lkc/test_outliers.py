@@ -59,7 +59,7 @@ def customers(odd: int = 3, n: int = 120) -> tuple[Any, CodedTable]:
         "model": {"lkc": {"L": "2", "K": "5"}},
         "data": "t.csv",
         "columns": {
-            "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A", "C"]}},
+            "gender": {"role": "qid", "refine": "children", "taxonomy": {"*": ["F", "M", "A", "C"]}},
             "income": {"role": "qid", "numeric": {"min": "0", "max": "8", "step": "1"}},
         },
     }
@@ -91,7 +91,7 @@ def test_rows_that_free_less_than_they_lose_stay() -> None:
         "model": {"lkc": {"L": "1", "K": "5"}},
         "data": "t.csv",
         "columns": {
-            "gender": {"role": "qid", "taxonomy": {"*": [*"FM", *"ABCDEGH"]}},
+            "gender": {"role": "qid", "refine": "children", "taxonomy": {"*": [*"FM", *"ABCDEGH"]}},
             "state": {"role": "qid", "taxonomy": {"*": ["X", "Y"]}},
         },
     }
@@ -120,8 +120,8 @@ def two_columns() -> Bundle:
             "model": {"lkc": {"L": "1", "K": "5"}},
             "data": "t.csv",
             "columns": {
-                "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A"]}},
-                "state": {"role": "qid", "taxonomy": {"*": ["X", "Y", "Z"]}},
+                "gender": {"role": "qid", "refine": "children", "taxonomy": {"*": ["F", "M", "A"]}},
+                "state": {"role": "qid", "refine": "children", "taxonomy": {"*": ["X", "Y", "Z"]}},
             },
         }
     )

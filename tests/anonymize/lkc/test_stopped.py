@@ -18,9 +18,13 @@ from tests.support import jobs
 from tests.support.samples import single_job
 
 COLUMNS = {
-    "a": {"role": "qid", "taxonomy": {"Any": {"P": ["p1", "p2"], "Q": ["q1", "q2", "q3"]}}},
-    "b": {"role": "qid", "taxonomy": {"Any": ["b1", "b2", "b3"]}},
-    "c": {"role": "qid", "taxonomy": {"Any": {"X": ["x1", "x2"], "Y": ["y1"]}}},
+    "a": {
+        "role": "qid",
+        "refine": "children",
+        "taxonomy": {"Any": {"P": ["p1", "p2"], "Q": ["q1", "q2", "q3"]}},
+    },
+    "b": {"role": "qid", "refine": "children", "taxonomy": {"Any": ["b1", "b2", "b3"]}},
+    "c": {"role": "qid", "refine": "children", "taxonomy": {"Any": {"X": ["x1", "x2"], "Y": ["y1"]}}},
     "ill": {"role": "sensitive", "domain": ["HIV", "Flu"], "values": ["HIV"]},
 }
 GROUP_OF = {"p1": "P", "p2": "P", "q1": "Q", "q2": "Q", "q3": "Q", "x1": "X", "x2": "X", "y1": "y1"}

@@ -17,6 +17,7 @@ from anonymize.dp.sparse import filter_for
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.owner.ledger import PrivacyLedger
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, file_fields, write_sums
 from tests.support import jobs
@@ -243,6 +244,7 @@ def test_another_threshold_than_so_many_cells_have(site: Path, by: int) -> None:
 
 def written_anew(folder: Path, rows: Callable[[list[list[str]]], object], **said: object) -> None:
     """Change counts and report, and write all digests anew."""
+    (folder / "out" / PAGE).unlink(missing_ok=True)  # a page of other counts
     change_rows(folder, rows)
     (folder / "out" / TABLE).unlink(missing_ok=True)
     content = (folder / "out" / COUNTS).read_bytes()
@@ -388,7 +390,7 @@ def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None
     assert run(alone, "again", "--budget", "1").code == 0
     for name in (COUNTS, REPORT):
         assert (alone / "first" / name).read_bytes() == (alone / "again" / name).read_bytes()
-    assert listing(alone / "first") == [SUMS, COUNTS, REPORT]
+    assert listing(alone / "first") == [SUMS, COUNTS, PAGE, REPORT]
     budget = PrivacyLedger(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
     assert [(e.state, e.charged) for e in budget.entries()] == [("released", 1)]
 

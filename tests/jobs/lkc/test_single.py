@@ -16,6 +16,7 @@ from jobs.lkc.single import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner import listing as listing_of_jobs
 from jobs.owner.ledger import ChargedJob
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import new_folder
 from jobs.release.sums import SUMS, check_folder, release_digest
@@ -44,7 +45,7 @@ def test_a_release_without_a_ledger_begins_none(source: Csv, tmp_path: Path) -> 
     """Without DP releases it would limit nothing."""
     noted = release(source, tmp_path / "out")
     assert (noted.again, noted.charged) == (False, ())
-    assert listing(tmp_path / "out") == [SUMS, TABLE, REPORT]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, PAGE, REPORT]
     check_folder(tmp_path / "out", (TABLE, REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "table.csv"]
     assert read_csv(tmp_path / "out" / TABLE, ["job", "age", "transfused", "surgery"]).n_rows == 60

@@ -84,7 +84,7 @@ class Run:
         task, told = self.task, [result.told for result in self.results.values()]
         result = decode_result(task, self.result.encoded, "p0").completed(told)
         write_joint_release(task, folder, Collected(result, {}, {}), NO_OPTIONS, Stopwatch(lambda name: None))
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
+        return {name: (folder / name).read_bytes() for name in task.delivered}
 
 
 def whole(folder: Path, records: list[Lines], header: str = HEADER) -> Csv:
