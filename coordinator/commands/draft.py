@@ -125,6 +125,12 @@ def _show(out: Path, guesses: Sequence[Guess], asked: Asked) -> None:
     if told := [words for each in guesses for words in each.told]:
         counts = "count as missing, or as the nearest number" if asked.dp else "count as missing"
         lines += [f"not written, for you alone; such values {counts}:", *(f"  {words}" for words in told)]
+    lines += [
+        f"warning: values of {each.name} repeat, and K counts rows: if a person has several rows, draft again with "
+        f"`--id {each.name}`"
+        for each in guesses
+        if each.repeats and not asked.ids
+    ]
     lines.append("warning: domains become public with the job: check every value and range in the file")
     if asked.dp:
         lines.append("a run refuses domains with `from_data: true`: replace or confirm each")

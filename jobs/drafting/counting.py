@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,9 @@ class Counted:
     numbers:  the value as a number, for values that are numbers.
     missing:  number of records without a value.
     marks:    texts of missing cells, each of at least ``RARE`` records.
-    respelled: spellings of at least ``RARE`` records, with the more frequent spelling of the same value.
+    respelled: spellings of at least ``RARE`` records, with the more frequent spelling of the same value; codes of
+             missing cells, with an empty text.
+    codes:   values of at least ``RARE`` records taken for missing cells, as they look like codes: -9, 999.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Counted:
     missing: int = 0
     marks: tuple[str, ...] = field(default=(), repr=False)
     respelled: Mapping[str, str] = field(default_factory=dict, repr=False)
+    codes: tuple[str, ...] = field(default=(), repr=False)
 
     @cached_property
     def n(self) -> int:
@@ -92,8 +96,44 @@ def _cleaned(name: str, counts: Mapping[str, int], source: FileSource) -> Counte
     column = joined(Counted(name, values, missing=missing, marks=marks))
     texts = list(column.counts)
     numbers = numbers_of(pa.array(source.numerals(texts), pa.string())).tolist() if texts else []
+    return _without_codes(
+        replace(column, numbers={text: x for text, x in zip(texts, numbers, strict=True) if math.isfinite(x)})
+    )
+
+
+_CODES = re.compile(r"-[1-9]|-?([789])\1+|-9[5-8]")
+"""Codes of missing cells in surveys and registries: -9, 99, -99, 888, -97."""
+_FAR = 1.5
+"""A code above all other numbers is at least so many times the greatest of them."""
+_MOST_CODES = 3
+_MOSTLY = 0.95
+
+
+def _without_codes(column: Counted) -> Counted:
+    """Take values out of a column of numbers that look like codes of missing cells, each of ``RARE`` records."""
+    texts = [text for text in column.common if text not in column.numbers]
+    n_numbers = sum(column.counts[text] for text in column.numbers)
+    n_texts = sum(column.counts[text] for text in texts)
+    are_codes = len(texts) <= _MOST_CODES and n_numbers >= max(_MOSTLY * (column.n - n_texts), column.n / 2)
+    if not column.numbers or not are_codes:
+        return column
+    found = {
+        text: x for text, x in column.numbers.items() if _CODES.fullmatch(text) and text in column.common
+    }
+    rest = [x for text, x in column.numbers.items() if text not in found]
+    below = {text for text, x in found.items() if x < 0 <= min(rest, default=-1)}
+    above = {text for text, x in found.items() if x > 0 and rest and x > _FAR * max(rest)}
+    codes = (*texts, *(text for text in found if text in below | above))
+    if not codes:
+        return column
+    counts = {text: n for text, n in column.counts.items() if text not in codes}
     return replace(
-        column, numbers={text: x for text, x in zip(texts, numbers, strict=True) if math.isfinite(x)}
+        column,
+        counts=counts,
+        numbers={text: x for text, x in column.numbers.items() if text in counts},
+        missing=column.missing + sum(column.counts[text] for text in codes),
+        respelled={**column.respelled, **dict.fromkeys(codes, "")},
+        codes=codes,
     )
 
 

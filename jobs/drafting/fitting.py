@@ -6,6 +6,7 @@ All functions are pure. Results hold the owner's values, and are for the owner a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -238,8 +239,10 @@ def _mapped(fit: Fitted, listed: frozenset[str]) -> Fitted:
     left = listed - frozenset(respelled.values())
     truths = _truths(rest, left)
     meant = truths or _initials(rest, left)
+    respelled, meant = _apart(respelled), truths or _apart(meant)
     hint = f"{'truth values' if truths else 'beginnings of values'}: check the words"
-    hints = [text for text, there in (("other spellings", respelled), (hint, meant)) if there]
+    spelled = "other spellings: check the words"
+    hints = [text for text, there in ((spelled, respelled), (hint, meant)) if there]
     words = respelled | meant
     others = {text: n for text, n in fit.others.items() if text not in words}
     return replace(fit, words={**fit.words, **words}, others=others, hints=(*hints, *fit.hints))
@@ -249,8 +252,27 @@ def _respelled(text: str, listed: frozenset[str]) -> str | None:
     """Return the listed value that a text spells in another way, or None."""
     if (found := near(text, listed).value) is not None:
         return found
-    alike = [value for value in listed if _joined(value) == _joined(text) != ""]
+    alike = [value for value in listed if _spelled(value) == _spelled(text) != ""]
     return alike[0] if len(alike) == 1 else None
+
+
+def _spelled(text: str) -> str:
+    """Return a text of words without case and separators; nothing for a text with a sign that may mean something.
+
+    A hyphen means something before a number or at an end: `-1`, `A-`.
+    """
+    plain = folded(text)
+    if not re.fullmatch(r"[^\W_]+(?:[-_ /][^\W_]+)*", text.strip()) or not any(map(str.isalpha, plain)):
+        return ""
+    return "".join(filter(str.isalnum, plain))
+
+
+def _apart(words: Mapping[str, str]) -> dict[str, str]:
+    """Return words without two texts for one value, unless both spell the value: nobody can tell which is meant."""
+    texts: dict[str, set[str]] = {}
+    for text, value in words.items():
+        texts.setdefault(value, set()).add(_spelled(text) or text.strip())
+    return {text: value for text, value in words.items() if len(texts[value]) == 1}
 
 
 def _truths(texts: Sequence[str], listed: frozenset[str]) -> dict[str, str]:
@@ -277,10 +299,12 @@ def _initials(texts: Sequence[str], listed: frozenset[str]) -> dict[str, str]:
 def _dated(fit: Fitted, grid: DateGrid) -> Fitted:
     """Name the form of dates that nearly all unfit texts have."""
     total = sum(fit.others.values())
+    if not total:
+        return fit
     days = {form: _days(fit.others, form) for form in DATE_FORMS if form != grid.form}
     shares = {form: sum(fit.others[text] for text in found) for form, found in days.items()}
     form = max(shares, key=shares.__getitem__)
-    if not total or shares[form] < MOSTLY * total:
+    if shares[form] < MOSTLY * total:
         return fit
     rivals = [other for other, share in shares.items() if other != form and share == shares[form]]
     unsure = f"; {rivals[0]} is possible, too: check the dates" if rivals else ""

@@ -30,6 +30,7 @@ class Guess:
     why:     the guess and its reason, for a comment. No value, no count.
     told:    sentences for the owner's console alone.
     share:   largest share of a sensitive value, 0 for other columns.
+    repeats: True for a column of people's ids that is left out, in which values repeat.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Guess:
     why: str
     told: tuple[str, ...] = field(default=(), repr=False)
     share: float = field(default=0, repr=False)
+    repeats: bool = False
 
     @property
     def role(self) -> str | None:
@@ -62,13 +64,18 @@ def guess(column: Counted, asked: Asked) -> Guess:
         return _class(column, asked.dp)
     is_named = name in asked.sensitive
     if not is_named and (reason := _left_out(column)):
-        return Guess(name, None, reason)
+        return Guess(name, None, reason, repeats=_is_of_people(column))
     if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
         return _sensitive(
             column, "named by --sensitive" if is_named else "its name suggests a sensitive column"
         )
     found = _qid(column, asked.dp)
-    return found if found.keys is None else _with_domain_marks(found, column, asked.dp)
+    return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
+
+
+def _is_of_people(column: Counted) -> bool:
+    """Return True if a column may name people, some of them in several rows."""
+    return names_a_person(column.name) is not None and any(n > 1 for n in column.counts.values())
 
 
 def _left_out(column: Counted) -> str | None:
@@ -212,13 +219,22 @@ def _is_enough(column: Counted, listed: Sequence[str]) -> bool:
     return bool(listed) and not is_constant and len(listed) <= MOST_VALUES and column.share(listed) >= 0.5
 
 
-def _with_domain_marks(found: Guess, column: Counted, dp: bool) -> Guess:
+def _with_codes(found: Guess, column: Counted) -> Guess:
+    """Say which frequent values of a column of numbers are taken for missing cells."""
+    if not column.codes:
+        return found
+    values = ", ".join(column.codes)
+    return replace(
+        found, why=f"{found.why}; {values}: taken for a missing cell (`map`), correct if a value is meant"
+    )
+
+
+def _with_domain_marks(found: Guess, dp: bool) -> Guess:
     """Let values outside a drafted domain stop no run, and take no row away; in DP jobs mark the domain."""
     assert found.keys is not None
     if dp:
         return replace(found, keys={**found.keys, "from_data": "true"})
-    is_number = bool(found.keys.keys() & {"numeric", "dates"})
-    leaf = {"missing": "leaf"} if is_number and (column.missing or found.told) else {}
+    leaf = {"missing": "leaf"} if found.keys.keys() & {"numeric", "dates"} else {}
     return replace(found, keys={**found.keys, **leaf, "outside": "missing"})
 
 

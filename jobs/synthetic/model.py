@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,8 +120,10 @@ class SyntheticTables(Charged):
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.synthetic.report import shown_fields
+        from jobs.synthetic.requirement import about_order
 
-        return shown_fields(report)
+        shown = shown_fields(report)
+        return replace(shown, lines=[*shown.lines, *about_order(task)])
 
 
 MODEL = SyntheticTables()

@@ -26,6 +26,7 @@ from party.owner.config import PartyConfig, load_config
 from party.owner.identity import private_files
 
 _MOST_SHOWN = 5
+_MOST_PAIRS = 12
 _HEAD = """\
 # A draft by `party draft`, for the configuration of {name} and job {job}. Every comment says what was guessed, and
 # why: read, correct, and put the block in place of `data`. Only our own daemon reads the block.
@@ -104,9 +105,22 @@ def _told(fit: Fitted) -> list[str]:
         f"{counted(len(fit.words), 'value', 'values')} mapped: {'; '.join(fit.hints)}" if fit.words else ""
     )
     lines = [f"  {fit.name}: {', '.join(filter(None, (named, values))) or 'as it is'}"]
+    if fit.words:
+        lines.append(f"    {_pairs(fit)}")
     if fit.others:
         lines.append(f"    {_strangers(fit)}")
     return lines
+
+
+def _pairs(fit: Fitted) -> str:
+    """Return the mapped values, the first ones."""
+    pairs = list(fit.words.items())
+    each = ", ".join(
+        f"{shown(own)} -> {shown(text) if text else 'missing'}" for own, text in pairs[:_MOST_PAIRS]
+    )
+    return (
+        each if len(pairs) <= _MOST_PAIRS else f"{each}, and {len(pairs) - _MOST_PAIRS:,} more in the block"
+    )
 
 
 def _strangers(fit: Fitted) -> str:

@@ -162,3 +162,26 @@ def test_no_value_is_shown_in_a_repr() -> None:
     secret = f"secret-{rng.random()}"
     column = own("sex", secret, "f")
     assert secret not in repr(column) + repr(fit(SEX, column))
+
+
+@pytest.mark.parametrize(
+    ("listed", "texts"),
+    [
+        (["<=50K", ">50K"], ["<50K", "=50K"]),
+        (["1", "-1", "0"], ["+1", "±1"]),
+        (["A", "B", "A+"], ["A-", "A*"]),
+        (["10", "15", "20"], ["1.0", "1.5", "2,0"]),
+        (["positive", "negative"], ["+-", "p/n"]),
+    ],
+)
+def test_a_sign_is_never_dropped(listed: list[str], texts: list[str]) -> None:
+    wanted = Wanted("x", Categorical({value: i for i, value in enumerate(listed)}, 0))
+    found = fit(wanted, own("x", *texts))
+    assert {text: value for text, value in found.words.items() if value} == {}
+
+
+def test_two_different_texts_are_not_one_value() -> None:
+    wanted = Wanted("x", Categorical({"Paris": 0, "Lyon": 1}, 0))
+    found = fit(wanted, own("x", "Par", "Pa", "Lyon"))
+    assert not found.words
+    assert set(found.others) == {"Par", "Pa"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from jobs.drafting.counting import Counted, joined
+from jobs.data.sources import source_of_file
+from jobs.drafting.counting import Counted, counted_columns, joined
 from jobs.drafting.guessing import Asked, confidence, guess
 
 NONE = Asked()
@@ -105,11 +107,52 @@ def test_c_allows_the_most_frequent_value(share: float, c: str) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "more", "leaf"),
-    [(0, {}, False), (1, {}, True), (0, {"900": 3}, True), (60, {}, True)],
+    [(0, {}, True), (1, {}, True), (0, {"900": 3}, True), (60, {}, True)],
     ids=["none", "an empty cell", "numbers beyond an end", "many"],
 )
 def test_a_row_without_a_number_of_the_range_stays(missing: int, more: dict[str, int], leaf: bool) -> None:
+    """Always: a key that depends on a single cell would tell of the cell."""
     guessed = guess(column("age", {str(i): 20 for i in range(50)} | more, missing=missing), NONE)
     assert guessed.keys is not None
     assert (guessed.keys.get("missing") == "leaf") == leaf
     assert guessed.keys["outside"] == "missing"
+
+
+# ---- codes of missing cells
+
+AGES = {str(i): 20 for i in range(18, 80)}
+
+
+def counted(texts: Mapping[str, int], tmp_path: Path) -> Counted:
+    """Return a column as counted from a file."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x", *(text for text, n in texts.items() for _ in range(n))]) + "\n")
+    return counted_columns(source_of_file(path), ["x"])["x"]
+
+
+@pytest.mark.parametrize("code", ["-9", "-99", "-1", "999", "777", "k.A.", "refused"])
+def test_codes_set_no_end_and_no_order(code: str, tmp_path: Path) -> None:
+    for texts in (AGES, {str(i): 40 for i in range(1, 6)}):
+        column = counted({**texts, code: 30}, tmp_path)
+        assert column.codes == (code,)
+        assert (column.missing, column.respelled[code]) == (30, "")
+        guessed = guess(column, NONE)
+        assert guessed.keys is not None
+        assert code not in str(guessed.keys)
+        assert f"{code}: taken for a missing cell" in guessed.why
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {**AGES, "99": 30},  # an age
+        {**{str(i): 20 for i in range(-20, 20)}, "-9": 20},  # a temperature
+        {**{str(i): 20 for i in range(1, 6)}, "9": 20},  # a digit may be a value
+        {**AGES, "-9": 9},  # too rare to be written
+        {"yes": 30, "no": 30, "-9": 30},
+    ],
+)
+def test_values_that_may_be_meant_stay(texts: dict[str, int], tmp_path: Path) -> None:
+    column = counted(texts, tmp_path)
+    assert column.codes == ()
+    assert sum(column.counts.values()) == sum(texts.values())
