@@ -16,11 +16,11 @@ from selenium.webdriver import Chrome
 
 from jobs.loading import load_task
 from jobs.page.page import PAGE, page_of_folder
-from tests.jobs.page.test_html import Reader
 from tests.support import jobs
 from tests.support.browser import chromium
 from tests.support.commands import invoke
 from tests.support.job_files import job_file
+from tests.support.pages import Reader
 
 EVIL = "<img src=x onerror=alert(1)>"
 QID = {
