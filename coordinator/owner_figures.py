@@ -15,8 +15,8 @@ from party.cli.console import note
 
 
 def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
-    """Tell a single holder the left-out rows, if any. strays: values outside all domains, in sentences."""
-    if rows.n_dropped or rows.outside:
+    """Tell a single holder the left-out rows and cells, if any. strays: values outside all domains, in sentences."""
+    if rows.n_dropped or rows.outside or rows.marks:
         note("\n".join([*rows.words(), *strays]), **rows.fields())
 
 

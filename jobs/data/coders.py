@@ -73,6 +73,10 @@ class Coder(Protocol):
         """Start a pass over the column."""
         ...
 
+    def lists(self, text: str) -> bool:
+        """Return True if a text other than a missing cell is a value of the domain that the job states."""
+        ...
+
     def refused(self, name: str, value: str, place: str) -> DataError:
         """Return the error of a value with code BAD. ``place``: of the value; only the owner sees place and value."""
         ...
@@ -107,6 +111,9 @@ class Categorical:
 
     def _is_outside(self, value: str) -> bool:
         return self.moved if value in EMPTY else value not in self.index
+
+    def lists(self, text: str) -> bool:
+        return text not in EMPTY and text in self.index
 
     def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
@@ -216,6 +223,9 @@ class Unlisted:
     def begin(self) -> _Numbered:
         return _Numbered(self.missing, self.distinct)
 
+    def lists(self, text: str) -> bool:
+        return False
+
     def refused(self, name: str, value: str, place: str) -> DataError:
         return missing_cell(name, value, place)
 
@@ -304,6 +314,9 @@ class Numeric:
         found[~missing] = self.grid.cells(numbers) < 0
         return found
 
+    def lists(self, text: str) -> bool:
+        return text not in EMPTY and not self.outside([text])[0]
+
     def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
 
@@ -375,6 +388,9 @@ class Sets:
 
     def begin(self) -> _SetsFound:
         return _SetsFound(self.items, self.rule)
+
+    def lists(self, text: str) -> bool:
+        return self.items.lists(text)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
         return self.items.refused(name, value, place)

@@ -55,6 +55,9 @@ class _Kept:
     def begin(self) -> _Numbers:
         return _Numbers(self.cells.begin(), self.cells.grid if isinstance(self.cells, Numeric) else None)
 
+    def lists(self, text: str) -> bool:
+        return self.cells.lists(text)
+
     def refused(self, name: str, value: str, place: str) -> DataError:
         return self.cells.refused(name, value, place)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
 
 WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
 """Reasons for a cell to drop its row: empty or `?`; or (DP jobs) the cell fits nothing in the column's domain."""
@@ -44,8 +44,8 @@ class RowsRead:
               count.
     strays:   of the same columns, the first value outside. Only a single holder's console shows the value,
               no file.
-    marks:    rows with each of the owner's texts for a missing cell, by column of rows left out for a missing
-              cell; for the console alone.
+    marks:    rows with each of the owner's texts for a missing cell, by coded column; for the console alone.
+    listed:   of these texts, the texts that the job also lists as values, by column.
     """
 
     read: int = field(repr=False)
@@ -56,6 +56,9 @@ class RowsRead:
     inside: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
     strays: Mapping[str, Stray] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
     marks: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, repr=False, compare=False, kw_only=True
+    )
+    listed: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False, kw_only=True
     )
 
@@ -102,7 +105,12 @@ class RowsRead:
         for name, found in self.marks.items():
             each = sorted(found.items(), key=lambda mark: (-mark[1], mark[0]))
             texts = ", ".join(f"{text!r} in {counted(n, 'row', 'rows')}" for text, n in each)
-            lines += [f"missing cells of {name}: {texts}"] if each else []
+            lines.append(f"missing cells of {name}: {texts}")
+        for name, listed in self.listed.items():
+            lines.append(
+                f"warning: the job lists {', '.join(map(repr, listed))} as {noun(len(listed), 'a value', 'values')} "
+                f"of {name}, and `missing` under `data` makes the cells missing"
+            )
         return lines
 
     def outside_words(self) -> list[str]:

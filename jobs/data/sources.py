@@ -156,7 +156,7 @@ class FileSource(Streamed):
                     for each in column.indices.value_counts().to_pylist():
                         if (mark := texts[each["values"]]) is not None:
                             found[name][mark] += each["counts"]
-        return found
+        return {name: counts for name, counts in found.items() if counts}
 
     def written(self, name: str, row: int) -> str:
         """Return a cell without the owner's words: a text of `missing` reads as an empty cell elsewhere."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,10 @@ class Streamed(ABC):
         return [self.place(row) for row in rows]
 
     def marks(self, columns: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        """Count the rows with each of the owner's texts for a missing cell, by column. Raises DataError."""
+        """Count the rows with each of the owner's texts for a missing cell, by column with such a row.
+
+        Raises DataError.
+        """
         return {}
 
     def written(self, name: str, row: int) -> str:
@@ -121,7 +124,7 @@ class _Column:
 
     def __init__(self, name: str, coder: Coder, source: Streamed) -> None:
         self._name = name
-        self._source = source
+        self._source, self._coder = source, coder
         self._pass: ColumnPass = coder.begin()
         self._read = source.numerals if coder.of_numbers else _unchanged
         self.unfit = Unfit(name, coder, self._read)
@@ -136,6 +139,10 @@ class _Column:
         codes: Codes = _narrow(self._pass.codes(self._read(values)))[places]
         self.unfit.add(values, places, codes, row)
         return codes
+
+    def listed(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return the texts that the job lists as values of the column."""
+        return tuple(text for text in texts if self._coder.lists(self._read([text])[0]))
 
     def refuse_unfit(self) -> None:
         """Raise DataError if the column has unfit values."""
@@ -295,6 +302,8 @@ class _Reader:
 
     def _rows_read(self) -> RowsRead:
         columns = {name: column for name, column in self._columns.items() if column.n_outside}
+        marks = self._source.marks(list(self._columns))
+        listed = {name: self._columns[name].listed(found) for name, found in marks.items()}
         return RowsRead(
             self._n_read,
             self._n_kept,
@@ -302,13 +311,8 @@ class _Reader:
             {name: column.n_outside for name, column in columns.items()},
             inside={name: column.n_inside for name, column in columns.items()},
             strays={name: column.first_outside for name, column in columns.items() if column.first_outside},
-            marks=self._source.marks(
-                [
-                    name
-                    for name, lost in self._dropped.items()
-                    if WITHOUT_VALUE in lost and name in self._columns
-                ]
-            ),
+            marks=marks,
+            listed={name: texts for name, texts in listed.items() if texts},
         )
 
     def _all_ids(self) -> list[pa.ChunkedArray]:

@@ -63,6 +63,9 @@ class Lacking:
     def begin(self) -> _Lacking:
         return _Lacking(self.rule.begin())
 
+    def lists(self, text: str) -> bool:
+        return self.rule.lists(text)
+
     def refused(self, name: str, value: str, place: str) -> DataError:
         return self.rule.refused(name, value, place)
 
@@ -96,6 +99,9 @@ class Verbatim:
 
     def begin(self) -> _Texts:
         return _Texts()
+
+    def lists(self, text: str) -> bool:
+        return False
 
     def refused(self, name: str, value: str, place: str) -> DataError:
         return missing_cell(name, value, place)
@@ -141,6 +147,9 @@ class Ticks:
     def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
 
+    def lists(self, text: str) -> bool:
+        return bool(self.codes([text])[0] >= 0)
+
     def refused(self, name: str, value: str, place: str) -> DataError:
         hint = about_value(value, is_number=True) if self.is_number else _LOCAL
         message = f"column {name} has a time outside the column's domain, or a time that cannot be read"
@@ -166,6 +175,9 @@ class SetCells:
 
     def begin(self) -> _Sets:
         return _Sets(self)
+
+    def lists(self, text: str) -> bool:
+        return self.index is not None and text in self.index
 
     def split(self, cell: str) -> list[str]:
         """Return the values of a cell, with repetitions."""

@@ -176,7 +176,15 @@ def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
         has[coded.person[lines]] = True
         n_records = int(has.sum())
         person = (np.cumsum(has) - 1)[coded.person[lines]]
-    read = ReadingsRead(len(left), len(lines), dropped, records=n_records, without=n_all - n_records)
+    read = ReadingsRead(
+        len(left),
+        len(lines),
+        dropped,
+        records=n_records,
+        without=n_all - n_records,
+        marks=coded.rows.marks,
+        listed=coded.rows.listed,
+    )
     return read, person, lines
 
 

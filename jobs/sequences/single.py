@@ -72,7 +72,8 @@ def _release(
         n_maximal = n_maximal_frequent(task, made.left) if frequent is None else frequent.after
         told = told_by_table(task, seen.paths, release.n_rows, verified, n_maximal)
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
-    return write_report(task, folder, (TABLE,), report, watch.seconds), Noted()
+    noted = Noted(of_table=tuple(tracks.rows.mark_words()))
+    return write_report(task, folder, (TABLE,), report, watch.seconds), noted
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from jobs.release.report import BY_MAKER
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.network import yaml_of
-from tests.support.samples import single_job
+from tests.support.samples import joint_job, single_job
 
 COLUMNS: Mapping[str, Any] = {
     "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "12.5"}},
@@ -227,6 +227,62 @@ def test_a_missing_id_is_told_with_the_text_of_the_file(tmp_path: Path) -> None:
     columns = {"nr": {"role": "id"}, **COLUMNS}
     ran = run(tmp_path, "out", {"path": "t.csv", "missing": ["NN"]}, model=model, columns=columns)
     assert "data-missing-id: id column nr has a missing cell [line 3: 'NN' (counts as missing)]" in ran.err
+
+
+LETTERS = {
+    "letter": {"role": "qid", "suppress": ["a", "b"]},
+    "n": {"role": "qid", "numeric": {"min": "-10", "max": "10", "step": "10"}, "missing": "leaf"},
+    "ill": {"role": "sensitive", "domain": ["Flu", "Cold"], "C": "1"},
+}
+"""Rows stay under `?`."""
+MARKED = [
+    "missing cells of letter: 'b' in 20 rows",
+    "missing cells of n: '-9' in 4 rows",
+    "warning: the job lists 'b' as a value of letter, and `missing` under `data` makes the cells missing",
+    "warning: the job lists '-9' as a value of n, and `missing` under `data` makes the cells missing",
+]
+
+
+def letters() -> str:
+    rows = [f"{'ab'[i % 2]},{-9 if i % 10 == 0 else i % 10},{'Flu' if i % 3 else 'Cold'}" for i in range(40)]
+    return "\n".join(["letter,n,ill", *rows, ""])
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_marks_of_rows_that_stay_are_told(command: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(letters())
+    fields = single_job(columns=LETTERS, goal="general", data={"path": "t.csv", "missing": ["b", "-9"]})
+    (tmp_path / "job.yaml").write_text(yaml_of(fields))
+    more = ["--out", tmp_path / "out"] if command == "run" else []
+    ran = invoke("coordinator", command, tmp_path / "job.yaml", *more)
+    assert ran.code == 0, ran.err
+    told = [line for line in (ran.out + ran.err).splitlines() if "missing" in line]
+    assert [line.removeprefix("note: ") for line in told] == MARKED
+
+
+def test_marks_are_told_to_a_party(tmp_path: Path) -> None:
+    made = invoke("party", "init", "--name", "hospital-a", "--dir", tmp_path, "--data", "t.csv")
+    assert made.code == 0
+    config = tmp_path / "party.yaml"
+    words = 'csv: {path: "t.csv", missing: [b, "-9"]}'
+    config.write_text(config.read_text().replace('csv: {path: "t.csv"}', words))
+    (tmp_path / "t.csv").write_text(letters())
+    (tmp_path / "job.yaml").write_text(yaml_of(joint_job(columns=LETTERS, goal="general")))
+    ran = invoke("party", "check", "--config", config, "--job", tmp_path / "job.yaml")
+    for words in MARKED:
+        assert f"  table        {words}" in ran.out
+
+
+def test_marks_of_other_columns_are_not_told(tmp_path: Path) -> None:
+    """Without cells of a mark, and with a domain from the data, there is nothing to warn of."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,city,smoker,ill\n5,NA,true,Flu\n6,?,true,Flu\n7,,true,NA\n")
+    open_domain = {"ill": {"role": "sensitive", "values": ["Flu"], "missing": "leaf", "C": "1"}}
+    fields = single_job(columns={**COLUMNS, **open_domain}, goal="general")
+    source = source_of_file(path, wording=Wording(missing=("NA", "?", "-")))
+    rows = load_table(source, open_task(jobs.bundle_of(fields))).rows
+    assert rows.marks == {"city": {"NA": 1, "?": 1}, "ill": {"NA": 1}}
+    assert rows.listed == {}
 
 
 def test_a_map_comes_before_a_mark(tmp_path: Path) -> None:

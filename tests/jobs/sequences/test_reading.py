@@ -14,7 +14,9 @@ from anonymize.errors import DataError
 from jobs.errors import problem_of
 from jobs.sequences.reading import Tracks, load_tracks
 from tests.support import jobs
+from tests.support.commands import invoke
 from tests.support.examples import examples
+from tests.support.network import yaml_of
 from tests.support.wards import WARDS, sets_job, table, wards_columns, wards_job
 
 CLOCK = {"from": "2026-01-01T06:00", "to": "2026-01-03T06:00", "step": "6h"}
@@ -68,6 +70,21 @@ def test_rows_without_place_or_time_are_left_out_and_records_without_rows(tmp_pa
         "records_dropped": 1,
     }
     assert tracks.rows.words()[-1] == "left out: 1 record has no row left"
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_marks_of_missing_cells_are_told(command: str, tmp_path: Path) -> None:
+    table(tmp_path, *[f"n{i},{'XR' if i % 4 == 0 else 'ER'},{i % 3},flu" for i in range(12)])
+    job = wards_job(data={"path": "table.csv", "missing": ["XR", "2", "-"]})
+    (tmp_path / "job.yaml").write_text(yaml_of(job))
+    more = ["--out", tmp_path / "out"] if command == "run" else []
+    ran = invoke("coordinator", command, tmp_path / "job.yaml", *more)
+    assert ran.code == 0, ran.err
+    told = ran.out + ran.err
+    assert "missing cells of ward: 'XR' in 3 rows" in told
+    assert "missing cells of at: '2' in 4 rows" in told
+    assert "warning: the job lists 'XR' as a value of ward" in told
+    assert "warning: the job lists '2' as a value of at" in told
 
 
 def test_what_became_of_rows_does_not_print(tmp_path: Path) -> None:
