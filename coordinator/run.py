@@ -88,7 +88,7 @@ def run_in_process(
     with progress_of(job.name, len(job.roster)) as progress, new_folder(out) as folder:
         watch = Stopwatch(progress.phase)
         with watch.phase("read"):
-            tables = {party: task.partition.load(task, sources[party], party) for party in job.roster}
+            tables = {party: task.load(sources[party], party) for party in job.roster}
         key = OpeningKey(SystemRng()) if job.deliver == "coordinator" else None
         recipient = None if key is None else key.public
         run_inputs = {party: RunInputs(sources[party], recipient) for party in job.roster}

@@ -150,7 +150,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-outside-domain": Kind(
         Exit.DATA,
         "a value is outside the column's public domain, or not a number",
-        "correct the value, or widen min and max (of a clock from and to)",
+        "correct the value, or widen `min` and `max` (of a clock `from` and `to`); if the value means a missing "
+        "cell, list the value in `data.missing`",
     ),
     "data-missing-value": Kind(
         Exit.DATA,

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from anonymize.errors import DataError
 from anonymize.joint.disclosure import Allowed
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from jobs.file.bundle import Bundle
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
     from jobs.owner.rules import Rule
     from jobs.page.parts import Section
     from jobs.stopwatch import Stopwatch
+
+_SAY = (
+    "say under `data` in the configuration of the table's owner what the value means (`map`: a value of the job; "
+    "`missing`: a missing cell), correct the value, or ask the author of the job to"
+)
+_AT_PARTY: Mapping[str, str] = {
+    "data-unknown-value": f"{_SAY} list the value",
+    "data-outside-domain": f"{_SAY} widen the domain",
+}
+"""Remedies in joint jobs, where the owner of a table does not write the job."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,12 @@ class Task:
 
     def load(self, source: Source, me: str) -> Table:
         """Pass 1 of party ``me``. Raises DataError."""
-        return self.partition.load(self, source, me)
+        try:
+            return self.partition.load(self, source, me)
+        except DataError as error:
+            if self.job.roster and not error.remedy:
+                error.remedy = _AT_PARTY.get(error.error_id, "")
+            raise
 
     def held_by(self, party: str | None) -> tuple[str, ...]:
         """Return the required columns of a party's table, in job order; None: the columns of all parties."""

@@ -29,6 +29,10 @@ DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
 EMPTY = frozenset({"", MISSING})
 """Texts of a missing cell."""
+_WIDEN_DATES = (
+    "correct the value, or widen `from` and `to`; if the value means a missing cell, list the value in "
+    "`data.missing`"
+)
 _ZERO_FRACTION = re.compile(r"\.0+$")
 
 
@@ -324,9 +328,9 @@ class Numeric:
         if value.strip() in EMPTY:
             return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{self.about(value)}"
-        kind = "date" if isinstance(self.grid, DateGrid) else "number"
+        kind, remedy = ("date", _WIDEN_DATES) if isinstance(self.grid, DateGrid) else ("number", "")
         message = f"column {name} has a value outside the column's domain, or not a {kind}"
-        return DataError("data-outside-domain", message, column=name, private=private)
+        return DataError("data-outside-domain", message, column=name, private=private, remedy=remedy)
 
     def about(self, value: str) -> str:
         """Return a hint for a value outside the domain, or nothing."""

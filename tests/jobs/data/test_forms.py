@@ -335,7 +335,33 @@ def test_a_number_outside_the_domain_of_a_table_with_decimal_commas(tmp_path: Pa
         "line 2: '101,5' (1 row) | line 3: '102,5' (1 row) | smallest number 101.5, greatest 102.5 |"
         in ran.err
     )
-    assert "What to do: correct the value, or widen" in ran.err
+    assert "What to do: correct the value, or widen `min`" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "ends"),
+    [
+        ({"numeric": {"min": "0", "max": "100", "step": "10"}}, ["5", "-9", "-9", "999"], "`min` and `max`"),
+        (
+            {"dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}},
+            ["2024-02-01", "9999-12-31", "9999-12-31"],
+            "`from` and `to`",
+        ),
+    ],
+)
+def test_a_code_for_missing_outside_the_domain(
+    column: dict[str, Any], cells: list[str], ends: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("\n".join(["x", *cells, ""]))
+    job = single_job(
+        columns={"x": {"role": "qid", **column}}, goal="general", model={"lkc": {"L": "1", "K": "2"}}
+    )
+    (tmp_path / "job.yaml").write_text(yaml_of({**job, "data": "t.csv"}))
+    ran = invoke("coordinator", "check", tmp_path / "job.yaml")
+    assert "data-outside-domain" in ran.err
+    remedy = ran.err.split("What to do: ")[1]
+    assert remedy.startswith(f"correct the value, or widen {ends}")
+    assert remedy.endswith("if the value means a missing cell, list the value in `data.missing`\n")
 
 
 @pytest.mark.parametrize("number", ["12.5", "1.5", "1.0125", "1.000.5", "12,5,5"])

@@ -112,6 +112,38 @@ def test_a_value_that_fits_in_no_way(folder: Path) -> None:
     assert "'Intensive care' (" in ran.out
     assert "map the values, or ask the author of the job to list them" in ran.out
     assert "data-unknown-value" in ran.err
+    assert "outside: missing" not in ran.err
+    checked = invoke(
+        "party", "check", "--config", folder / "north" / "party.yaml", "--job", folder / "job.yaml"
+    )
+    assert "outside: missing" not in checked.out + checked.err
+
+
+@pytest.mark.parametrize(
+    ("column", "own", "remedy"),
+    [
+        ("ward", "Intensive care", "ask the author of the job to list the value"),
+        ("age", "-9", "ask the author of the job to widen the domain"),
+        ("admitted", "2031-01-01", "or widen `from` and `to`; if the value means a missing cell"),
+    ],
+)
+def test_the_cure_of_a_party(column: str, own: str, remedy: str, folder: Path) -> None:
+    fit = {
+        "sex": "male",
+        "age": "20",
+        "admitted": "2024-02-03",
+        "insured": "yes",
+        "ward": "cardiology",
+        "diagnosis": "I21",
+    }
+    rows = [fit.values(), (fit | {column: own}).values()]
+    (folder / "visits.csv").write_text("".join(f"{','.join(row)}\n" for row in (fit, *rows)))
+    where = ("--config", folder / "north" / "party.yaml", "--job", folder / "job.yaml")
+    for command in ("draft", "check"):
+        ran = invoke("party", command, *where)
+        assert ran.code == 7
+        assert remedy in ran.err
+        assert ("`data` in the configuration" in ran.err) == (column != "admitted")
 
 
 def test_a_missing_column(folder: Path) -> None:
