@@ -9,8 +9,11 @@ from typing import Any
 
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
+from jobs.data.sources import Source
 from jobs.options import UNLIMITED
+from jobs.reading import notes_on_dates
 from jobs.release.folder import OWN, as_json, write_for_owner
+from jobs.task import Task
 from party.cli.console import note
 
 
@@ -18,6 +21,12 @@ def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
     """Tell a single holder the left-out rows and cells, if any. strays: values outside all domains, in sentences."""
     if rows.n_dropped or rows.outside or rows.marks:
         note("\n".join([*rows.words(), *strays]), **rows.fields())
+
+
+def tell_dates(source: Source, task: Task) -> None:
+    """Tell a single holder the stated forms of dates that fit no column with dates."""
+    for words in notes_on_dates(source, task):
+        note(words)
 
 
 def tell_refused(n_refused: int) -> None:

@@ -16,8 +16,9 @@ from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrow
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
-from jobs.data.sources import Source
+from jobs.data.sources import FileSource, Source
 from jobs.data.tables import Loaded, LoadedColumns
+from jobs.file.columns import Column
 from jobs.task import Task
 
 
@@ -138,6 +139,27 @@ def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | Non
     if name is None or name not in coded.columns:
         return None
     return coded.columns[name].codes.astype(narrowest(size), copy=False)
+
+
+def notes_on_dates(source: Source, task: Task) -> list[str]:
+    """Return the entries of the owner's `dates` for a column of the table without dates in the job, in sentences.
+
+    Raises DataError.
+    """
+    if not isinstance(source, FileSource) or not source.wording.dates:
+        return []
+    names, columns = source.column_names(), task.job.columns
+    return [
+        f"`dates.{name}` under `data` is for {_without_dates(columns.get(name))}"
+        for name in source.wording.dates
+        if name in names and (name not in columns or not columns[name].takes_dates)
+    ]
+
+
+def _without_dates(column: Column | None) -> str:
+    if column is None:
+        return "no column of the job"
+    return "a column without `dates` in the job: its dates are read as YYYY-MM-DD"
 
 
 _RENAME = "rename one of the columns in the table, or leave the column out of the file"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from coordinator.arguments import source_of_job
+from coordinator.owner_figures import tell_dates
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
 from party.cli.console import format_option, say
@@ -29,6 +30,7 @@ def check(job: JobFile) -> None:
             remedy="each owner looks with `party check --job`",
         )
     source = source_of_job(job, table)
+    tell_dates(source, task)
     rows = task.model.reading.load(source, task).rows
     lines = rows.words()
     if task.job.model.dp is not None:

@@ -20,6 +20,7 @@ from coordinator.arguments import (
     ledger_option,
     source_of_job,
 )
+from coordinator.owner_figures import tell_dates
 from coordinator.single import run_single
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.errors import ConfigError
@@ -59,7 +60,9 @@ def run(
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
-        noted = run_single(task, source_of_job(job, table), out, options)
+        source = source_of_job(job, table)
+        tell_dates(source, task)
+        noted = run_single(task, source, out, options)
         _show_result(task, out, noted=noted)
     else:
         _run_joint(task, config, out, options)

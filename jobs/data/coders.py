@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar, Protocol
 
@@ -277,12 +277,14 @@ class Numeric:
     missing:  the code of a missing cell. A code within the grid makes missing cells count as outside; the
               code after the grid's cells gives missing cells a separate value.
     other:    without ``clamp``, the code of any other text that is no number of the domain.
+    form:     the form of dates in the table, if the owner states a form, for errors.
     """
 
     grid: Grid
     clamp: bool = False
     missing: int = DROPPED
     other: int = BAD
+    form: str | None = None
 
     @property
     def of_numbers(self) -> bool:
@@ -336,7 +338,13 @@ class Numeric:
         """Return a hint for a value outside the domain, or nothing."""
         if not isinstance(self.grid, DateGrid) or not np.isnan(self.grid.number(value.strip())):
             return about_value(value, is_number=not isinstance(self.grid, DateGrid))
-        return about_value(value, is_number=False) or f"; the value is not a date written as {self.grid.form}"
+        form = self.grid.form if self.form is None else f"{self.form} (`dates` under `data`)"
+        return about_value(value, is_number=False) or f"; the value is not a date written as {form}"
+
+
+def in_form(coder: Coder, form: str | None) -> Coder:
+    """Return the rule with errors that name the form of dates in the table. form: None for the job's form."""
+    return coder if form is None or not isinstance(coder, Numeric) else replace(coder, form=form)
 
 
 def numbers_in(grid: Grid, text: pa.Array) -> NDArray[np.float64]:

@@ -117,12 +117,13 @@ class FileSource(Streamed):
         return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
     def notes(self) -> list[str]:
-        """Return the entries of `map` that fit nothing in the table. Raises DataError."""
-        if not self.wording.values:
+        """Return the entries of `map` and `dates` that fit nothing in the table. Raises DataError."""
+        if not self.wording.values and not self.wording.dates:
             return []
         names = self.column_names()
         found = {name: self._texts_in(name) if name in names else None for name in self.wording.values}
-        return [f"{self.path.name}: {words}" for words in self.wording.idle(found)]
+        idle = [*self.wording.idle(found), *self.wording.strange_dates(names)]
+        return [f"{self.path.name}: {words}" for words in idle]
 
     def _texts_in(self, name: str) -> set[str]:
         """Return the different texts of a column as in the file. name: the job's name."""
@@ -157,6 +158,9 @@ class FileSource(Streamed):
                         if (mark := texts[each["values"]]) is not None:
                             found[name][mark] += each["counts"]
         return {name: counts for name, counts in found.items() if counts}
+
+    def form_of_dates(self, name: str) -> str | None:
+        return self.wording.dates.get(name)
 
     def written(self, name: str, row: int) -> str:
         """Return a cell without the owner's words: a text of `missing` reads as an empty cell elsewhere."""

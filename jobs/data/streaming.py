@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
+from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, in_form, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
@@ -52,6 +52,10 @@ class Streamed(ABC):
         Raises DataError.
         """
         return {}
+
+    def form_of_dates(self, name: str) -> str | None:
+        """Return the form of a column's dates that the owner states; None: the job's form."""
+        return None
 
     def written(self, name: str, row: int) -> str:
         """Return a cell as in the table, for the owner. ``row``: its number, from 1."""
@@ -127,7 +131,7 @@ class _Column:
         self._source, self._coder = source, coder
         self._pass: ColumnPass = coder.begin()
         self._read = source.numerals if coder.of_numbers else _unchanged
-        self.unfit = Unfit(name, coder, self._read)
+        self.unfit = Unfit(name, in_form(coder, source.form_of_dates(name)), self._read)
         self._kept: list[Codes] = []
         self.n_outside, self.n_inside = 0, 0
         self.first_outside: Stray | None = None

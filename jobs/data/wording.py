@@ -72,6 +72,14 @@ class Wording:
                     "give the column another name under `rename`, or leave the entry out",
                 )
 
+    def strange_dates(self, names: Sequence[str]) -> list[str]:
+        """Return the entries of `dates` for no column of the table, in sentences. names: the job's names."""
+        return [
+            f"`dates.{name}` is for no column of the table: write the column's name in the job"
+            for name in self.dates
+            if name not in names
+        ]
+
     def idle(self, texts: Mapping[str, Set[str] | None]) -> list[str]:
         """Return the entries of `map` that fit nothing, in sentences for the owner.
 

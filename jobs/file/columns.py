@@ -479,6 +479,11 @@ class Column(Fields):
         return relative or None
 
     @property
+    def takes_dates(self) -> bool:
+        """True if the job reads dates from the column, or publishes the texts as they are."""
+        return self.dates is not None or self.clock is not None or self.role == "plain"
+
+    @property
     def may_differ(self) -> bool:
         """True if two spellings of a value are two values."""
         return self.spellings is not None

@@ -13,6 +13,7 @@ from jobs.description import description_fields, description_lines
 from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.owner.objections import check_policy
 from jobs.plain_columns import told_by_source
+from jobs.reading import notes_on_dates
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
@@ -79,6 +80,7 @@ def _check_task(
     """Load the table as the job would, and ask the policy; report both, return the first problem."""
     first: Exception | None = None
     table = None
+    lines += [f"  table        {words}" for words in notes_on_dates(settings.source, task)]
     try:
         table = task.load(settings.source, settings.name)
         told = (*table.rows.words(), *task.model.for_owner(task, table))

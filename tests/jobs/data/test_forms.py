@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import yaml
 
 from anonymize.errors import DataError
 from jobs.data.dialect import Dialect
@@ -229,6 +230,7 @@ def test_a_missing_id_is_told_with_the_text_of_the_file(tmp_path: Path) -> None:
     assert "data-missing-id: id column nr has a missing cell [line 3: 'NN' (counts as missing)]" in ran.err
 
 
+K2 = {"lkc": {"L": "2", "K": "2"}}
 LETTERS = {
     "letter": {"role": "qid", "suppress": ["a", "b"]},
     "n": {"role": "qid", "numeric": {"min": "-10", "max": "10", "step": "10"}, "missing": "leaf"},
@@ -508,6 +510,64 @@ def test_a_workbook_without_its_reader(tmp_path: Path, monkeypatch: pytest.Monke
     ran = run(tmp_path, "out", "t.xlsx")
     assert "extra-missing" in ran.err
     assert "pip install openpyxl" in ran.err
+
+
+DATED = {
+    "day": {"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}},
+    "city": {"role": "qid", "suppress": ["Kiel", "Bremen"]},
+}
+STATED = "{day: DD.MM.YYYY, city: DD.MM.YYYY, extra: YYYYMMDD, dya: DD.MM.YYYY}"
+STRANGE = [
+    "`dates.dya` is for no column of the table: write the column's name in the job",
+    "`dates.city` under `data` is for a column without `dates` in the job: its dates are read as YYYY-MM-DD",
+    "`dates.extra` under `data` is for no column of the job",
+]
+
+
+def dated(folder: Path, *days: str) -> None:
+    rows = [f"{day},{'Kiel' if i % 2 else 'Bremen'},1" for i, day in enumerate(days)]
+    (folder / "t.csv").write_text("\n".join(["day,city,extra", *rows, ""]))
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_forms_of_dates_for_other_columns_are_told(command: str, tmp_path: Path) -> None:
+    dated(tmp_path, *["3.2.2024"] * 8)
+    stated = {"path": "t.csv", "dates": yaml.safe_load(STATED)}
+    (tmp_path / "job.yaml").write_text(
+        yaml_of(single_job(columns=DATED, goal="general", data=stated, model=K2))
+    )
+    more = ["--out", tmp_path / "out"] if command == "run" else []
+    ran = invoke("coordinator", command, tmp_path / "job.yaml", *more)
+    assert ran.code == 0, ran.err
+    told = [line for line in ran.err.splitlines() if "`dates." in line]
+    assert told == [f"t.csv: {STRANGE[0]}", *STRANGE[1:]]
+
+
+def test_forms_of_dates_are_told_to_a_party(tmp_path: Path) -> None:
+    made = invoke("party", "init", "--name", "hospital-a", "--dir", tmp_path, "--data", "t.csv")
+    assert made.code == 0
+    config = tmp_path / "party.yaml"
+    words = f'csv: {{path: "t.csv", dates: {STATED}}}'
+    config.write_text(config.read_text().replace('csv: {path: "t.csv"}', words))
+    dated(tmp_path, "3.2.2024", "4.2.2024")
+    (tmp_path / "job.yaml").write_text(yaml_of(joint_job(columns=DATED, goal="general", model=K2)))
+    ran = invoke("party", "check", "--config", config, "--job", tmp_path / "job.yaml")
+    for words in (f"t.csv: {STRANGE[0]}", *STRANGE[1:]):
+        assert f"  table        {words}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("stated", "form"),
+    [({"dates": {"day": "DD.MM.YYYY"}}, "DD.MM.YYYY (`dates` under `data`)"), ({}, "YYYY-MM-DD")],
+)
+def test_a_wrong_date_is_told_in_the_form_of_the_table(
+    stated: dict[str, Any], form: str, tmp_path: Path
+) -> None:
+    dated(tmp_path, *["3.2.2024"] * 3 if stated else ["2024-02-03"] * 3, "13.14.2024")
+    job = single_job(columns=DATED, goal="general", data={"path": "t.csv", **stated}, model=K2)
+    (tmp_path / "job.yaml").write_text(yaml_of(job))
+    ran = invoke("coordinator", "check", tmp_path / "job.yaml")
+    assert f"line 5: '13.14.2024'; the value is not a date written as {form}]" in ran.err
 
 
 def test_dates_and_whole_numbers_of_a_workbook(tmp_path: Path) -> None:
