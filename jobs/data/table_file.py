@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from jobs.data.counted import counted
@@ -40,6 +40,8 @@ _UTF_16_ZEROS = 1 / 8
 _BLOCK_BYTES = 1 << 20
 _END = "end"
 _MOST_SHOWN = 60
+_MOST_LINES = 20
+"""Largest number of malformed rows named at once."""
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
@@ -159,15 +161,21 @@ def _row_without_end(path: Path, dialect: Dialect) -> int | None:
 
 
 def _ragged(path: Path, dialect: Dialect) -> str:
+    """Return the lines of rows with more or fewer values than the header has names, or an empty text."""
     rows = _numbered_rows(path, dialect)
     _, header = next(rows, (0, []))
-    for line, row in rows:
-        if len(row) != len(header):
-            return (
-                f"has {counted(len(row), 'value', 'values')} on line {line}, where the header has "
-                f"{counted(len(header), 'name', 'names')}; quote values that hold the separator or a line break"
-            )
-    return ""
+    wrong = ((line, row) for line, row in rows if len(row) != len(header))
+    told = [
+        f"{counted(len(row), 'value', 'values')} on line {line}" for line, row in islice(wrong, _MOST_LINES)
+    ]
+    if not told:
+        return ""
+    n_more = sum(1 for _ in wrong)
+    more = [f"a wrong number on {counted(n_more, 'more line', 'more lines')}"] if n_more else []
+    return (
+        f"has {', '.join([*told, *more])}, where the header has {counted(len(header), 'name', 'names')}; quote "
+        "values that hold the separator or a line break"
+    )
 
 
 def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:

@@ -27,7 +27,7 @@ from jobs.reading import load_table
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.joint import sample_rows
-from tests.support.network import write_job
+from tests.support.network import write_job, yaml_of
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
 
 HEADER = "patient,job,age,transfused,surgery\n"
@@ -119,6 +119,19 @@ def test_the_owner_is_told_what_the_file_is(tmp_path: Path, content: bytes, says
     error = refused(path)
     assert error.error_id in {"data-unreadable", "data-missing-column"}
     assert says in error.private
+
+
+@pytest.mark.parametrize(("n", "rest"), [(2, ""), (20, ""), (21, "1 more line"), (35, "15 more lines")])
+def test_all_malformed_rows_are_told_at_once(n: int, rest: str, tmp_path: Path) -> None:
+    """The first two lines are the header and a good row; every second line after is malformed."""
+    bad = [("2,Mover\n", "2 values"), ("2,Mover,5,Y,Inj, unknown\n", "6 values"), ("2\n", "1 value")]
+    rows = "".join(ROW + bad[i % 3][0] for i in range(n))
+    (tmp_path / "table.csv").write_text(HEADER + ROW + rows)
+    (tmp_path / "job.yaml").write_text(yaml_of(single_job()))
+    ran = invoke("coordinator", "check", tmp_path / "job.yaml")
+    told = [f"{bad[i % 3][1]} on line {4 + 2 * i}" for i in range(min(n, 20))]
+    told += [f"a wrong number on {rest}"] if rest else []
+    assert f"has {', '.join(told)}, where the header has 5 names; quote values" in ran.err
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
