@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from jobs.data.counted import counted
-from jobs.data.dialect import SEPARATORS, Dialect, open_bytes, open_text
+from jobs.data.dialect import SEPARATORS, UTF_8, Dialect, open_bytes, open_text
 
 _AS_CSV = 'save it as "CSV UTF-8"'
 _UTF_16 = (
@@ -123,9 +123,16 @@ def _not_text(path: Path, dialect: Dialect) -> str:
             try:
                 line.decode(dialect.codec)
             except UnicodeDecodeError:
-                remedy = f"set `encoding: cp1252` beside the path, or {_AS_CSV}"
-                return f"is not {dialect.codec.upper()} text (line {number}; perhaps Windows-1252): {remedy}"
+                return _as_text(dialect.codec, number)
     return ""
+
+
+def _as_text(codec: str, line: int) -> str:
+    """Return the first line that is no text in an encoding, and the remedy."""
+    is_utf_8 = codec in (UTF_8, "utf-8-sig")
+    guess = "; perhaps Windows-1252" if is_utf_8 else ""
+    encoding = "`encoding: cp1252`" if is_utf_8 else "`encoding` to the encoding that the file was saved in"
+    return f"is not {codec.upper()} text (line {line}{guess}): set {encoding} beside the path, or {_AS_CSV}"
 
 
 def lone_quote(path: Path, dialect: Dialect) -> str:

@@ -121,6 +121,18 @@ def test_the_owner_is_told_what_the_file_is(tmp_path: Path, content: bytes, says
     assert says in error.private
 
 
+@pytest.mark.parametrize(("stated", "codec"), [({}, "CP1252"), ({"encoding": "ascii"}, "ASCII")])
+def test_a_byte_that_the_encoding_lacks(stated: dict[str, str], codec: str, tmp_path: Path) -> None:
+    """Windows-1252 has no character 0x81, and is no remedy for a file read as Windows-1252."""
+    (tmp_path / "table.csv").write_bytes((HEADER + ROW).encode() + b"2,M\x81ver,5,Y,Heart\n")
+    (tmp_path / "job.yaml").write_text(yaml_of(single_job(data={"path": "table.csv", **stated})))
+    ran = invoke("coordinator", "check", tmp_path / "job.yaml")
+    assert (
+        f"is not {codec} text (line 3): set `encoding` to the encoding that the file was saved in" in ran.err
+    )
+    assert "encoding: cp1252" not in ran.err
+
+
 @pytest.mark.parametrize(("n", "rest"), [(2, ""), (20, ""), (21, "1 more line"), (35, "15 more lines")])
 def test_all_malformed_rows_are_told_at_once(n: int, rest: str, tmp_path: Path) -> None:
     """The first two lines are the header and a good row; every second line after is malformed."""
