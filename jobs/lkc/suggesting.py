@@ -174,7 +174,8 @@ def _weaker(job: Job) -> Iterator[Change]:
     k, known = entry.said.K, entry.known
     for less in dict.fromkeys((k - max(1, k // 5), k // 2)):
         if less > 1:
-            cost = f"Weaker: groups of {less} to {k - 1} records become possible."
+            sizes = f"{less}" if less == k - 1 else f"{less} to {k - 1}"
+            cost = f"Weaker: groups of {sizes} records become possible."
             yield Change(f"`K: {less}`", of_lkc(K=less), cost, weaker=True)
     for name, bound in entry.bounds.items():
         more = next((step for step in _BOUNDS if step > bound), None)

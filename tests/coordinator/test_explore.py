@@ -149,6 +149,17 @@ def test_suggestions(tmp_path: Path) -> None:
     assert set(first) == {"change", "changes", "sentence", "loss_before", "loss_after", "weaker", "figures"}
 
 
+def test_a_suggestion_of_a_single_size(tmp_path: Path) -> None:
+    """Four rare values block a step: K one smaller frees the column."""
+    rows = [{**row, "job": "Mover" if i > 3 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
+    columns = {"job": {**COLUMNS["job"], "refine": "children"}}
+    fields = single_job(goal="general", columns=columns, model={"lkc": {"L": "1", "K": "5"}})
+    job = job_of(tmp_path, fields)
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    out = done(job, "--suggest").out
+    assert "Weaker: groups of 4 records become possible." in out
+
+
 def test_nothing_to_suggest(tmp_path: Path) -> None:
     """Columns with a single value cannot become finer."""
     rows = [{**row, "job": "Mover", "age": "5"} for row in sample_rows(40)]
