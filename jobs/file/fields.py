@@ -94,11 +94,11 @@ def _outside_share(value: object) -> Fraction:
 
 
 def positive(value: object) -> Fraction:
-    """Read an amount of epsilon. Raises ValueError."""
-    epsilon = _rational(value)
-    if epsilon <= 0:
-        raise ValueError("epsilon must be above 0")
-    return epsilon
+    """Read a number above 0. Raises ValueError."""
+    number = _rational(value)
+    if number <= 0:
+        raise ValueError("write a number above 0")
+    return number
 
 
 def _decimal(value: object) -> Decimal:

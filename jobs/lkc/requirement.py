@@ -272,10 +272,9 @@ def check_score(job: Job) -> None:
     assert job.goal is not None
     names, score = OF_GOAL[job.goal], f"`score: {job.lkc.score}`"
     if job.lkc.score not in names:
-        goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.lkc.score in known)
+        goals = " or ".join(f"`goal: {goal}`" for goal, known in OF_GOAL.items() if job.lkc.score in known)
         raise ValueError(
-            f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or leave `score` "
-            "out"
+            f"{score} is for {goals}; with `goal: {job.goal}` say {' or '.join(names)}, or leave `score` out"
         )
     if job.disclosure == "strict" and job.lkc.score not in STRICT:
         raise ValueError(

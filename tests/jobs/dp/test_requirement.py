@@ -62,8 +62,8 @@ def test_defaults_are_those_of_the_design() -> None:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ({"epsilon": "0"}, "`model.dp.epsilon`: epsilon must be above 0"),
-        ({"epsilon": "-1"}, "`model.dp.epsilon`: epsilon must be above 0"),
+        ({"epsilon": "0"}, "`model.dp.epsilon` is 0: write a number above 0"),
+        ({"epsilon": "-1"}, "`model.dp.epsilon` is -1: write a number above 0"),
         ({"epsilon": "nan"}, "`model.dp.epsilon`"),
         ({"epsilon": "inf"}, "`model.dp.epsilon`"),
         ({"epsilon": "much"}, "`model.dp.epsilon`"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from jobs.errors import ConfigError
 from jobs.loading import parse_job
+from tests.support.commands import invoke
+from tests.support.network import yaml_of
 from tests.support.refusals import column, model, refused
-from tests.support.samples import PARTIES, joint_job, single_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
 
 
 @pytest.mark.parametrize(
@@ -119,3 +122,23 @@ def test_names_are_plain(name: str) -> None:
     except ConfigError:
         accepted = False
     assert accepted == plain
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"columns": columns(age={**COLUMNS["age"], "weight": "0"})},
+            "`columns.age.weight` is 0. What to do: write a number above 0",
+        ),
+        (
+            {"goal": "general", "model": {"lkc": {"L": "2", "K": "2", "C": "0.5", "score": "added"}}},
+            "`score: added` is for `goal: classification` or `goal: clusters`; with `goal: general` say",
+        ),
+    ],
+)
+def test_a_refusal_names_the_key(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(yaml_of(single_job(**changes)))
+    ran = invoke("coordinator", "validate", tmp_path / "job.yaml")
+    assert ran.code == 2
+    assert says in ran.err

@@ -164,7 +164,7 @@ def test_contexts_reach_the_score() -> None:
     ("fields", "says"),
     [
         (single_job(score="groups"), "`score: groups` is for `goal: general`; with `goal: classification` say added"),
-        (single_job(goal="general", score="added"), "`goal: classification or clusters`; with `goal: general` say"),
+        (single_job(goal="general", score="added"), "`goal: classification` or `goal: clusters`; with `goal: g"),
         (single_job(score="best"), "`model.lkc.score`"),
         (joint_job(disclosure="strict", score="tdr"), "hides candidates: say `score: infogain`, or `disclosure: s"),
         (joint_job(disclosure="strict", score="added"), "hides candidates: say `score: infogain`, or `disclosure: s"),
