@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
 
 from party.cli.arguments import DEFAULT_CONFIG, config_option
 from party.cli.certificates import renew_command
-from party.cli.console import format_option, say
+from party.cli.console import format_option, note, say
 from party.cli.peers import peers_group
 from party.owner.config import PartyConfig
 from party.owner.peer_files import CERTIFICATE, set_up
@@ -63,11 +64,12 @@ policy:                              # the policy refuses everything not listed
 @click.option("--name", required=True, help="Our name, as job files will use it.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder to set up.")
 @click.option("--listen", default="127.0.0.1:7400", show_default=True, help="host:port to listen on.")
-@click.option("--data", default="table.csv", show_default=True, help="Our table, relative to the folder.")
+@click.option("--data", show_default="table.csv", help="Our table, relative to the folder.")
 @format_option
-def init(name: str, folder: Path, listen: str, data: str) -> None:
+def init(name: str, folder: Path, listen: str, data: str | None) -> None:
     """Make an identity and a configuration that allows nothing."""
-    text = _TEMPLATE.format(name=json.dumps(name), listen=json.dumps(listen), data=json.dumps(data))
+    table = json.dumps("table.csv" if data is None else data)
+    text = _TEMPLATE.format(name=json.dumps(name), listen=json.dumps(listen), data=table)
     found = set_up(folder, name, folder / DEFAULT_CONFIG, PartyConfig, text)
     certificate = folder / CERTIFICATE
     say(
@@ -76,6 +78,18 @@ def init(name: str, folder: Path, listen: str, data: str) -> None:
         f"  certificate    {certificate}  (send the certificate to every peer)\n"
         f"  fingerprint    {found}  (tell the fingerprint to every peer over a separate channel)",
         {"name": name, "certificate": str(certificate), "fingerprint": found},
+    )
+    if data is not None and not (folder / data).exists():
+        note(_missing(folder, data), missing=str(folder / data))
+
+
+def _missing(folder: Path, data: str) -> str:
+    """Return the note that the table is not where the new configuration looks for it."""
+    here = os.path.relpath(data, folder.resolve())
+    cure = f"; the file {data} of this folder is {here} there" if Path(data).exists() else ""
+    return (
+        f"{folder / data} is not there yet: `data` in {folder / DEFAULT_CONFIG} says {data}, and a path there begins "
+        f"at {folder}{cure}"
     )
 
 

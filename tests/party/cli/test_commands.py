@@ -74,6 +74,24 @@ def test_init_takes_any_file_name(tmp_path: Path) -> None:
     assert load_config(PartyConfig, tmp_path / "party.yaml").source.path == tmp_path / name
 
 
+def test_init_says_that_the_table_is_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of `data` begins at the folder of the configuration, not where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text("age\n5\n")
+    ran = invoke("party", "init", "--name", A, "--dir", "aa", "--data", "own.csv")
+    assert ran.code == 0
+    assert ran.err == (
+        "aa/own.csv is not there yet: `data` in aa/party.yaml says own.csv, and a path there begins at aa; the file "
+        "own.csv of this folder is ../own.csv there\n"
+    )
+    nowhere = invoke("party", "init", "--name", A, "--dir", "bb", "--data", "none.csv")
+    assert nowhere.err.endswith("says none.csv, and a path there begins at bb\n")
+    found = invoke("party", "init", "--name", A, "--dir", "cc", "--data", "../own.csv")
+    unsaid = invoke("party", "init", "--name", A, "--dir", "dd")
+    assert (found.err, unsaid.err) == ("", "")
+    assert 'csv: {path: "table.csv"}' in Path("dd/party.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
