@@ -83,7 +83,14 @@ def test_07_a_level_with_one_group(tmp_path: Path) -> None:
 
 
 def test_08_one_missing_cell(tmp_path: Path) -> None:
-    ran = run(tmp_path, "08-one-missing-cell")
+    """Children leave one by one by default, so a rare child takes no column away."""
+    assert run(tmp_path, "08-one-missing-cell").code == 0
+    assert all(len(values) > 1 for values in cut(tmp_path).values())
+
+
+def test_08_the_reason_where_children_leave_together(tmp_path: Path) -> None:
+    together = {"{Any: [F, M]}": "{Any: [F, M]}, refine: children", "east]}": "east]}, refine: children"}
+    ran = run(tmp_path, "08-one-missing-cell", changes=together)
     assert ran.code == 0
     assert ran.out.count("would have 1 record") == 2
     assert "`missing: drop` at sex, region" in ran.out

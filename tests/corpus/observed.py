@@ -14,6 +14,7 @@ import pytest
 from crypto.rng import Prg, SystemRng
 from jobs.loading import load_task
 from jobs.owner.objections import allowance
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from tests.corpus.cases import Case
@@ -70,9 +71,12 @@ def _arguments(job: Path, tables: Mapping[str, Path], is_joint: bool) -> list[st
 
 
 def _files(out: Path) -> dict[str, str]:
-    """The files of a release: rows of tables of records in no order, as their order tells nothing."""
+    """The files of a release: rows of tables of records in no order, as their order tells nothing.
+
+    The page follows from the files, with times (tests/jobs/page).
+    """
     found = {}
-    for path in sorted(path for path in out.iterdir() if path.is_file() and path.name != SUMS):
+    for path in sorted(path for path in out.iterdir() if path.is_file() and path.name not in (SUMS, PAGE)):
         text = path.read_text(encoding="utf-8")
         if path.name == REPORT:
             fields: dict[str, Any] = json.loads(text)
