@@ -40,6 +40,8 @@ README, FIRST_TABLE, HOSPITALS, TWO_HOLDERS, SEQUENCES, DP = (
         GUIDE / "dp.md",
     )
 )
+IN_PROCESS = "--in-process"
+"""For jobs of a model that tests/end_to_end runs with daemons as processes; all other examples start daemons."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 
 
@@ -368,14 +370,14 @@ def shown_path() -> tuple[Stay, Stay]:
 
 
 def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of docs/dp.md, but for where the result goes; the guide shows the same run."""
+    """The commands of docs/dp.md, in one process and with another folder; the guide shows the same run."""
     monkeypatch.chdir(ROOT)
     job = "examples/transfusion/dp.yaml"
     validate, simulate, verify = commands_about(job, (ROOT / "docs" / "dp.md").read_text())
     (guide,) = commands_about(job, DP)
     assert [*guide, "--as-records"] == simulate
     assert [words[1] for words in (validate, simulate, verify)] == ["validate", "simulate", "verify"]
-    for words in (validate, simulate, verify):
+    for words in (validate, [*simulate, IN_PROCESS], verify):
         done = ended(*[str(tmp_path / word) if word == "counts" else word for word in words])
         assert done.code == 0, done.err
     report = json.loads((tmp_path / "counts" / "report.json").read_text())
@@ -385,11 +387,12 @@ def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_vertical_dp_example(tmp_path: Path) -> None:
     tables = [f"--data={name}={ROOT}/examples/loan/{name}.csv" for name in ("loan-company", "bank")]
     job = ROOT / "examples" / "loan" / "dp.yaml"
-    done = ended("coordinator", "simulate", job, *tables, "--out", tmp_path / "out")
+    done = ended("coordinator", "simulate", job, *tables, "--out", tmp_path / "out", IN_PROCESS)
     assert done.code == 0, done.err
     assert ended("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("example", "out", "table"), [("transfusion", "surgeries", ["sex"]), ("loan", "customers", None)]
 )

@@ -27,7 +27,7 @@ from typing import Any
 
 from jointcut import launcher
 
-EXECUTED = ("jointcut/", "deploy/", "test_installed.py", "test_places.py", "test_readme.py")
+EXECUTED = ("jointcut/", "deploy/", "test_installed.py", "test_places.py")
 """Tests of how a program is started: each command starts its own interpreter there."""
 
 _PROGRAM = Path(__file__).with_name("forker.py")
