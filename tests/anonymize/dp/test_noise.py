@@ -25,7 +25,7 @@ from tests.support.rng import SeededRng
 
 LIMIT = 135.2
 """Chi-square of 61 bins: exceeded with probability below 1e-6 (semantics §8.6)."""
-SOME_DRAWS, DRAWS = 200_000, 1_000_000
+SOME_DRAWS, DRAWS = 100_000, 1_000_000
 
 
 def bounds(law: dict[int, Fraction], left_out: Fraction, k: int) -> tuple[Fraction, Fraction]:
@@ -90,7 +90,7 @@ def test_geometric_draws(draws: int) -> None:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("wrong", [0.185, 0.215, 0.4])
 def test_the_statistic_tells_wrong_scales(wrong: float) -> None:
-    drawn = exact_noise(SeededRng("laplace")).laplace(Fraction(1, 5), 200_000)
+    drawn = exact_noise(SeededRng("laplace")).laplace(Fraction(1, 5), SOME_DRAWS)
     assert laplace_statistic(drawn, wrong, 10 if wrong == 0.4 else 30) > LIMIT
 
 

@@ -133,7 +133,7 @@ def test_a_message_is_uniform_whatever_is_chosen() -> None:
     """With the hashes of the check, which coins hide."""
     for value in (0, 2**12 - 1):
         messages = (
-            sessions((value, seed))[1].extend(np.full((8, 2), value, np.uint64))[0] for seed in range(40)
+            sessions((value, seed))[1].extend(np.full((8, 2), value, np.uint64))[0] for seed in range(20)
         )
         tables, hashes = zip(*((m[:-2464], m[-2464:-32]) for m in messages), strict=True)
         assert byte_statistic(b"".join(tables)) < BYTE_LIMIT

@@ -115,7 +115,7 @@ def test_other_requirements_are_those_of_kd_as_any_other(
 ) -> None:
     """In every group values that leave some records, and more groups than a few; and all that is opened is told."""
     monkeypatch.setattr(sealed, "MANY_TESTS", 40)  # so that what could be broken decides how wide a front is
-    whole, _ = loaded(wide_case(400))
+    whole, _ = loaded(wide_case(200))
     requirement = AskedList((Ask(4, (Size(2), demand)),))
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     outcome = anonymize_kd(whole, requirement)
@@ -158,7 +158,7 @@ def test_gates(demands: tuple[Demand, ...], expected: int) -> None:
 @pytest.mark.parametrize("whose", [0, 1, 2])
 def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose: int) -> None:
     """Move one party's records inside their boxes, without changing the table: nobody receives another message."""
-    whole, requirement = loaded(wide_case(300))
+    whole, requirement = loaded(wide_case(150))
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     results, before = run_sealed_kd(tables, requirement)
     told, changed = revealed[0], 0

@@ -92,7 +92,7 @@ def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None
         assert tests > 0
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("K", [20, 100])
 def test_equals_one_holder_for_other_k_and_c(K: int, ideal_alignment: None) -> None:
     run_split(adult()[1], "thesis", adult_lkc(4, K, "0.2"), "classification")

@@ -92,6 +92,7 @@ def test_keys_compare_like_fractions_with_the_greatest_denominators(n: int) -> N
     )
 
 
+@pytest.mark.some(21)
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 16, 17, 300])
 @pytest.mark.parametrize("n", RECORDS)
 def test_the_greatest_info_gain_fits(n: int, n_classes: int) -> None:

@@ -98,6 +98,7 @@ def test_what_the_end_says_of_nodes_never_taken(
     assert {name for name, _, _ in expected} <= finer
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("n", [2, 3])
 def test_what_leaves_the_circuits(n: int, goal: Any, revealed: Revealed, computed: list[Computed]) -> None:

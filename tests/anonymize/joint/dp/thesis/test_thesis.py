@@ -142,13 +142,13 @@ def test_the_law_of_a_joint_choice(weights: tuple[int, ...]) -> None:
 
 
 def test_choices_in_one_ring_with_reduced_shares() -> None:
-    """Shares of weights and of their sum, R by RVP: 300 choices against the law."""
+    """Shares of weights and of their sum, R by RVP: 100 choices against the law."""
     weights = (5, 1, 0, 2)
     garbler, evaluator = ideal_sessions("choices")
 
     def protocol(session: Any, side: int) -> Rounds[list[int]]:
         engine, found = Engine(session, Observer()), []
-        for i in range(300):
+        for i in range(100):
             mask = np.random.default_rng(i).integers(0, 1 << 63, 5, dtype=np.uint64)
             values = as_words([*weights, sum(weights)])
             share = values - mask if side else mask
@@ -159,7 +159,7 @@ def test_choices_in_one_ring_with_reduced_shares() -> None:
     assert outputs["g"] == outputs["e"]
     seen = np.bincount(outputs["g"], minlength=4)
     assert seen[2] == 0
-    expected = 300 * np.array([5, 1, 2]) / 8
+    expected = 100 * np.array([5, 1, 2]) / 8
     assert float(((seen[[0, 1, 3]] - expected) ** 2 / expected).sum()) < 28  # 2 degrees, p < 1e-6
     assert random_value_circuit(64, 64).and_gates > 0
 
