@@ -148,6 +148,7 @@ def test_one_id_above_the_bound_is_refused(
     assert {party: ran.alignments(party) for party in ran.parties} == dict.fromkeys(ran.parties, 1)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("fields", "asker", "other"), CASES)
 def test_as_many_ids_as_the_bound_are_admitted(
     tmp_path: Path, fields: dict[str, Any], asker: str, other: str

@@ -75,6 +75,7 @@ def sent_by(site: Site, said: bytes, liar: str) -> set[tuple[str, str]]:
     return seen
 
 
+@pytest.mark.some(3)
 def test_who_lies_that_it_keeps_the_result_gets_nothing(site: tuple[Site, Write]) -> None:
     parties, write = site
     results, _ = parties.run()
@@ -90,6 +91,7 @@ def test_who_lies_that_it_keeps_the_result_gets_nothing(site: tuple[Site, Write]
     assert states == [["finished"]] * len(honest)
 
 
+@pytest.mark.some(3)
 def test_who_says_anything_else_makes_a_new_run_which_is_counted(site: tuple[Site, Write]) -> None:
     parties, _ = site
     parties.run()

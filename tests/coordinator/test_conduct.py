@@ -122,6 +122,7 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", [control.Allowed, control.Admitted, Finished])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=2)

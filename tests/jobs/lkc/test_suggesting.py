@@ -73,6 +73,7 @@ def changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("goal", ["general", "classification"])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, goal: str, seed: int) -> None:

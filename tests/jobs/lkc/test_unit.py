@@ -322,6 +322,7 @@ def test_a_group_of_too_few_people_is_found() -> None:
 # ---- joint runs
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("level", ["sealed", "leader"])
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_the_parties_come_to_what_one_holder_of_all_rows_comes_to(

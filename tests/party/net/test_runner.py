@@ -52,6 +52,7 @@ async def drive_all(
     return dict(zip(generators, results, strict=True)), meters
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("sums", ["masked", "ring"])
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_same_seeds_two_transports_one_digest(goal: str, sums: str) -> None:
