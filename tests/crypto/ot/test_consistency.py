@@ -62,11 +62,17 @@ def flipped(payload: bytes, columns: list[int], transfer: int, width: int = 4) -
 
 
 @pytest.mark.some(1)
+@pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("transfer", [0, 69, 200])  # the last is one of the coins
-def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(transfer: int) -> None:
-    """So what an evaluator guesses of the offset, it pays for with the chance to be caught."""
+def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(
+    transfer: int, first: int
+) -> None:
+    """So what an evaluator guesses of the offset, it pays for with the chance to be caught. A case has a quarter
+    of the columns.
+    """
     delta = bits_of(message("one")[0].delta)
-    for column in range(128):
+    assert set(delta[first::4].tolist()) == {0, 1}
+    for column in range(first, 128, 4):
         sender, _, payload = message("one")
         cheat = flipped(payload, [column], transfer)
         # The challenge is of the message: a cheat makes its check for what it sends.
