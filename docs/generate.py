@@ -42,7 +42,8 @@ columns:
   admitted: {role: qid, dates: {from: 2024-01-01, to: 2025-01-01, step: 1mo, form: DD.MM.YYYY}}
 ```
 
-A release is always UTF-8, with commas between values and decimal points. Dates have the `form` of the column, or are units of `levels`."""
+A release is always UTF-8, with commas between values and decimal points. Dates have the `form` of the column, or
+are units of `levels`."""
 
 _PLACES: Sequence[tuple[str, str, str]] = (
     ("data", "TableFile", _DATA),
