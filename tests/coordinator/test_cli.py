@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import CATALOGUE, Exit
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, release_digest
 from tests.support import jobs
@@ -74,7 +75,7 @@ def test_a_single_holders_job(tmp_path: Path) -> None:
     job = single(tmp_path / "job")
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, PAGE, REPORT]
     for part in ("sample: 60 rows", "verified", "cut:", "age", f"table:  {tmp_path / 'out' / TABLE}"):
         assert part in ran.out
     ran = invoke("coordinator", "verify", job, tmp_path / "out")

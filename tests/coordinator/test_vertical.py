@@ -17,6 +17,7 @@ from coordinator.simulate import COORDINATOR
 from jobs.errors import Exit
 from jobs.lkc.parts import COLUMNS, PARTS
 from jobs.loading import load_task
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from tests.support.blocks import block_by_block
@@ -382,7 +383,7 @@ def test_one_party_gives_the_class(tmp_path: Path) -> None:
     assert one["specializations"] == other["specializations"]
     assert any(r["name"] == "class_values" for r in other["reveals"])
     assert any(words.startswith(f"{LOAN} gave the class") for words in other["protection"])
-    assert listing(tmp_path / "shared" / "out") == [SUMS, TABLE, REPORT]
+    assert listing(tmp_path / "shared" / "out") == [SUMS, TABLE, PAGE, REPORT]
 
 
 def test_the_example_is_what_its_generator_writes(tmp_path: Path) -> None:

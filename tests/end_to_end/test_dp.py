@@ -19,6 +19,7 @@ from coordinator.simulate import COORDINATOR
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.loading import load_task
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import OWN_ACCOUNT
 from jobs.release.sums import SUMS
@@ -93,12 +94,12 @@ def released(site: Site, job: Path, out: str) -> Ran:
     """The job runs, verifies, reaches every party as it is, and is charged."""
     done = site.run(job, out, "--as-records")
     assert done.code == 0, done.err
-    assert listing(site.folder / out) == [SUMS, TABLE, COUNTS, REPORT]
+    assert listing(site.folder / out) == [SUMS, TABLE, COUNTS, PAGE, REPORT]
     assert invoke("coordinator", "verify", job, site.folder / out).code == 0
     for party in PARTIES:
         delivered = site.net.account(party).parent
         # The rows are the coordinator's own wish.
-        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, REPORT]
+        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, PAGE, REPORT]
         for name in (SUMS, COUNTS, REPORT):
             assert (delivered / name).read_bytes() == (site.folder / out / name).read_bytes()
         assert site.spent(party) == (1, ["released"])

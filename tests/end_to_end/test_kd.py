@@ -9,6 +9,7 @@ import pytest
 
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import load_task
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import OWN
 from jobs.release.sums import SUMS
@@ -63,7 +64,14 @@ def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     ]
     ran = invoke("coordinator", "simulate", joint, *given, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {GROUPS, SENSITIVE, REPORT, SUMS, OWN}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        GROUPS,
+        SENSITIVE,
+        PAGE,
+        REPORT,
+        SUMS,
+        OWN,
+    }
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert f": {GROUPS}, {SENSITIVE}, byte for byte" in checked.out

@@ -10,6 +10,7 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
@@ -20,7 +21,7 @@ from tests.support.duplex import run
 from tests.support.network import serving, write_job
 from tests.support.synthetic_jobs import synthetic_joint
 
-FILES = [SUMS, MARGINALS, REPORT, SYNTHETIC_TABLE]
+FILES = [SUMS, MARGINALS, PAGE, REPORT, SYNTHETIC_TABLE]
 
 
 @pytest.mark.some(1)

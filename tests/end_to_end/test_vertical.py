@@ -21,6 +21,7 @@ from coordinator.run import run_joint
 from coordinator.simulate import COORDINATOR
 from jobs.errors import Exit, PartyError
 from jobs.loading import load_task
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import OWN_ACCOUNT
 from jobs.release.sums import SUMS
@@ -172,7 +173,7 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
     assert len(table_of(tmp_path / "out")) == N_COMMON
     assert report_of(tmp_path / "out")["specializations"]
     for party in net.roster:
-        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, REPORT]
+        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, PAGE, REPORT]
 
 
 def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

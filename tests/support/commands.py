@@ -16,6 +16,7 @@ from typing import Any
 import coordinator.cli
 import party.cli.commands
 import party.cli.console
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import OWN
 from jobs.release.sums import SUMS
@@ -85,4 +86,4 @@ def listing(folder: Path) -> list[str]:
 
 def simulated(parties: Sequence[str]) -> list[str]:
     """Everything in the folder of a simulation that released a table."""
-    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), REPORT]
+    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), PAGE, REPORT]

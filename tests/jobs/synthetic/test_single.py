@@ -14,6 +14,7 @@ from jobs.data.sources import Csv
 from jobs.dp.single import release_to_folder
 from jobs.errors import BudgetError
 from jobs.options import NO_OPTIONS, Noted, Options
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, read_csv
 from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
@@ -27,7 +28,7 @@ from tests.support.joint import sample_rows
 from tests.support.samples import COLUMNS
 from tests.support.synthetic_jobs import N_ROWS, general, synthesize, synthetic_single, write_table
 
-FILES = [SUMS, MARGINALS, REPORT, SYNTHETIC_TABLE]
+FILES = [SUMS, MARGINALS, PAGE, REPORT, SYNTHETIC_TABLE]
 ONE = Options(budget=Fraction(5))
 
 
