@@ -125,6 +125,7 @@ def test_results_as_json(tmp_path: Path) -> None:
         "job_sha256": fields["job_sha256"],
         "release": release,
         "agreed": None,
+        "page": True,
         "unlisted": [],
     }
 
