@@ -111,5 +111,5 @@ def test_the_readme_compares_with_top_down(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     report = json.loads((tmp_path / "out" / REPORT).read_text())
     assert report["cut"]["age"] == ["[16,54)", "[54,100)"]
-    assert report["cut"]["admission"] == ["Any"]
+    assert report["cut"]["admission"] == ["Emergency", "other Any"]
     assert f"there are {report['metrics']['leaf_partitions']} groups" in README

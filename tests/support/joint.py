@@ -17,7 +17,7 @@ from jobs.owner.account import Unaccounted
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.rng import SeededRng
-from tests.support.samples import PARTIES, joint_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
 from tests.support.scores import PUBLISHED_NAMES
 
 
@@ -48,7 +48,8 @@ def sample_tables(bundle: Bundle, n_rows: int = 60) -> dict[str, Loaded]:
 @functools.cache
 def run_joint_sample(goal: str = "general") -> tuple[Task, LkcResult, Release]:
     """Run the sample job; the same every time."""
-    task = jobs.task_of(joint_job(goal=goal, score=PUBLISHED_NAMES[goal]))
+    together = columns(job={**COLUMNS["job"], "refine": "children"})
+    task = jobs.task_of(joint_job(goal=goal, columns=together, score=PUBLISHED_NAMES[goal]))
     tables = sample_tables(task.bundle)
     results, _ = run_local(
         {me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted()) for me in PARTIES}

@@ -138,7 +138,8 @@ RUNS: dict[str, Callable[..., Result]] = {
 )
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     how, goal = request.param
-    return RUNS[how](tmp_path_factory.mktemp("run"), goal=goal, score=PUBLISHED_NAMES[goal])
+    together = columns(job={**COLUMNS["job"], "refine": "children"})
+    return RUNS[how](tmp_path_factory.mktemp("run"), goal=goal, columns=together, score=PUBLISHED_NAMES[goal])
 
 
 @pytest.mark.some(1)

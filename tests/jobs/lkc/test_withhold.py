@@ -102,7 +102,7 @@ def test_no_value_of_withheld_rows_alone_is_in_any_file(
     report = run(tmp_path, fields, rows)
     assert report["withheld"]["rows"] == 2
     files = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert len(files) == 3
+    assert len(files) == 4
     assert any(b"Heart" in text for text in files)
     for value in (b"Unspeakable", b"Unheard"):
         assert not any(value in text for text in files)
