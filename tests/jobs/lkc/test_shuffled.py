@@ -29,7 +29,7 @@ from tests.support import jobs
 from tests.support.joint import run_joint_sample, sample_rows
 from tests.support.lkc_runs import LkcRun, generators, run_lkc
 from tests.support.rng import SeededRng
-from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job
+from tests.support.samples import AS_IT_IS, COLUMNS, PARTIES, columns, joint_job, single_job
 from tests.support.scores import PUBLISHED_NAMES
 
 A, B, C = PARTIES
@@ -132,7 +132,7 @@ ROWS_OF_3, SLIPS = {"width": 3, "slips": ""}, {"width": 3, "slips": "a" * 64}
 RAW = joint_job(
     goal="general",
     score=PUBLISHED_NAMES["general"],
-    columns=columns(patient=AS_IT_IS),
+    columns=columns(patient=AS_IT_IS, job={**COLUMNS["job"], "refine": "children"}),
 )
 
 
