@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from jobs.errors import Exit
-from jobs.loading import load_task
-from jobs.page.page import write_page
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import OWN
 from jobs.release.sums import SUMS, fields_of_file, write_sums
@@ -121,7 +119,6 @@ def with_digests_of_now(folder: Path) -> None:
     report["files"] = {TABLE: fields_of_file(out / TABLE)}
     (out / REPORT).write_text(json.dumps(report))
     write_sums(out, (TABLE, REPORT))
-    write_page(load_task(folder / "job.yaml"), out)
 
 
 def test_a_consistent_forgery_is_found_by_a_digest_from_elsewhere_only(folder: Path) -> None:
