@@ -309,7 +309,7 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.FAILED,
         "a file could not be written or read",
         "the owner of the machine named finds the path with `party problems`; then start again",
-        "free space at the path named, or correct its permissions, then start again",
+        "free space at the path named, correct its permissions, or name a path below a folder; then start again",
     ),
     "output-lost": Kind(
         Exit.UNSAID,

@@ -11,6 +11,7 @@ import numpy as np
 from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.data.counted import counted
+from jobs.dp.report import half_width
 from jobs.dp.requirement import settings
 from jobs.page.html import tag
 from jobs.page.parts import Section, bars, facts, listing, number, ordered, paragraph, percent, sentence
@@ -86,8 +87,6 @@ def _cells(task: Task, report: Mapping[str, Any], values: Ints) -> Section:
 
 def _half_width(task: Task, report: Mapping[str, Any]) -> int | None:
     """Return the error that 95 of 100 counts do not exceed; None where two parties add noise of their own."""
-    from jobs.synthetic.report import half_width
-
     if report["privacy"]["noise"] == "each":
         return None
     epsilon = next(

@@ -7,6 +7,7 @@ and cost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -20,6 +21,9 @@ from jobs.dp.result import DpResult
 from jobs.dp.sentences import sensitive_words, unit_words
 from jobs.release.report import asked_fields, joint_fields, printed_candidate
 from jobs.task import Shown, Task
+
+_OUTSIDE = 0.05
+"""Share of Laplace draws farther than ln 20 scales: 5 of 100."""
 
 
 def report_fields(task: Task, result: DpResult) -> dict[str, Any]:
@@ -110,3 +114,15 @@ def _cells(report: Mapping[str, Any]) -> str:
     # A release kept by an earlier version says `rows`.
     listed, cells = report.get("cells_listed", report.get("rows")), report["cells"]
     return f"{cells} cells" if listed == cells else f"{listed} cells listed of {cells}"
+
+
+def half_width(rate: float) -> int:
+    """Return the least bound on the error of 95 of 100 counts, for discrete Laplace noise of the given rate.
+
+    P(|noise| > w) = 2 exp(-rate (w + 1)) / (1 + exp(-rate)).
+    """
+    fraction = 2 / (1 + math.exp(-rate))
+    width = max(0, math.ceil(math.log(fraction / _OUTSIDE) / rate) - 1)
+    while fraction * math.exp(-rate * (width + 1)) > _OUTSIDE:  # the logarithm was rounded
+        width += 1
+    return width

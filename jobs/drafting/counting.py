@@ -67,9 +67,15 @@ class Counted:
         return self.share(list(self.numbers))
 
 
-def counted_columns(source: FileSource, names: Sequence[str]) -> dict[str, Counted]:
-    """Count the values of some columns in one pass, without missing cells. Raises DataError."""
-    return {name: _cleaned(name, found, source) for name, found in texts_of(source, names).items()}
+def counted_columns(
+    source: FileSource, names: Sequence[str], classes: Sequence[str] = ()
+) -> dict[str, Counted]:
+    """Count the values of some columns in one pass, without missing cells. Raises DataError.
+
+    classes:  columns named as a class: no value of them is taken for a code.
+    """
+    found = {name: _cleaned(name, texts, source) for name, texts in texts_of(source, names).items()}
+    return {name: column if name in classes else _without_codes(column) for name, column in found.items()}
 
 
 def texts_of(source: FileSource, names: Sequence[str]) -> dict[str, Counter[str]]:
@@ -96,8 +102,8 @@ def _cleaned(name: str, counts: Mapping[str, int], source: FileSource) -> Counte
     column = joined(Counted(name, values, missing=missing, marks=marks))
     texts = list(column.counts)
     numbers = numbers_of(pa.array(source.numerals(texts), pa.string())).tolist() if texts else []
-    return _without_codes(
-        replace(column, numbers={text: x for text, x in zip(texts, numbers, strict=True) if math.isfinite(x)})
+    return replace(
+        column, numbers={text: x for text, x in zip(texts, numbers, strict=True) if math.isfinite(x)}
     )
 
 
@@ -105,6 +111,23 @@ _CODES = re.compile(r"-[1-9]|-?([789])\1+|-9[5-8]")
 """Codes of missing cells in surveys and registries: -9, 99, -99, 888, -97."""
 _FAR = 1.5
 """A code above all other numbers is at least so many times the greatest of them."""
+_NO_ANSWERS = frozenset(
+    [
+        "k.a.",
+        "k. a.",
+        "keine angabe",
+        "refused",
+        "unknown",
+        "unbekannt",
+        "don't know",
+        "dk",
+        "not asked",
+        "no answer",
+    ]
+)
+"""Texts that mean a missing cell among numbers."""
+_MEASURED = 12
+"""Largest number of different numbers that may be categories, with texts beside them."""
 _MOST_CODES = 3
 _MOSTLY = 0.95
 
@@ -114,7 +137,9 @@ def _without_codes(column: Counted) -> Counted:
     texts = [text for text in column.common if text not in column.numbers]
     n_numbers = sum(column.counts[text] for text in column.numbers)
     n_texts = sum(column.counts[text] for text in texts)
-    are_codes = len(texts) <= _MOST_CODES and n_numbers >= max(_MOSTLY * (column.n - n_texts), column.n / 2)
+    is_measured = len(column.numbers) > _MEASURED or _NO_ANSWERS.issuperset(map(str.casefold, texts))
+    is_mostly_numbers = n_numbers >= max(_MOSTLY * (column.n - n_texts), column.n / 2)
+    are_codes = len(texts) <= _MOST_CODES and is_measured and is_mostly_numbers
     if not column.numbers or not are_codes:
         return column
     found = {

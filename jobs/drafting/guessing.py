@@ -15,7 +15,7 @@ from jobs.plain_columns import names_a_person
 MOST_VALUES = 5000
 """Most listed values of a column."""
 MOST_CLASSES = 20
-_ENDS = "fewer than 10 records beyond an end lie outside the range: widen the range to keep their values"
+_ENDS = "each end is reached by 10 records or more: widen the range to keep rarer values"
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
 _MOST_TOLD = 5
@@ -66,9 +66,8 @@ def guess(column: Counted, asked: Asked) -> Guess:
     if not is_named and (reason := _left_out(column)):
         return Guess(name, None, reason, repeats=_is_of_people(column))
     if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
-        return _sensitive(
-            column, "named by --sensitive" if is_named else "its name suggests a sensitive column"
-        )
+        why = "named by --sensitive" if is_named else "its name suggests a sensitive column"
+        return _with_codes(_sensitive(column, why), column)
     found = _qid(column, asked.dp)
     return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
 

@@ -23,13 +23,13 @@ from jobs.page.parts import Section, bars, facts, listing, number, ordered, para
 from jobs.task import Task
 
 
-def sections(task: Task, report: Mapping[str, Any], release: Release) -> Iterator[Section]:
-    """Yield the sections of an LKC release. release: the published table."""
+def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[Section]:
+    """Yield the sections of an LKC release. table: the rows that readers can make of the release."""
     yield promises(report, promises_of(task))
-    sizes = partition_sizes(release, form_of(task.job).groups(task.job))
+    sizes = partition_sizes(table, form_of(task.job).groups(task.job))
     yield _risk(task, report, sizes)
     yield _groups(task, sizes)
-    yield Section("Columns", [*_columns(task, report, release)])
+    yield Section("Columns", [*_columns(task, report, table)])
     yield _worth(report)
 
 
@@ -128,11 +128,11 @@ def _between(edges: Sequence[int], i: int) -> str:
     return counted(first, "record", "records") if first == last else f"{first:,} to {last:,} records"
 
 
-def _columns(task: Task, report: Mapping[str, Any], release: Release) -> Iterator[Any]:
+def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[Any]:
     """Yield each column: its values with their shares, the loss, and why the column is no finer."""
     stopped = {name: [_stopped(each) for each in found] for name, found in report.get("stopped", {}).items()}
     loss = report["metrics"].get("generalization_loss", {})
-    for name, column in release.columns.items():
+    for name, column in table.columns.items():
         role = task.job.columns[name].role if name in task.job.columns else "cluster"
         said = [_ROLES.get(role, "")]
         if name in loss:
@@ -140,7 +140,7 @@ def _columns(task: Task, report: Mapping[str, Any], release: Release) -> Iterato
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
         yield listing(_why(task, each) for each in stopped.get(name, ()) if each.reason in _WHY)
-        yield bars(ordered(_counts(column, release.counts), report.get("cut", {}).get(name, ())), name)
+        yield bars(ordered(_counts(column, table.counts), report.get("cut", {}).get(name, ())), name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:
         yield tag("h3", "To keep more detail")

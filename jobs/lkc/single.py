@@ -23,6 +23,7 @@ from jobs.data.tables import Loaded
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
 from jobs.lkc.options.option import ByRow, options_of_job
+from jobs.lkc.page import sections as sections_of
 from jobs.lkc.report import build_report
 from jobs.lkc.requirement import job_score, requirement, side_inputs
 from jobs.lkc.stopping import advice, reasons
@@ -129,7 +130,9 @@ def _release(
     noted = replace(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
-    return write_report(task, folder, tuple(form_of(task.job).columns(task.job)), report, seconds), noted
+    names = tuple(form_of(task.job).columns(task.job))
+    page = partial(sections_of, task, table=written.release)
+    return write_report(task, folder, names, report, seconds, page), noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

@@ -19,7 +19,11 @@ PAGE = "report.html"
 
 def write_page(task: Task, folder: Path) -> None:
     """Write the page of the release in a folder beside its report."""
-    (folder / PAGE).write_text(page_of_folder(task, folder), encoding="utf-8")
+    place_page(page_of_folder(task, folder), folder)
+
+
+def place_page(page: str, folder: Path) -> None:
+    (folder / PAGE).write_text(page, encoding="utf-8")
 
 
 def page_of_folder(task: Task, folder: Path) -> str:

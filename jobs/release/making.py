@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jobs.options import Options
-from jobs.page.page import write_page
+from jobs.page.page import page_of, place_page, write_page
+from jobs.page.parts import Section
+from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import write_files
 from jobs.release.report import SIGNATURES, finished_now, following, versions
@@ -29,18 +31,26 @@ def _report(following: Mapping[str, Any], made: Mapping[str, Any]) -> bytes:
 
 
 def write_report(
-    task: Task, folder: Path, names: Sequence[str], report: Mapping[str, Any], seconds: Mapping[str, float]
+    task: Task,
+    folder: Path,
+    names: Sequence[str],
+    report: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    sections: Callable[[Mapping[str, Any]], Iterable[Section]],
 ) -> bytes:
     """Write the report of a single holder's tables, which are in the folder, the page and the digests; return the
     release's digest.
 
     names:  of the tables.
     seconds: of each phase of the run.
+    sections: of the page, from the report.
     """
     files = {"files": {name: fields_of_file(folder / name) for name in names}}
     cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
-    (folder / REPORT).write_bytes(_report({**report, **files}, cost))
-    write_page(task, folder)
+    content = _report({**report, **files}, cost)
+    (folder / REPORT).write_bytes(content)
+    told = read_report(content)
+    place_page(page_of(task, told, tuple(sections(told))), folder)
     return write_sums(folder, (*names, REPORT))
 
 

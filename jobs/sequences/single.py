@@ -73,7 +73,8 @@ def _release(
         told = told_by_table(task, seen.paths, release.n_rows, verified, n_maximal)
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
     noted = Noted(of_table=tuple(tracks.rows.mark_words()))
-    return write_report(task, folder, (TABLE,), report, watch.seconds), noted
+    page = partial(task.model.sections, task, folder=folder)
+    return write_report(task, folder, (TABLE,), report, watch.seconds, page), noted
 
 
 @dataclass(frozen=True)

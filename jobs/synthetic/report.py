@@ -6,7 +6,6 @@ The coordinator adds time, software and cost.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,7 @@ from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import pairs_of
 from anonymize.synthetic.opened import Measured, rows_above_noise
 from jobs.data.counted import counted
-from jobs.dp.report import spent_fields
+from jobs.dp.report import half_width, spent_fields
 from jobs.release.report import asked_fields, joint_fields
 from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
 from jobs.synthetic.requirement import settings
@@ -26,8 +25,6 @@ from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import mended_rows, seed_of
 from jobs.task import Shown, Task
 
-_OUTSIDE = 0.05
-"""Share of Laplace draws farther than ln 20 scales: 5 of 100."""
 _USE = (
     "Statistics come from marginals.csv, whose noise is known. Use synthetic.csv only if you need rows: standard "
     "errors, confidence intervals and tests computed from its rows are wrong."
@@ -78,18 +75,6 @@ def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) ->
         "scale": scale_text(measured),
         "half_width_95": half_width(float(measured.rate)),
     }
-
-
-def half_width(rate: float) -> int:
-    """Return the least bound on the error of 95 of 100 counts, for discrete Laplace noise of the given rate.
-
-    P(|noise| > w) = 2 exp(-rate (w + 1)) / (1 + exp(-rate)).
-    """
-    fraction = 2 / (1 + math.exp(-rate))
-    width = max(0, math.ceil(math.log(fraction / _OUTSIDE) / rate) - 1)
-    while fraction * math.exp(-rate * (width + 1)) > _OUTSIDE:  # the logarithm was rounded
-        width += 1
-    return width
 
 
 def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from anonymize.synthetic.opened import rows_above_noise
 from anonymize.table import Schema
 from anonymize.tds import Observer, run_single
 from jobs.data.counted import counted
-from jobs.synthetic.report import half_width
+from jobs.dp.report import half_width
 from jobs.synthetic.requirement import request, requirement, settings
 from jobs.task import Task
 
