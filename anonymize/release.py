@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
 from anonymize.cut import Cut
+from anonymize.grid import Grid
 from anonymize.partition import GeneralizedTable
-from anonymize.table import CodedTable, Codes, Ints, QidColumn, Schema, narrowest
+from anonymize.table import CodedTable, Codes, Ints, LeafSets, QidColumn, Schema, narrowest
+from anonymize.taxonomy import Node
 
 
 class Rng(Protocol):
@@ -76,6 +79,28 @@ def random_order(n_rows: int, rng: Rng) -> Ints:
     """Return a random order of rows, by a uniform 64-bit key for each row: int64, shape (n_rows,)."""
     keys = np.frombuffer(rng.bytes(8 * n_rows), dtype="<u8")
     return np.argsort(keys, kind="stable")
+
+
+def leaf_labels(column: QidColumn, sets: LeafSets | None = None) -> tuple[str, ...]:
+    """Return the printed label of each code of a column; of a set, all its values. No number: an empty text."""
+    if isinstance(column.values, Grid):
+        cells = tuple(column.values.label(Node(i, i + 1)) for i in range(column.root.last))
+        return (*cells, "") if column.missing_cell else cells
+    leaves = column.values.leaves
+    if sets is None:
+        return tuple(leaves)
+    separator = column.sets.separator if column.sets is not None else ","
+    bounds = pairwise(sets.starts.tolist())
+    return tuple(separator.join(leaves[i] for i in sets.leaves[first:last]) for first, last in bounds)
+
+
+def release_of_leaves(table: CodedTable) -> Release:
+    """Return coded rows as the algorithms read the rows, without generalization; equal records are counted."""
+    qid = {
+        column.name: LabelledColumn(leaf_labels(column, table.sets.get(i)), codes)
+        for i, (column, codes) in enumerate(zip(table.schema.qid, table.qid, strict=True))
+    }
+    return replace(with_cells(qid, table.schema, table.cells), counts=table.weights)
 
 
 def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:

@@ -90,9 +90,11 @@ def _needs_words(data: Mapping[str, Any]) -> bool:
     return data["read"] != data["used"] or "outside" in data or "matched" in data
 
 
-def keep_own_of_all(out: Path, accounts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put each party's account beside the release, for the owner of all tables."""
+def keep_own_of_all(out: Path, accounts: Mapping[str, Mapping[str, Any]], pages: Mapping[str, str]) -> None:
+    """Put each party's account and page beside the release, for the owner of all tables."""
     folder = out / OWN
     folder.mkdir(mode=0o700)
     for party, account in accounts.items():
         write_for_owner(folder / f"{party}.json", as_json(account))
+    for party, page in pages.items():
+        write_for_owner(folder / f"{party}.html", page)

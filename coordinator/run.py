@@ -22,6 +22,7 @@ from jobs.data.tables import Table
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner.account import Unaccounted
+from jobs.page.own import own_page_of_folder
 from jobs.release.folder import make_durable, new_folder, refuse_existing
 from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
@@ -99,7 +100,8 @@ def run_in_process(
         write_joint_release(task, folder, collected, options, watch)
         with watch.phase(OWN_FIGURES):
             accounts = _accounts(tables, results)
-        keep_own_of_all(folder, accounts)
+            pages = {party: own_page_of_folder(task, table, folder) for party, table in tables.items()}
+        keep_own_of_all(folder, accounts, pages)
     tell_own_of_all(accounts)
     return out
 

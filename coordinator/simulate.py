@@ -31,7 +31,7 @@ from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from jobs.options import NO_OPTIONS, Options
 from jobs.owner.objections import allowance
-from jobs.release.folder import refuse_existing
+from jobs.release.folder import OWN_PAGE, refuse_existing
 from jobs.task import Task
 from jointcut.launcher import command
 from party.owner.accounts import BEING_MADE, UNFINISHED, accounts
@@ -63,7 +63,8 @@ def run_simulated(
         except PartyError as error:
             raise _with_the_owners_view(error, task, sources) from error
         own = own_accounts(task, config)
-    keep_own_of_all(out, own)
+        pages = {party: page for party in own for page in _own_pages(_state_of(config, party))}
+    keep_own_of_all(out, own, pages)
     tell_own_of_all(own)
     return out
 
@@ -88,6 +89,14 @@ def _account(state_dir: Path, runs: int, until: float) -> dict[str, Any] | None:
         if time.monotonic() > until:
             return None
         time.sleep(_POLL_S)
+
+
+def _own_pages(state_dir: Path) -> Iterator[str]:
+    """Yield the page of a party for its owner, which stands before the account does."""
+    for path, _ in accounts(state_dir, 1, lost=False):
+        page = path.parent / OWN_PAGE
+        if page.is_file():
+            yield page.read_text(encoding="utf-8")
 
 
 def _state_of(config: CoordinatorConfig, party: str) -> Path:

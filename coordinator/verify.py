@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object, printable
 from jobs.loading import MADE
 from jobs.page.page import PAGE, page_of_folder
 from jobs.release.csv import REPORT
-from jobs.release.folder import OWN
+from jobs.release.folder import OWN, OWN_ACCOUNT, OWN_PAGE
 from jobs.release.maker import first_malformed
 from jobs.release.report import SIGNATURES, versions
 from jobs.release.signatures import Statement, read_signatures
@@ -158,12 +159,16 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
         )
     beside = unlisted(out)
     beside = [name for name in beside if name != PAGE]
-    others = [name for name in beside if name != f"{OWN}/"]
+    own = [name for name in beside if name in (f"{OWN}/", OWN_PAGE, OWN_ACCOUNT)]
+    others = [name for name in beside if name not in own]
     lines = [f"{out / SUMS}: every file listed has the bytes listed"]
     if others:
         lines.append(f"warning: not part of the release, and not checked: {_named(others)}")
-    if others != beside:
-        lines.append(f"warning: {OWN}/ is not part of the release, and only for the owners of the tables")
+    if own:
+        lines.append(
+            f"warning: not part of the release, and only for the owner of the raw rows: {_named(own)}. Do not pass "
+            f"{noun(len(own), 'it', 'them')} on with the release"
+        )
     lines.append(f"digest of the release: {release}")
     if expected is not None:
         lines.append("the digest matches")

@@ -619,6 +619,16 @@ class Model(Protocol):
         """
         ...
 
+    def own_sections(
+        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+    ) -> Iterable[Section]:
+        """Return the sections of the page for the owner of a table.
+
+        table:           of pass 1; in a joint job the own table.
+        report, folder:  of the release, as in :meth:`sections`.
+        """
+        ...
+
     @property
     def made(self) -> tuple[str, ...]:
         """Files that a release may have, apart from report and digests."""

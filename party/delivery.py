@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
+from jobs.page.own import own_page_of_folder, place_own_page
 from jobs.page.page import write_page
 from jobs.release.csv import REPORT
 from jobs.release.delivery import check_delivery
@@ -171,16 +172,24 @@ def begin_account(session: Session, state: str = BEING_MADE) -> None:
 
 
 def write_account(session: Session, run: Computed) -> None:
-    """Write the owner's private account of a completed run; nothing waits for the account. Raises OSError.
+    """Write the owner's page and private account of a completed run; nothing waits for them. Raises OSError.
 
     The account says what peers could find out about our own records. Computing the account can take longer than the
     run.
     """
     cost = own_costs(run.meter, session.mesh.links)
     fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **_which(session)}
+    _write_own_page(session, run)
     path = write_own_account(_folder(session), fields)
     session.log(f"the owner's account of this run stands in {path}; shown by `party accounts`")
     tell_owner([f"  {line}" for line in words_of(fields)])
+
+
+def _write_own_page(session: Session, run: Computed) -> None:
+    """Write the owner's page from the own rows, if the release is here. Raises OSError."""
+    folder = _folder(session)
+    if (folder / REPORT).is_file():
+        place_own_page(own_page_of_folder(session.task, run.table, folder), folder)
 
 
 def _which(session: Session) -> dict[str, str]:

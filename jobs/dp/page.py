@@ -14,16 +14,17 @@ from jobs.data.counted import counted
 from jobs.dp.report import half_width
 from jobs.dp.requirement import settings
 from jobs.page.html import tag
-from jobs.page.parts import Section, bars, facts, listing, number, ordered, paragraph, percent, sentence
+from jobs.page.parts import Line, Section, bars, facts, listing, number, ordered, paragraph, percent, sentence
+from jobs.page.words import term
 from jobs.task import Task
 
 
 def guarantee(report: Mapping[str, Any]) -> Section:
     """Return the section on the guarantee of any DP release."""
     privacy = report["privacy"]
-    lines = [
-        ("ε", str(privacy["epsilon"]), _meaning(Fraction(privacy["epsilon"]))),
-        ("δ", str(privacy["delta"]), "The chance that the bound of ε fails; 0 for a pure guarantee."),
+    lines: list[Line] = [
+        (term("ε"), str(privacy["epsilon"]), _meaning(Fraction(privacy["epsilon"]))),
+        (term("δ"), str(privacy["delta"]), "The chance that the bound of ε fails; 0 for a pure guarantee."),
         ("Protected", privacy["unit"], "The bound compares the table with a table that lacks this much."),
     ]
     spent = [
@@ -62,18 +63,18 @@ def sections(task: Task, report: Mapping[str, Any], counts: Release) -> Iterator
 def _cells(task: Task, report: Mapping[str, Any], values: Ints) -> Section:
     """Return the noise of counts, and the number of cells above the noise."""
     width = _half_width(task, report)
-    lines = [("Cells", number(report["cells"]), "Combinations of published values.")]
+    lines: list[Line] = [("Cells", number(report["cells"]), "Combinations of published values.")]
     if report["cells_listed"] != report["cells"]:
         meaning = "Cells whose noisy count reached the threshold."
         lines.append(("Listed cells", number(report["cells_listed"]), meaning))
     if width is None:
         meaning = "Both parties of the compute pair add noise of their own to every count."
-        lines.append(("Noise", "twice", meaning))
+        lines.append((term("Noise"), "twice", meaning))
     else:
         clear = np.abs(values) > width
         total = np.abs(values).sum() or 1
         lines += [
-            ("Noise", f"± {width:,}", "The error of at least 95 of 100 counts is no larger."),
+            (term("Noise"), f"± {width:,}", "The error of at least 95 of 100 counts is no larger."),
             (
                 "Counts above the noise",
                 percent(float(clear.mean()) if len(values) else 0),

@@ -23,6 +23,7 @@ from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options
 from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import charges
+from jobs.page.own import own_page_of_folder, place_own_page
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import new_folder
@@ -62,7 +63,7 @@ def made_in_folder(
     account = LedgerAccount(Epsilon(ledger, task, options.budget))
     account.check()
     with new_folder(out) as folder:
-        kept = account.repeat()
+        loaded, kept = None, account.repeat()
         if kept is None:
             with watch.phase("read"):
                 loaded = load(source, task)
@@ -73,6 +74,8 @@ def made_in_folder(
         else:
             noted, files = Noted(again=True), _unpacked(kept.encoded)
         release = write_release(task, folder, files, made.beside(task, files, options))
+        if loaded is not None:
+            place_own_page(own_page_of_folder(task, loaded, folder), folder)
     account.deliver(release, agreed=True)
     return replace(noted, charged=charges(ledger.entries()))
 

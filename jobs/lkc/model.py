@@ -140,6 +140,15 @@ class LkcPrivacy(Model):
 
         return sections(task, report, table_of_folder(task, folder))
 
+    def own_sections(
+        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+    ) -> Iterable[Section]:
+        from jobs.lkc.checked import table_of_folder
+        from jobs.lkc.own_page import own_sections
+        from jobs.page.own import raw_rows
+
+        return own_sections(task, table.rows, raw_rows(task, table), table_of_folder(task, folder))
+
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymize.lkc.metrics import partition_sizes
 from anonymize.lkc.stopped import Stopped
-from anonymize.release import LabelledColumn, Release
+from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
@@ -19,7 +19,20 @@ from jobs.lkc.sentences import promises_of
 from jobs.lkc.stopping import advice
 from jobs.page.html import tag
 from jobs.page.page import promises
-from jobs.page.parts import Section, bars, facts, listing, number, ordered, paragraph, percent, verdict
+from jobs.page.parts import (
+    Line,
+    Section,
+    bars,
+    counts_of,
+    facts,
+    listing,
+    number,
+    ordered,
+    paragraph,
+    percent,
+    verdict,
+)
+from jobs.page.words import term
 from jobs.task import Task
 
 
@@ -39,32 +52,32 @@ def _risk(task: Task, report: Mapping[str, Any], sizes: Ints) -> Section:
     within = min(each["smallest_group"] for each in found)
     risk, rows = report["risk"], report["rows"]
     least = int(sizes.min())
-    lines = [
+    lines: list[Line] = [
         (
-            "Prosecutor risk, within L",
+            term("Prosecutor risk", ", within L"),
             percent(1 / within),
             f"The highest chance of a reader with L attributes to find the record of a person known to be in the "
             f"table: 1 in {within:,}.",
         ),
         (
-            "Prosecutor risk, all attributes",
+            term("Prosecutor risk", ", all attributes"),
             percent(1 / least),
             f"The same chance for a reader who knows every quasi-identifier: 1 in {least:,}.",
         ),
         (
-            "Journalist risk",
+            term("Journalist risk"),
             f"at most {percent(1 / within)}",
             "The same chance if the reader does not know that the person is in the table. It is never higher than "
             "the prosecutor risk.",
         ),
         (
-            "Marketer risk",
+            term("Marketer risk"),
             percent(len(sizes) / rows),
             f"The expected share of records that a reader finds who knows all quasi-identifiers of everybody: "
             f"{len(sizes):,} groups among {counted(rows, 'record', 'records')}.",
         ),
         (
-            "Unique records",
+            term("Unique records"),
             percent(risk["unique_share"]),
             f"{counted(risk['unique'], 'record has', 'records have')} a combination of all quasi-identifiers that no "
             "other record has.",
@@ -140,7 +153,7 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
         yield listing(_why(task, each) for each in stopped.get(name, ()) if each.reason in _WHY)
-        yield bars(ordered(_counts(column, table.counts), report.get("cut", {}).get(name, ())), name)
+        yield bars(ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ())), name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:
         yield tag("h3", "To keep more detail")
@@ -182,25 +195,19 @@ def _stopped(fields: Mapping[str, Any]) -> Stopped:
     return Stopped(fields["reason"], fields.get("columns"), fields.get("sensitive"), tuple(fields["values"]))
 
 
-def _counts(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
-    """Return the records of each published value, in the order of the table's labels."""
-    found = np.bincount(column.codes, weights=weights, minlength=len(column.labels)).astype(np.int64)
-    return {label: int(n) for label, n in zip(column.labels, found.tolist(), strict=True) if n}
-
-
 def _worth(report: Mapping[str, Any]) -> Section:
     """Return what the table is worth."""
     metrics, loss = report["metrics"], report["metrics"].get("generalization_loss", {})
-    lines = []
+    lines: list[Line] = []
     if loss:
         mean = sum(loss.values()) / len(loss)
         lines.append(
-            ("Detail lost (NCP)", percent(mean), "Mean over columns and records; 0 % is the raw table.")
+            (term("Detail lost (NCP)"), percent(mean), "Mean over columns and records; 0 % is the raw table.")
         )
     if "discernibility_ratio" in metrics:
         meaning = (
             "Share of pairs of records that look alike on all quasi-identifiers; lower keeps more apart."
         )
-        lines.append(("Discernibility", number(metrics["discernibility_ratio"]), meaning))
+        lines.append((term("Discernibility"), number(metrics["discernibility_ratio"]), meaning))
     lines.append(("Records", number(report["rows"]), "Records in the table."))
     return Section("Worth of the table", [facts(lines, head=("measure", "figure", "meaning"))])

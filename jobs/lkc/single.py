@@ -14,7 +14,7 @@ from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
 from anonymize.lkc.stopped import Stopped, blocked, why_stopped
-from anonymize.release import Release, release_of_rows
+from anonymize.release import Release, release_of_leaves, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.arrow import pa
@@ -23,6 +23,7 @@ from jobs.data.tables import Loaded
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
 from jobs.lkc.options.option import ByRow, options_of_job
+from jobs.lkc.own_page import own_sections
 from jobs.lkc.page import sections as sections_of
 from jobs.lkc.report import build_report
 from jobs.lkc.requirement import job_score, requirement, side_inputs
@@ -30,6 +31,7 @@ from jobs.lkc.stopping import advice, reasons
 from jobs.lkc.tables import Written, table_single, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
+from jobs.page.own import own_page, place_own_page
 from jobs.plain_columns import require_meant
 from jobs.release.making import write_report
 from jobs.stopwatch import Stopwatch
@@ -130,6 +132,8 @@ def _release(
     noted = replace(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
+    own = own_sections(task, read.rows, release_of_leaves(read.table), written.release)
+    place_own_page(own_page(task, own), folder)
     names = tuple(form_of(task.job).columns(task.job))
     page = partial(sections_of, task, table=written.release)
     return write_report(task, folder, names, report, seconds, page), noted

@@ -10,6 +10,7 @@ from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import document, tag
 from jobs.page.parts import Section, facts, listing, number, paragraph, sentence, verdict
+from jobs.page.words import with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.task import Task
@@ -46,8 +47,7 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section]) 
         f"Release {job.name}",
         tag("h1", f"Release {job.name}"),
         paragraph(f"Made {report['finished']} by {of_whom}. Job {report['job_sha256'][:8]}.", "soft"),
-        *(section.element() for section in sections),
-        *(section.element() for section in _after(task, report)),
+        *with_words((*sections, *_after(task, report))),
     )
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
+from anonymize.release import LabelledColumn
+from anonymize.table import Ints
 from jobs.page.html import Content, rows, tag
 
+Line: TypeAlias = Sequence[Content]
+"""Line of a table."""
 MOST_BARS = 24
 """Most values of a column with a bar; the most frequent values have bars."""
 
@@ -46,8 +53,8 @@ def listing(items: Iterable[str]) -> Element | None:
     return tag("ul", *found) if found else None
 
 
-def facts(entries: Iterable[tuple[str, Content, Content]], head: Sequence[str]) -> Element:
-    """Return a table of figures: a name, the figure, the meaning."""
+def facts(entries: Iterable[Line], head: Sequence[str]) -> Element:
+    """Return a table of figures: a name, the figure or figures, and mostly the meaning."""
     label = "table of " + ", ".join(filter(None, head))
     return tag(
         "div", rows(*entries, head=head), class_="scroll", tabindex="0", role="group", aria_label=label
@@ -90,6 +97,16 @@ def bars(counts: Mapping[str, int], name: str) -> Element:
     rest = sum(counts.values()) - sum(shown.values())
     words = f"and {len(counts) - len(shown):,} rarer values with {percent(rest / total)} of the records"
     return tag("div", table, paragraph(words, "soft"))
+
+
+def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
+    """Return the records of each occurring value, in the order of the column's labels."""
+    found = np.bincount(column.codes, weights=weights, minlength=len(column.labels)).astype(np.int64)
+    counts: dict[str, int] = {}
+    for label, n in zip(column.labels, found.tolist(), strict=True):
+        if n:
+            counts[label] = counts.get(label, 0) + n
+    return counts
 
 
 def ordered(counts: Mapping[str, int], labels: Sequence[str]) -> dict[str, int]:

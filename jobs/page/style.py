@@ -31,6 +31,8 @@ td.number, th.number { text-align: right; white-space: nowrap; overflow-wrap: no
 rect { fill: var(--bar); }
 ul { margin: .4rem 0; padding-left: 1.2rem; max-width: 46rem; }
 li { margin: .2rem 0; }
+dt { font-weight: 600; margin-top: .5rem; }
+dd { margin: 0 0 .3rem; max-width: 46rem; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 @media (max-width: 34rem) { tbody th { min-width: 4.5rem; } .bars th { width: 45%; }
   th, td { padding-right: .5rem; } }

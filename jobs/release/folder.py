@@ -201,5 +201,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 _LOCK = ".jointcut-lock"
 OWN_ACCOUNT = "own-account.json"
 """File name at a party: its rows, reveals and costs, and everything private to the party."""
+OWN_PAGE = "owner-report.html"
+"""File name of the page from raw rows: beside a single holder's release, and beside a party's account."""
 OWN = "own"
-"""Folder name in a simulation: the accounts of all parties. The user of a simulation owns all tables."""
+"""Folder name in a simulation: the accounts and pages of all parties. The user of a simulation owns all tables."""

@@ -26,6 +26,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.data.tables import Table
     from jobs.page.parts import Section
     from jobs.sequences.result import SequencesResult
 
@@ -108,6 +109,15 @@ class Sequences(Model):
         from jobs.sequences.sentences import promises_of
 
         return sections(task, report, promises_of(task))
+
+    def own_sections(
+        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+    ) -> Iterable[Section]:
+        from jobs.sequences.own_page import own_sections
+        from jobs.sequences.reading import Tracks
+
+        assert isinstance(table, Tracks), "as the model reads tables"
+        return own_sections(task, table.rows, table.paths, None)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.sequences.report import shown_fields

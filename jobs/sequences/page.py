@@ -7,7 +7,8 @@ from typing import Any
 
 from jobs.data.counted import counted
 from jobs.page.page import promises
-from jobs.page.parts import Section, facts, listing, number, paragraph, percent, sentence, verdict
+from jobs.page.parts import Line, Section, facts, listing, number, paragraph, percent, sentence, verdict
+from jobs.page.words import term
 from jobs.sequences.report import records_words
 from jobs.task import Task
 
@@ -24,9 +25,9 @@ def sections(task: Task, report: Mapping[str, Any], sentences: list[str]) -> Ite
 def _risk(report: Mapping[str, Any]) -> Section:
     asked = report["requirement"]
     least = asked["fewest_records"] or report["records"]
-    lines = [
+    lines: list[Line] = [
         (
-            "Prosecutor risk",
+            term("Prosecutor risk"),
             percent(1 / least),
             f"The highest chance of a reader with L={asked['L']} items of a person in the table to find the record: "
             f"1 in {least:,}.",

@@ -22,9 +22,11 @@ from jobs.data.counted import counted
 from jobs.data.sources import Source
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
+from jobs.page.own import own_page, place_own_page
 from jobs.release.csv import TABLE
 from jobs.release.making import write_report
 from jobs.sequences.files import write_table
+from jobs.sequences.own_page import own_sections
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import (
@@ -74,6 +76,7 @@ def _release(
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
     noted = Noted(of_table=tuple(tracks.rows.mark_words()))
     page = partial(task.model.sections, task, folder=folder)
+    place_own_page(own_page(task, own_sections(task, tracks.rows, made.raw, made.left)), folder)
     return write_report(task, folder, (TABLE,), report, watch.seconds, page), noted
 
 

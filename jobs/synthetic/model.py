@@ -24,6 +24,8 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.release import Release
+    from jobs.data.tables import Table
     from jobs.page.parts import Section
     from jobs.synthetic.result import SyntheticResult
 
@@ -111,12 +113,17 @@ class SyntheticTables(Charged):
         return verify_synthetic(task, out)
 
     def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
-        from jobs.release.csv import csv_header, read_csv
         from jobs.synthetic.page import sections
 
-        files = {name: (folder / name).read_bytes() for name in (SYNTHETIC_TABLE, MARGINALS)}
-        tables = [read_csv(content, csv_header(content), name) for name, content in files.items()]
-        return sections(task, report, *tables)
+        return sections(task, report, _table(folder, SYNTHETIC_TABLE), _table(folder, MARGINALS))
+
+    def own_sections(
+        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+    ) -> Iterable[Section]:
+        from jobs.page.own import raw_rows
+        from jobs.synthetic.own_page import own_sections
+
+        return own_sections(task, table.rows, raw_rows(task, table), _table(folder, SYNTHETIC_TABLE))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.synthetic.report import shown_fields
@@ -124,6 +131,14 @@ class SyntheticTables(Charged):
 
         shown = shown_fields(report)
         return replace(shown, lines=[*shown.lines, *about_order(task)])
+
+
+def _table(folder: Path, name: str) -> Release:
+    """Return a table of a release."""
+    from jobs.release.csv import csv_header, read_csv
+
+    content = (folder / name).read_bytes()
+    return read_csv(content, csv_header(content), name)
 
 
 MODEL = SyntheticTables()

@@ -78,13 +78,15 @@ def _drawn(task: Task, drawn: Release, name: str, values: Sequence[str]) -> dict
     found = dict.fromkeys(values, 0)
     rows = np.bincount(column.codes, minlength=len(column.labels))
     for label, n in zip(
-        _labels(task.taxonomies.get(name), column.labels, values), rows.tolist(), strict=True
+        measured_labels(task.taxonomies.get(name), column.labels, values), rows.tolist(), strict=True
     ):
         found[label] = found.get(label, 0) + n
     return found
 
 
-def _labels(domain: Taxonomy | Grid | None, labels: Sequence[str], values: Sequence[str]) -> list[str]:
+def measured_labels(
+    domain: Taxonomy | Grid | None, labels: Sequence[str], values: Sequence[str]
+) -> list[str]:
     """Return the measured value of each drawn text."""
     if not isinstance(domain, Grid):
         return list(labels)

@@ -1,0 +1,47 @@
+"""Page of an LKC release for the owner of raw rows: risk, worth and values, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anonymize.release import Release
+from jobs.data.rows_read import RowsRead
+from jobs.lkc.entries import entries_of, greatest_k
+from jobs.lkc.forms.form import form_of
+from jobs.lkc.linked_columns import parts_apart
+from jobs.page.own import (
+    columns_section,
+    model_section,
+    predicted_by_own,
+    risk_section,
+    rows_section,
+    sizes_of,
+)
+from jobs.page.parts import Section
+from jobs.task import Task
+
+
+def own_sections(task: Task, rows: RowsRead, raw: Release, released: Release) -> Iterator[Section]:
+    """Yield the sections.
+
+    rows:      fate of the rows of pass 1.
+    raw:       the owner's rows with values as coded: of a joint job with columns of its own, only these columns.
+    released:  the rows that readers can make of the release.
+    """
+    yield rows_section(rows.words())
+    known = [name for name in task.job.names("qid") if name in raw.columns]
+    after = sizes_of(released, form_of(task.job).groups(task.job))
+    yield risk_section(sizes_of(raw, known), after, greatest_k(entries_of(task.job)))
+    yield from _model(task, raw, released, known)
+    yield columns_section(raw, released, raw.columns)
+
+
+def _model(task: Task, raw: Release, released: Release, known: list[str]) -> Iterator[Section]:
+    """Yield the section on the class, where a reader can link a record's class and quasi-identifiers."""
+    classes = [
+        name for name in task.job.names("class") if {name} <= raw.columns.keys() & released.columns.keys()
+    ]
+    if classes and known and not parts_apart(task.job):
+        share = predicted_by_own(released, classes[0], task.job.names("qid"))
+        meaning = "Each released record is predicted from all other released records."
+        yield model_section(raw, classes[0], known, share, meaning)

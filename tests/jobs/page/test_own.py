@@ -1,0 +1,131 @@
+"""`owner-report.html`: for the owner alone, with figures counted again by hand from the raw rows."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+
+from jobs.page.page import PAGE
+from jobs.release.folder import OWN, OWN_PAGE
+from tests.jobs.page.releases import EVIL, JOBS, PARTIES
+from tests.jobs.page.test_page import expect_access
+from tests.support.commands import invoke
+from tests.support.pages import Reader
+
+SINGLE = [name for name, job in JOBS.items() if "parties" not in job]
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a page with plain blanks, one between two texts."""
+    return " ".join(" ".join(Reader(path.read_text()).texts).replace("\u00a0", " ").split())
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def decade(age: str) -> str:
+    return str(int(age) // 10) if age else "?"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_only_the_owner_can_read_the_page_and_no_digest_covers_the_page(
+    releases: Mapping[str, Path], name: str
+) -> None:
+    out = releases[name] / "out"
+    page = out / OWN_PAGE
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert OWN_PAGE not in (out / "SHA256SUMS").read_text()
+    assert OWN_PAGE not in (out / "report.json").read_text()
+    assert "do not publish, send or deliver the page" in text_of(page)
+    checked = invoke("coordinator", "verify", releases[name] / "job.yaml", out)
+    assert checked.code == 0, checked.err
+    assert f"only for the owner of the raw rows: {OWN_PAGE}. Do not pass it on" in checked.out
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_risk_before_is_counted_in_the_raw_rows(releases: Mapping[str, Path], name: str) -> None:
+    """Ages are cells of ten years. DP counts leave rows without an age out; sequences have no age."""
+    folder = releases[name]
+    found = [row for row in rows_of(folder / "t.csv") if name != "dp" or row["age"]]
+    raw = [("" if name == "sequences" else decade(row["age"]), row["town"]) for row in found]
+    sizes = Counter(raw)
+    text = text_of(folder / "out" / OWN_PAGE)
+    assert f"Prosecutor risk {percent(1 / min(sizes.values()))}" in text
+    assert f"Marketer risk {percent(len(sizes) / len(raw))}" in text
+
+
+def test_a_simple_model_is_measured_before_and_after(releases: Mapping[str, Path]) -> None:
+    for name in ("synthetic", "classified"):
+        folder = releases[name]
+        text = text_of(folder / "out" / OWN_PAGE)
+        classes = Counter(row["died"] for row in rows_of(folder / "t.csv"))
+        assert f"Most frequent class {percent(max(classes.values()) / sum(classes.values()))}" in text
+        assert "predicted by naive Bayes" in text
+    assert "naive Bayes" not in text_of(releases["single"] / "out" / OWN_PAGE)  # no class
+
+
+def test_synthetic_rows_are_compared_with_raw_rows(releases: Mapping[str, Path]) -> None:
+    folder = releases["synthetic"]
+    raw = Counter(row["town"] for row in rows_of(folder / "t.csv"))
+    drawn = Counter(row["town"] for row in rows_of(folder / "out" / "synthetic.csv"))
+    away = sum(abs(raw[town] / raw.total() - drawn[town] / drawn.total()) for town in {*raw, *drawn}) / 2
+    text = text_of(folder / "out" / OWN_PAGE)
+    assert f"town {percent(away)}" in text.split("One column against raw rows")[1]
+    assert "Two columns against raw rows" in text
+    assert "against raw rows" not in text_of(folder / "out" / PAGE)
+
+
+def test_noisy_counts_are_compared_with_true_counts(releases: Mapping[str, Path]) -> None:
+    folder = releases["dp"]
+    cells = rows_of(folder / "out" / "counts.csv")
+    raw = [row for row in rows_of(folder / "t.csv") if row["age"]]
+    away = [abs(int(cell["count"]) - sum(within(row, cell) for row in raw)) for cell in cells]
+    text = text_of(folder / "out" / OWN_PAGE)
+    assert f"Mean error of a cell {sum(away) / len(away):,.3g}" in text
+
+
+def within(row: Mapping[str, str], cell: Mapping[str, str]) -> bool:
+    """Return True if a raw row lies in a released cell."""
+    low, _, high = cell["age"].strip("[)").partition(",")
+    town = cell["town"] in ("*", row["town"])
+    return int(low) <= int(row["age"]) < int(high) and town and row["died"] == cell["died"]
+
+
+def test_every_party_has_a_page_of_its_own_rows(releases: Mapping[str, Path]) -> None:
+    folder = releases["joint"]
+    own = folder / "out" / OWN
+    assert sorted(path.name for path in own.iterdir()) == sorted(
+        f"{party}.{kind}" for party in PARTIES for kind in ("html", "json")
+    )
+    for party in PARTIES:
+        page = own / f"{party}.html"
+        assert page.stat().st_mode & 0o777 == 0o600
+        ages = [row["age"] for row in rows_of(folder / f"{party}.csv")]
+        assert f"{len(ages)} rows read, 0 left out, {len(ages)} used" in text_of(page)
+        assert "The release has the records of all parties." in text_of(page)
+
+
+@pytest.mark.parametrize("name", [*SINGLE, "joint"])
+def test_no_raw_value_becomes_an_element(releases: Mapping[str, Path], name: str) -> None:
+    out = releases[name] / "out"
+    found = Reader((out / OWN / "a.html" if name == "joint" else out / OWN_PAGE).read_text())
+    assert not {"script", "img"} & set(found.tags)
+    assert not any(attribute.startswith("on") or attribute == "style" for attribute in found.names)
+    assert any(EVIL in text for text in found.texts) == (name != "sequences")  # no figure by item
+
+
+@pytest.mark.parametrize("name", ["classified", "dp", "synthetic"])
+def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
+    for scheme in ("light", "dark"):
+        expect_access(browser, releases[name] / "out" / OWN_PAGE, scheme)
