@@ -166,8 +166,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
         lines.append(f"warning: not part of the release, and not checked: {_named(others)}")
     if own:
         lines.append(
-            f"warning: not part of the release, and only for the owner of the raw rows: {_named(own)}. Do not pass "
-            f"{noun(len(own), 'it', 'them')} on with the release"
+            f"from raw rows, and only for the owner: {_named(own)}. Do not publish {noun(len(own), 'it', 'them')}"
         )
     lines.append(f"digest of the release: {release}")
     if expected is not None:

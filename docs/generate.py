@@ -1,6 +1,6 @@
 """Documents that follow from the program: keys of jobs and policies, and what each mode opens.
 
-    python docs/generate.py     write docs/job.md, docs/policy.md and docs/reveals.md anew
+    python docs/generate.py     write docs/job.md, policy.md, reveals.md and words.md anew
 
 `make generate` calls it. A test compares the files with what this file makes.
 """
@@ -24,6 +24,7 @@ from jobs.file.bundle import Bundle
 from jobs.file.clusters import digest_of
 from jobs.file.job import Job
 from jobs.loading import check_task, open_task, parse_job
+from jobs.page.words import WORDS
 from jobs.task import Task
 from party.cli.schemas import FORMATS, AsEditorsRead
 
@@ -537,9 +538,24 @@ def _row(entry: Allowed, scope: str, is_dp: bool) -> tuple[str, ...]:
     return f"`{entry.name}`", scope + entry.meaning, _RECIPIENTS[entry.to], "yes" if marked else "no"
 
 
+def words_page() -> str:
+    """Return the meanings of the terms on the pages of a release."""
+    parts = [
+        f"{_MADE}\n# Words of a report",
+        "Terms on `report.html` and `owner-report.html` link to these meanings.",
+        _table(("term", "meaning"), [(word, meaning) for word, meaning in WORDS.items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def pages() -> dict[str, str]:
     """Return every generated document by name."""
-    return {"job.md": job_page(), "policy.md": policy_page(), "reveals.md": reveals_page()}
+    return {
+        "job.md": job_page(),
+        "policy.md": policy_page(),
+        "reveals.md": reveals_page(),
+        "words.md": words_page(),
+    }
 
 
 def main() -> None:

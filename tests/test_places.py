@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, release_digest
 from tests.support.bare import bare
@@ -38,15 +39,16 @@ def check_demo(printed: str, folder: Path) -> None:
     (out,) = (folder / "out").iterdir()
     assert out.name.startswith("demo-")
     assert lines[0] == "transfusion-demo: 5919 rows, 443 groups; verified"
-    rows = [line.split() for line in lines[lines.index("rows:") + 1 : -4]]
+    rows = [line.split() for line in lines[lines.index("rows:") + 1 : -5]]
     assert len(rows) == 7
     assert rows[0] == ["job", "sex", "age", "weight", "haemoglobin", "district", "transfused", "surgery"]
     assert {len(row) for row in rows} == {8}
     assert lines[-1].startswith(
         "verified: no reader who knows all 6 quasi-identifiers of a person in the table "
     )
-    assert lines[-4:-1] == [
+    assert lines[-5:-1] == [
         f"table:  {Path('out') / out.name / TABLE}",
+        f"page:   {Path('out') / out.name / PAGE}",
         f"report: {Path('out') / out.name / REPORT}",
         f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
     ]

@@ -27,7 +27,9 @@ from jobs.errors import ConfigError
 from jobs.file.fields import positive
 from jobs.file.job import require_confirmed
 from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
+from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.arguments import PATH
@@ -193,7 +195,9 @@ def _show_result(task: Task, out: Path, rows: int = 0, noted: Noted = NOTHING_NO
     ]
     lines += _first_rows(out / TABLE, rows) if rows else []
     made = [name for name in task.model.made if (out / name).is_file()]
-    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
+    lines += [*(f"table:  {out / name}" for name in made), f"page:   {out / PAGE}", f"report: {out / REPORT}"]
+    lines += [f"owner:  {out / OWN_PAGE}, from raw rows: only for you"] if (out / OWN_PAGE).is_file() else []
+    lines += [f"digest: {release}"]
     lines += [f"verified: {words}" for words in shown.verified]
     made_of = {"job_sha256": report["job_sha256"], "release": release, "verified": list(shown.verified)}
     fields = {"out": str(out), **shown.fields, **made_of}

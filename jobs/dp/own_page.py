@@ -30,7 +30,7 @@ NO_FIGURE = (
 
 
 def before(task: Task, rows: RowsRead, raw: Release) -> Iterator[Section]:
-    """Yield the sections on the raw rows of any DP job."""
+    """Yield the sections on the raw rows of any DP job, one row or more."""
     yield rows_section(rows.words())
     known = [name for name in task.job.names("qid") if name in raw.columns]
     yield risk_section(sizes_of(raw, known), None, None, NO_FIGURE)
@@ -44,8 +44,13 @@ def own_sections(
     cells:  the cells as released, a row each, with the column `count`.
     cut:    labels of each column in the release.
     """
+    if not raw.n_records:
+        yield rows_section(rows.words())
+        return
     yield from before(task, rows, raw)
-    if not task.job.roster:  # otherwise the counts are of the records of all parties
+    of_sets = any(column.sets is not None for column in task.schema.qid)  # a record counts for several values
+    of_others = bool(task.job.roster)
+    if cells.n_rows and not of_sets and not of_others:
         yield _noise(task, generalized(task.schema, raw, cut), cells)
     yield columns_section(raw, None, raw.columns)
 

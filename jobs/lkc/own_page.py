@@ -29,6 +29,8 @@ def own_sections(task: Task, rows: RowsRead, raw: Release, released: Release) ->
     released:  the rows that readers can make of the release.
     """
     yield rows_section(rows.words())
+    if not raw.n_records:
+        return
     known = [name for name in task.job.names("qid") if name in raw.columns]
     after = sizes_of(released, form_of(task.job).groups(task.job))
     yield risk_section(sizes_of(raw, known), after, greatest_k(entries_of(task.job)))

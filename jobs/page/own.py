@@ -6,7 +6,8 @@ page. Raw rows are the rows as the algorithms read the rows: numbers as cells of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,10 +39,12 @@ from jobs.release.folder import OWN_PAGE, place_for_owner
 from jobs.task import Task
 
 _WARNING = (
-    "This page shows raw rows of a table, without any protection. The page is for the owner of the table: keep the "
-    "page with the table, and do not publish, send or deliver the page."
+    "The figures of this page come from raw rows, without any protection. The page is for the owner of the table: "
+    "keep the page with the table, and do not publish, send or deliver the page."
 )
 
+_MOST_CELLS = 20
+"""Most intervals with a bar."""
 _OF_ALL = "Before: your own rows. The release has the records of all parties."
 
 
@@ -246,7 +249,24 @@ def _columns(raw: Release, released: Release | None, names: Iterable[str]) -> It
             said += f"; {counted(alone, 'value belongs', 'values belong')} to a single record"
         yield tag("h3", name)
         yield paragraph(f"{said}.", "soft")
-        yield bars(counts, name)
+        yield bars(_in_few(raw.columns[name], counts), name)
+
+
+_INTERVAL = re.compile(r"\[([^,]+),([^,]+)\)")
+
+
+def _in_few(column: LabelledColumn, counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Join neighbouring cells of a column of numbers, so that every cell is in one of the bars of a page."""
+    cells = [found for label in column.labels if (found := _INTERVAL.fullmatch(label))]
+    width = -(-len(cells) // _MOST_CELLS)
+    if width < 2 or len(cells) + 1 < len(column.labels):
+        return counts
+    joined: dict[str, int] = {}
+    for first in range(0, len(cells), width):
+        some = cells[first : first + width]
+        joined[f"[{some[0][1]},{some[-1][2]})"] = sum(counts.get(each[0], 0) for each in some)
+    known = {each[0] for each in cells}
+    return joined | {label: n for label, n in counts.items() if label not in known}
 
 
 def differences(lines: Iterable[tuple[str, float]], head: str) -> Content:

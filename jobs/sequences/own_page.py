@@ -18,6 +18,8 @@ from jobs.task import Task
 def own_sections(task: Task, rows: RowsRead, raw: Paths, left: Paths | None) -> Iterator[Section]:
     """Yield the sections. left: the paths of the release, if all records are the owner's."""
     yield rows_section(rows.words())
+    if not raw.n_records:
+        return
     after = None if left is None else sizes_of_paths(left)
     yield risk_section(sizes_of_paths(raw), after, settings(task.job).K, _WHOLE)
     lines = [

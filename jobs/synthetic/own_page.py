@@ -9,8 +9,16 @@ from anonymize.release import LabelledColumn, Release
 from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.dp.own_page import before
-from jobs.page.own import aligned, columns_section, differences, model_section, predicted_by_other, weights_of
-from jobs.page.parts import Section, paragraph
+from jobs.page.own import (
+    aligned,
+    columns_section,
+    differences,
+    model_section,
+    predicted_by_other,
+    rows_section,
+    weights_of,
+)
+from jobs.page.parts import Section, paragraph, percent
 from jobs.synthetic.page import measured_labels
 from jobs.task import Task
 
@@ -22,7 +30,17 @@ _MOST_SHOWN = 40
 
 def own_sections(task: Task, rows: RowsRead, raw: Release, drawn: Release) -> Iterator[Section]:
     """Yield the sections. drawn: the synthetic rows, of the owner's rows alone or of the rows of all parties."""
+    if not raw.n_records:
+        yield rows_section(rows.words())
+        return
     yield from before(task, rows, raw)
+    if drawn.n_records:
+        yield from _compared(task, raw, drawn)
+    yield columns_section(raw, None, raw.columns)
+
+
+def _compared(task: Task, raw: Release, drawn: Release) -> Iterator[Section]:
+    """Compare drawn rows with raw rows, one of each or more."""
     same = coded_alike(task, raw, drawn)
     names = [name for name in raw.columns if name in same.columns]
     yield _one_way(raw, same, names)
@@ -32,7 +50,6 @@ def own_sections(task: Task, rows: RowsRead, raw: Release, drawn: Release) -> It
             others = [each for each in names if each != name]
             share = predicted_by_other(raw, same, name, others)
             yield model_section(raw, name, others, share, "The synthetic rows predict the raw records.")
-    yield columns_section(raw, None, raw.columns)
 
 
 def coded_alike(task: Task, raw: Release, drawn: Release) -> Release:
@@ -65,8 +82,8 @@ def _two_way(raw: Release, drawn: Release, names: Sequence[str]) -> Section:
     mean = sum(away for _, away in found) / max(len(found), 1)
     said = counted(len(pairs), "pair", "pairs")
     words = (
-        f"The same share for pairs of columns: on average {mean:.1%}, over {said}. Fine grids have large differences "
-        "by chance alone."
+        f"The same share for pairs of columns: on average {percent(mean)}, over {said}. Fine grids have large "
+        "differences by chance alone."
     )
     shown = differences(found[:_MOST_SHOWN], "pair") if found else None
     return Section("Two columns against raw rows", [paragraph(words), shown])

@@ -17,6 +17,7 @@ import pytest
 from jobs.errors import CATALOGUE, Exit
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, release_digest
 from tests.support import jobs
 from tests.support.bare import bare
@@ -75,7 +76,7 @@ def test_a_single_holders_job(tmp_path: Path) -> None:
     job = single(tmp_path / "job")
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, PAGE, REPORT]
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, OWN_PAGE, PAGE, REPORT]
     for part in ("sample: 60 rows", "verified", "cut:", "age", f"table:  {tmp_path / 'out' / TABLE}"):
         assert part in ran.out
     ran = invoke("coordinator", "verify", job, tmp_path / "out")
@@ -126,7 +127,7 @@ def test_results_as_json(tmp_path: Path) -> None:
         "release": release,
         "agreed": None,
         "page": True,
-        "unlisted": [],
+        "unlisted": [OWN_PAGE],
     }
 
 

@@ -169,8 +169,8 @@ def test_who_simulates_is_told_what_became_of_every_partys_records(tmp_path: Pat
     single = write_job(tmp_path, wards_job())
     dealt_records(tmp_path, ["table"], records)
     assert invoke("coordinator", "run", single, "--out", tmp_path / "alone").code == 0
-    own = {path.stem: json.loads(path.read_text()) for path in (out / OWN).iterdir()}
-    assert set(own) == set(WARD_PARTIES)
+    own = {path.stem: json.loads(path.read_text()) for path in (out / OWN).glob("*.json")}
+    assert set(own) == {path.stem for path in (out / OWN).glob("*.html")} == set(WARD_PARTIES)
     for party, account in own.items():
         lost = account["records"]["lost"]
         assert account["data"]["records"] == 30

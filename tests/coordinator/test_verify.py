@@ -13,7 +13,7 @@ import pytest
 
 from jobs.errors import Exit
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.folder import OWN
+from jobs.release.folder import OWN, OWN_PAGE
 from jobs.release.sums import SUMS, fields_of_file, write_sums
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
@@ -175,7 +175,7 @@ def test_of_a_joint_release_a_party_keeps_the_digest(tmp_path: Path) -> None:
 def test_what_a_simulation_tells_owners_is_not_to_be_passed_on(folder: Path) -> None:
     (folder / "out" / OWN).mkdir()
     said = verified(folder).out
-    assert "warning: own/ is not part of the release, and only for the owners of the tables\n" in said
+    assert "from raw rows, and only for the owner: own/, owner-report.html. Do not publish them\n" in said
     assert "not checked: own/" not in said
 
 
@@ -192,6 +192,7 @@ def test_what_lies_beside_a_release_is_named(folder: Path) -> None:
     assert json.loads(verified(folder, "out", "--format", "json").out)["unlisted"] == [
         "a\tb",
         "more/",
+        OWN_PAGE,
         "raw.csv",
     ]
     for i in range(9):

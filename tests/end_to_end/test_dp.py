@@ -21,7 +21,7 @@ from jobs.errors import Exit
 from jobs.loading import load_task
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.folder import OWN_ACCOUNT, OWN_PAGE
 from jobs.release.sums import SUMS
 from tests.support import jobs
 from tests.support.bare import bare
@@ -99,7 +99,7 @@ def released(site: Site, job: Path, out: str) -> Ran:
     for party in PARTIES:
         delivered = site.net.account(party).parent
         # The rows are the coordinator's own wish.
-        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, PAGE, REPORT]
+        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, OWN_PAGE, PAGE, REPORT]
         for name in (SUMS, COUNTS, REPORT):
             assert (delivered / name).read_bytes() == (site.folder / out / name).read_bytes()
         assert site.spent(party) == (1, ["released"])

@@ -23,7 +23,7 @@ from jobs.errors import Exit, PartyError
 from jobs.loading import load_task
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.folder import OWN_ACCOUNT, OWN_PAGE
 from jobs.release.sums import SUMS
 from party.net.control import ResultPart
 from party.net.link import Link
@@ -173,7 +173,7 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
     assert len(table_of(tmp_path / "out")) == N_COMMON
     assert report_of(tmp_path / "out")["specializations"]
     for party in net.roster:
-        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, PAGE, REPORT]
+        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, OWN_PAGE, PAGE, REPORT]
 
 
 def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

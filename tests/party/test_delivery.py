@@ -20,7 +20,7 @@ from jobs.errors import JobFailed, PartyError, Problem
 from jobs.options import NO_OPTIONS
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.folder import OWN_ACCOUNT, OWN_PAGE
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
@@ -48,7 +48,7 @@ def test_what_is_delivered_is_what_the_coordinator_has(net: Network, tmp_path: P
     run(scenario())
     for party in PARTIES:
         folder = net.account(party).parent
-        assert sorted(p.name for p in folder.iterdir()) == [SUMS, TABLE, OWN_ACCOUNT, PAGE, REPORT]
+        assert sorted(p.name for p in folder.iterdir()) == [SUMS, TABLE, OWN_ACCOUNT, OWN_PAGE, PAGE, REPORT]
         for name in (SUMS, TABLE, REPORT):
             assert (folder / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
     assert report_of(tmp_path / "out")["rows"] == 60
@@ -252,7 +252,7 @@ def test_a_release_stands_without_its_account(
     run(scenario())
     for name in PARTIES:
         (folder,) = net.releases(name)
-        assert listing(folder) == [SUMS, TABLE, PAGE, REPORT]
+        assert listing(folder) == [SUMS, TABLE, OWN_PAGE, PAGE, REPORT]
         assert [entry.state for entry in net.config(name).ledger.entries()] == ["released"]
         ((_, problem),) = ProblemBook(net.config(name).state_dir).entries(1)
         assert (problem["error"], problem["phase"]) == ("io-failed", "account")

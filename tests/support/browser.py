@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -63,3 +64,19 @@ def chromium(profile: Path, *, dark: bool = False) -> Iterator[Chrome]:
         yield started
     finally:
         started.quit()
+
+
+def expect_access(browser: Chrome, page: Path, scheme: str) -> None:
+    """axe-core finds no violation; the page is as wide as the window, also a narrow one; the console is silent."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    for width in (360, 1280):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get(page.as_uri())
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text())
+    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
+    assert len(found["passes"]) > 10
+    assert browser.get_log("browser") == []

@@ -86,4 +86,11 @@ def listing(folder: Path) -> list[str]:
 
 def simulated(parties: Sequence[str]) -> list[str]:
     """Everything in the folder of a simulation that released a table."""
-    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), PAGE, REPORT]
+    return [
+        SUMS,
+        TABLE,
+        OWN,
+        *(f"{OWN}/{party}.{kind}" for party in parties for kind in ("html", "json")),
+        PAGE,
+        REPORT,
+    ]

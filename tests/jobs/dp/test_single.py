@@ -17,6 +17,7 @@ from jobs.errors import BudgetError, ConfigError
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
@@ -51,7 +52,7 @@ def test_a_release_is_charged_and_written(source: Csv, tmp_path: Path) -> None:
     assert not noted.again
     assert noted.rows is not None
     assert (noted.rows.read, noted.rows.used) == (60, 60)
-    assert listing(tmp_path / "out") == [SUMS, COUNTS, PAGE, REPORT]
+    assert listing(tmp_path / "out") == [SUMS, COUNTS, OWN_PAGE, PAGE, REPORT]
     check_folder(tmp_path / "out", (COUNTS, REPORT, TABLE))
     assert (states(source), spent(source)) == (["released"], Fraction("0.25"))
 
@@ -79,7 +80,7 @@ def test_another_job_is_charged_anew_until_nothing_is_left(source: Csv, tmp_path
 
 def test_rows_follow_from_the_counts(source: Csv, tmp_path: Path) -> None:
     release(source, tmp_path / "out", Options(as_records=True))
-    assert listing(tmp_path / "out") == [SUMS, TABLE, COUNTS, PAGE, REPORT]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, COUNTS, OWN_PAGE, PAGE, REPORT]
     check_folder(tmp_path / "out", (COUNTS, REPORT, TABLE))
     job = jobs.task_of(dp_single()).job
     _, counts = read_counts(tmp_path / "out" / COUNTS, job.published)

@@ -19,6 +19,7 @@ from jobs.errors import Exit
 from jobs.owner.ledger import PrivacyLedger
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, file_fields, write_sums
 from tests.support import jobs
 from tests.support.bytes import OTHER_BYTES
@@ -390,7 +391,7 @@ def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None
     assert run(alone, "again", "--budget", "1").code == 0
     for name in (COUNTS, REPORT):
         assert (alone / "first" / name).read_bytes() == (alone / "again" / name).read_bytes()
-    assert listing(alone / "first") == [SUMS, COUNTS, PAGE, REPORT]
+    assert listing(alone / "first") == [SUMS, COUNTS, OWN_PAGE, PAGE, REPORT]
     budget = PrivacyLedger(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
     assert [(e.state, e.charged) for e in budget.entries()] == [("released", 1)]
 

@@ -18,7 +18,7 @@ from jobs.owner import listing as listing_of_jobs
 from jobs.owner.ledger import ChargedJob
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, read_csv
-from jobs.release.folder import new_folder
+from jobs.release.folder import OWN_PAGE, new_folder
 from jobs.release.sums import SUMS, check_folder, release_digest
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
@@ -45,7 +45,7 @@ def test_a_release_without_a_ledger_begins_none(source: Csv, tmp_path: Path) -> 
     """Without DP releases it would limit nothing."""
     noted = release(source, tmp_path / "out")
     assert (noted.again, noted.charged) == (False, ())
-    assert listing(tmp_path / "out") == [SUMS, TABLE, PAGE, REPORT]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, OWN_PAGE, PAGE, REPORT]
     check_folder(tmp_path / "out", (TABLE, REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "table.csv"]
     assert read_csv(tmp_path / "out" / TABLE, ["job", "age", "transfused", "surgery"]).n_rows == 60

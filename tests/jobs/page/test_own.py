@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 from jobs.page.page import PAGE
 from jobs.release.folder import OWN, OWN_PAGE
 from tests.jobs.page.releases import EVIL, JOBS, PARTIES
-from tests.jobs.page.test_page import expect_access
+from tests.support.browser import expect_access
 from tests.support.commands import invoke
 from tests.support.pages import Reader
 

@@ -7,7 +7,6 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from selenium.webdriver.common.print_page_options import PrintOptions
 from jobs.loading import load_task
 from jobs.page.page import PAGE, page_of_folder
 from tests.jobs.page.releases import EVIL, JOBS
+from tests.support.browser import expect_access
 from tests.support.commands import invoke
 from tests.support.pages import Reader
 
@@ -109,22 +109,6 @@ def test_nothing_hinders_access(
     releases: Mapping[str, Path], browser: Chrome, name: str, scheme: str
 ) -> None:
     expect_access(browser, releases[name] / "out" / PAGE, scheme)
-
-
-def expect_access(browser: Chrome, page: Path, scheme: str) -> None:
-    """axe-core finds no violation; the page is as wide as the window, also a narrow one; the console is silent."""
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    for width in (360, 1280):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.get(page.as_uri())
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    browser.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text())
-    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
-    assert len(found["passes"]) > 10
-    assert browser.get_log("browser") == []
 
 
 def test_the_page_prints_on_few_sheets(releases: Mapping[str, Path], browser: Chrome) -> None:
