@@ -104,6 +104,8 @@ class Blocked:
     records: int
 
 
+_MOST_SPACE = 1 << 22
+"""Most keys that are counted without sorting."""
 _MOST_SUBSETS = 300
 """Most sets of columns in which a forbidden group of a step is looked for."""
 
@@ -116,11 +118,12 @@ def blocked(
     Steps without a group found in few sets of columns are left out, and so are criteria with side counts.
     """
     found: dict[tuple[str, str], Blocked] = {}
+    kinds = _Kinds(table, outcome.cut)
     for step in outcome.steps:
         candidate = step.candidate
         if step.violation is None or candidate.node not in outcome.cut.nodes[candidate.column]:
             continue
-        rows = _Rows(table, outcome.cut, candidate)
+        rows = _Rows(table, outcome.cut, candidate, kinds)
         for entry, others in islice(_sets(outcome.cut, entries, step), _MOST_SUBSETS):
             if (group := rows.forbidden(entry, others, step.violation)) is not None:
                 column = table.schema.qid[candidate.column]
@@ -129,16 +132,39 @@ def blocked(
     return found
 
 
-class _Rows:
-    """Rows of a table below the node of a candidate, with the child of each row."""
+class _Kinds:
+    """Rows of a table that are alike in the release: each with the number of its kind, and a row of each kind."""
 
-    def __init__(self, table: CodedTable, cut: Cut, candidate: Candidate) -> None:
-        node = candidate.node
+    def __init__(self, table: CodedTable, cut: Cut) -> None:
+        columns = [i for i in range(len(table.qid)) if cut.is_refined(i)]
+        places = [cut.positions(i)[table.qid[i]] for i in columns]
+        keys = pack([*places, table.cells], [*(len(cut.nodes[i]) for i in columns), table.schema.n_cells])
+        _, self.first, self.of_row = np.unique(keys, return_index=True, return_inverse=True)
+
+
+def _sums(keys: Ints, weights: Ints, space: int) -> tuple[Ints, Ints]:
+    """Return the different keys, ascending, and the sum of the weights of each. space: above every key."""
+    if space <= _MOST_SPACE:
+        counts = tally(keys, weights, space)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    found, place = np.unique(keys, return_inverse=True)
+    return found, tally(place, weights, len(found))
+
+
+class _Rows:
+    """Rows of a table below the node of a candidate, with the child of each row. Rows that are alike are one row."""
+
+    def __init__(self, table: CodedTable, cut: Cut, candidate: Candidate, kinds: _Kinds) -> None:
+        node, n_children = candidate.node, len(candidate.children)
         leaf = table.qid[candidate.column].astype(np.int64) - node.first
         within = np.flatnonzero((leaf >= 0) & (leaf < node.last - node.first))
         child = child_of_leaf(candidate)[leaf[within]]
+        within, child = within[child >= 0], child[child >= 0]
+        space = len(kinds.first) * n_children
+        alike, weights = _sums(kinds.of_row[within] * n_children + child, table.weights[within], space)
         self._table, self._cut, self._candidate = table, cut, candidate
-        self._rows, self._child = within[child >= 0], child[child >= 0]
+        self._rows, self._child, self._weights = kinds.first[alike // n_children], alike % n_children, weights
 
     def forbidden(self, entry: Entry, others: Sequence[int], violation: Violation) -> Blocked | None:
         """Return the smallest group that a criterion forbids among the groups on the column and on ``others``."""
@@ -150,7 +176,7 @@ class _Rows:
         keys, first, group = np.unique(
             pack(places, [*map(len, nodes)]), return_index=True, return_inverse=True
         )
-        weights, broken = self._table.weights[self._rows], np.zeros(len(keys), dtype=bool)
+        weights, broken = self._weights, np.zeros(len(keys), dtype=bool)
         labels = test.labels(self._table.cells[self._rows])
         for criterion, met in test.met(labels, group, len(keys), weights.astype(np.float64)):
             if (criterion.name, criterion.column) == (violation.criterion, violation.column):
