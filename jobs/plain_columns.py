@@ -13,7 +13,7 @@ import numpy as np
 
 from anonymize.errors import DataError
 from anonymize.release import Release
-from anonymize.table import Ints, tally
+from anonymize.table import Ints, pack, tally
 from jobs.data.counted import counted, noun
 from jobs.data.texts import is_formula
 
@@ -151,10 +151,13 @@ def about_formulas(release: Release) -> list[str]:
 
 
 def _times(release: Release, names: Sequence[str]) -> Ints:
-    """Count the records of each occurring combination of values: int64, shape (n_combinations,)."""
-    codes = np.stack([release.columns[name].codes for name in names])
-    combinations, of_row = np.unique(codes, axis=1, return_inverse=True)
-    return tally(of_row, release.counts, combinations.shape[1])
+    """Count the records of each combination of values, and of others, which have none: int64."""
+    columns = [release.columns[name] for name in names]
+    if len(columns) == 1:
+        return tally(columns[0].codes, release.counts, len(columns[0].labels))
+    keys = pack([column.codes for column in columns], [len(column.labels) for column in columns])
+    combinations, of_row = np.unique(keys, return_inverse=True)
+    return tally(of_row, release.counts, len(combinations))
 
 
 def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:

@@ -50,7 +50,7 @@ def test_only_the_owner_can_read_the_page_and_no_digest_covers_the_page(
     assert "do not publish, send or deliver the page" in text_of(page)
     checked = invoke("coordinator", "verify", releases[name] / "job.yaml", out)
     assert checked.code == 0, checked.err
-    assert f"only for the owner of the raw rows: {OWN_PAGE}. Do not pass it on" in checked.out
+    assert f"only for the owner: {OWN_PAGE}. Do not publish it\n" in checked.out
 
 
 @pytest.mark.parametrize("name", SINGLE)
