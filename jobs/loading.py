@@ -94,7 +94,16 @@ def load_task(
 
     Raises ConfigError or SchemaError.
     """
-    fields = _fields(path, changes or {})
+    return task_of(_fields(path, changes or {}), path, read)
+
+
+def task_of(fields: Any, path: Path, read: Callable[[Path], str] = read_text) -> Task:
+    """Return the task of the keys of a job, with all named files, and check everything possible without data.
+
+    path:  the job file, for errors; the files that the job names are found from its folder.
+
+    Raises ConfigError or SchemaError.
+    """
     job = _with_model(parse_job(fields, str(path)), path, read, fields)
     named = {name: column.file for name, column in job.columns.items()}
     files = {
@@ -173,15 +182,15 @@ def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, st
 
 def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
     found = parse_yaml(read_text(path), str(path))
-    return _changed(found, changes) if changes else found
+    return changed(found, changes) if changes else found
 
 
-def _changed(found: Any, changes: Mapping[str, Any]) -> Any:
+def changed(found: Any, changes: Mapping[str, Any]) -> Any:
     """Return the keys of a file with changes applied, key by key also inside nested values."""
     if not isinstance(found, Mapping):
         return found
     made = {
-        key: _changed(found.get(key, {}), value) if isinstance(value, Mapping) else value
+        key: changed(found.get(key, {}), value) if isinstance(value, Mapping) else value
         for key, value in changes.items()
     }
     return {key: value for key, value in {**found, **made}.items() if value is not None}
