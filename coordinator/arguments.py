@@ -50,28 +50,42 @@ def dialect_of(delimiter: str | None) -> Dialect:
 
 
 def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> Source:
+    """Return a table as :func:`table_at`, and tell the owner what was found out about the table's form."""
+    return _told(table_at(path, dialect, like))
+
+
+def table_at(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> Source:
     """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV.
 
     like:  the table in the job. Its words apply to this table, too; its form only to the same kind of file.
     """
     if like is None:
-        return _told(source_of_file(_there(path), dialect))
+        return source_of_file(_there(path), dialect)
     if Path(like.path).suffix != path.suffix:
-        return _told(source_of_file(_there(path), dialect, like.wording))
+        return source_of_file(_there(path), dialect, like.wording)
     form = replace(like.dialect, delimiter=dialect.delimiter or like.dialect.delimiter)
-    return _told(source_of_file(_there(path), form, like.wording, like.sheet))
+    return source_of_file(_there(path), form, like.wording, like.sheet)
 
 
 def source_of_job(job: JobFile, table: TableFile) -> Source:
-    """Return the table of a single holder's job."""
-    path = job.folder / table.path
+    """Return the table of a single holder's job, and tell the owner about the table's form."""
+    return _told(table_of_job(str(job), job.folder, table))
+
+
+def table_of_job(job: str, folder: Path, table: TableFile) -> Source:
+    """Return the table of a single holder's job. Raises ConfigError.
+
+    job:     the job file, for errors.
+    folder:  base folder for paths in the job.
+    """
+    path = folder / table.path
     if not path.is_file():
         raise ConfigError(
             "file-missing",
             f"{job}: `data` names {table.path}, and {path} is not a file",
             remedy="correct the path under `data`; a path in a job begins at the folder of the job file",
         )
-    return source_of(path, like=table)
+    return table_at(path, like=table)
 
 
 def _there(path: Path) -> Path:
@@ -81,7 +95,6 @@ def _there(path: Path) -> Path:
 
 
 def _told(source: Source) -> Source:
-    """Tell the owner what was found out about the table's form."""
     for words in source.notes():
         note(words)
     return source

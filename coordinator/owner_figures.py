@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from coordinator.voice import CONSOLE, Note
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source
@@ -14,10 +15,9 @@ from jobs.options import UNLIMITED
 from jobs.reading import notes_on_dates
 from jobs.release.folder import OWN, as_json, write_for_owner
 from jobs.task import Task
-from party.cli.console import note
 
 
-def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
+def tell_rows(rows: RowsRead, strays: Sequence[str] = (), note: Note = CONSOLE.note) -> None:
     """Tell a single holder the left-out rows and cells, if any. strays: values outside all domains, in sentences."""
     if rows.n_dropped or rows.outside or rows.marks:
         note("\n".join([*rows.words(), *strays]), **rows.fields())
@@ -26,10 +26,10 @@ def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
 def tell_dates(source: Source, task: Task) -> None:
     """Tell a single holder the stated forms of dates that fit no column with dates."""
     for words in notes_on_dates(source, task):
-        note(words)
+        CONSOLE.note(words)
 
 
-def tell_refused(n_refused: int) -> None:
+def tell_refused(n_refused: int, note: Note = CONSOLE.note) -> None:
     """Say whether groups follow from quasi-identifiers alone; only the raw table shows the fact."""
     if n_refused:
         words = (
@@ -63,7 +63,7 @@ def _limit_words(limit: Fraction) -> str:
     )
 
 
-def tell_charged(charged: Sequence[Fraction], limit: Fraction) -> None:
+def tell_charged(charged: Sequence[Fraction], limit: Fraction, note: Note = CONSOLE.note) -> None:
     """Say the sum of all DP releases of a single holder's table."""
     if charged:
         note("\n".join(charged_words(charged, _limit_words(limit))), **charged_fields(charged))
@@ -74,8 +74,8 @@ def charged_fields(charged: Sequence[Fraction]) -> dict[str, str | int]:
     return {"charged": str(sum(charged, Fraction(0))), "runs": len(charged)}
 
 
-def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print each party's account to a reader with all tables; of rows only necessary sentences."""
+def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]], note: Note = CONSOLE.note) -> None:
+    """Tell each party's account to a reader with all tables; of rows only necessary sentences."""
     for party, account in accounts.items():
         data, records = account["data"], account.get("records", {})
         lines = list(account["in_words"]) if _needs_words(data) else []

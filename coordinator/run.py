@@ -12,8 +12,9 @@ from typing import Any
 from anonymize.tds import ROOT, Observer
 from coordinator.conduct import Conductor
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
-from coordinator.progress import OWN_FIGURES, Turns, progress_of
+from coordinator.progress import OWN_FIGURES, Turns
 from coordinator.single import tell_noted
+from coordinator.voice import CONSOLE, Voice
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
@@ -34,18 +35,30 @@ from party.owner.config import CoordinatorConfig
 log = logging.getLogger("coordinator")
 
 
-def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:
+def run_joint(
+    task: Task,
+    config: CoordinatorConfig,
+    out: Path,
+    options: Options = NO_OPTIONS,
+    voice: Voice = CONSOLE,
+) -> Path:
     """Conduct a joint job with the parties' daemons, into a new folder."""
     refuse_existing(out)
-    asyncio.run(conduct(task, config, out, options))
+    asyncio.run(conduct(task, config, out, options, voice))
     return out
 
 
-async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> None:
+async def conduct(
+    task: Task,
+    config: CoordinatorConfig,
+    out: Path,
+    options: Options = NO_OPTIONS,
+    voice: Voice = CONSOLE,
+) -> None:
     """Conduct a joint job with the parties' daemons, into a new folder."""
     job = task.job
     columns = job.generalized
-    with progress_of(job.name, len(job.roster)) as progress:
+    with voice.progress(job.name, len(job.roster)) as progress:
         watch = Stopwatch(progress.phase)
 
         def on_progress(party: str, turn: control.Progress) -> None:
@@ -78,15 +91,19 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                     silent = await conductor.deliver(folder, release)
             for name in silent:
                 log.warning("%s did not confirm keeping the release", name, extra={"job": job.name})
-    tell_noted(Noted(again=collected.result.repeated))
+    tell_noted(Noted(again=collected.result.repeated), voice=voice)
 
 
 def run_in_process(
-    task: Task, sources: Mapping[str, Source], out: Path, options: Options = NO_OPTIONS
+    task: Task,
+    sources: Mapping[str, Source],
+    out: Path,
+    options: Options = NO_OPTIONS,
+    voice: Voice = CONSOLE,
 ) -> Path:
     """Run all parties of a joint job in this process: the same protocol, without daemons, network and ledgers."""
     job = task.job
-    with progress_of(job.name, len(job.roster)) as progress, new_folder(out) as folder:
+    with voice.progress(job.name, len(job.roster)) as progress, new_folder(out) as folder:
         watch = Stopwatch(progress.phase)
         with watch.phase("read"):
             tables = {party: task.load(sources[party], party) for party in job.roster}
@@ -102,7 +119,7 @@ def run_in_process(
             accounts = _accounts(tables, results)
             pages = {party: own_page_of_folder(task, table, folder) for party, table in tables.items()}
         keep_own_of_all(folder, accounts, pages)
-    tell_own_of_all(accounts)
+    tell_own_of_all(accounts, voice.note)
     return out
 
 

@@ -24,8 +24,9 @@ import yaml
 from anonymize.errors import AnonymizeError
 from coordinator.arguments import source_of
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
-from coordinator.progress import OWN_FIGURES, progress_of
+from coordinator.progress import OWN_FIGURES
 from coordinator.run import run_joint
+from coordinator.voice import CONSOLE, Voice
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
@@ -54,24 +55,27 @@ def run_simulated(
     sources: Mapping[str, Source],
     out: Path,
     options: Options = NO_OPTIONS,
+    voice: Voice = CONSOLE,
 ) -> Path:
     """Start a daemon per party, run the job, clean up. Raises ConfigError if the folder exists."""
     refuse_existing(out)
     with parties_on_loopback(task, sources) as config:
         try:
-            run_joint(task, config, out, options)
+            run_joint(task, config, out, options, voice)
         except PartyError as error:
             raise _with_the_owners_view(error, task, sources) from error
-        own = own_accounts(task, config)
+        own = own_accounts(task, config, voice=voice)
         pages = {party: page for party in own for page in _own_pages(_state_of(config, party))}
     keep_own_of_all(out, own, pages)
-    tell_own_of_all(own)
+    tell_own_of_all(own, voice.note)
     return out
 
 
-def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[str, dict[str, Any]]:
+def own_accounts(
+    task: Task, config: CoordinatorConfig, runs: int = 1, voice: Voice = CONSOLE
+) -> dict[str, dict[str, Any]]:
     """Return each party's own account of the last of ``runs`` runs of a job. All runs came to a release."""
-    with progress_of(task.job.name, len(task.job.roster)) as progress:
+    with voice.progress(task.job.name, len(task.job.roster)) as progress:
         progress.phase(OWN_FIGURES)
         until = time.monotonic() + _ACCOUNT_S
         found = {party: _account(_state_of(config, party), runs, until) for party in task.job.roster}
