@@ -273,14 +273,26 @@ def parse_model(model: type[F], fields: Any, where: str, error_id: str, advice: 
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        items = error.errors(include_url=False, include_context=True)
-        is_job = error_id == "job-invalid"  # a configuration is its owner's, and its values may go to a log
-        found = explained(items, fields, advice, partial(known_keys, model), show=is_job)
-        raise ConfigError(
-            "unknown-key" if found.are_unknown_keys else error_id,
-            f"{where}: {'; '.join(found.sentences)}",
-            remedy=found.remedy,
-        ) from None
+        raise error_in(model, fields, error, where, error_id, advice) from None
+
+
+def error_in(
+    model: type[BaseModel],
+    fields: Mapping[str, Any],
+    error: ValidationError,
+    where: str,
+    error_id: str,
+    advice: Advice = no_advice,
+) -> ConfigError:
+    """Return the error for fields that are refused by a model, with each problem and the key's path."""
+    items = error.errors(include_url=False, include_context=True)
+    is_job = error_id == "job-invalid"  # a configuration is its owner's, and its values may go to a log
+    found = explained(items, fields, advice, partial(known_keys, model), show=is_job)
+    return ConfigError(
+        "unknown-key" if found.are_unknown_keys else error_id,
+        f"{where}: {'; '.join(found.sentences)}",
+        remedy=found.remedy,
+    )
 
 
 def known_keys(form: Any, path: Sequence[str]) -> list[str]:
