@@ -57,7 +57,7 @@ def draft(
     for words in source.notes():
         note(words)
     asked = Asked(ids, sensitive, classes, dp=model == "dp")
-    guesses, text = _drafted(source, asked, os.path.relpath(table, out.parent), name_of(table))
+    guesses, text = drafted(source, asked, os.path.relpath(table, out.parent), name_of(table))
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -68,7 +68,7 @@ def draft(
     _show(out, guesses, asked)
 
 
-def _drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[list[Guess], str]:
+def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[list[Guess], str]:
     """Return the guesses about all columns, and the text of the job. Raises ConfigError or DataError."""
     names = source.column_names()
     _check(asked, names)
@@ -118,9 +118,16 @@ def _check_class(asked: Asked, n_values: Sequence[int]) -> None:
 
 def _show(out: Path, guesses: Sequence[Guess], asked: Asked) -> None:
     """Show the draft, what it leaves out, and the next step."""
+    n_kept = sum(each.keys is not None for each in guesses)
+    lines = [f"{out}: a draft of {n_kept} columns", *draft_lines(guesses, asked)]
+    lines.append(f"next: read and edit the file, then: coordinator run '{out}' --out result")
+    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in guesses}})
+
+
+def draft_lines(guesses: Sequence[Guess], asked: Asked) -> list[str]:
+    """Return the guesses, and what the draft leaves out, for the owner of the table."""
     kept = [each for each in guesses if each.keys is not None]
-    lines = [f"{out}: a draft of {len(kept)} columns"]
-    lines += [f"  {each.name}: {_kind(each)}: {each.why}" for each in kept]
+    lines = [f"  {each.name}: {_kind(each)}: {each.why}" for each in kept]
     lines += [f"  {each.name}: left out: {each.why}" for each in guesses if each.keys is None]
     if told := [words for each in guesses for words in each.told]:
         counts = "count as missing, or as the nearest number" if asked.dp else "count as missing"
@@ -134,8 +141,7 @@ def _show(out: Path, guesses: Sequence[Guess], asked: Asked) -> None:
     lines.append("warning: domains become public with the job: check every value and range in the file")
     if asked.dp:
         lines.append("a run refuses domains with `from_data: true`: replace or confirm each")
-    lines.append(f"next: read and edit the file, then: coordinator run '{out}' --out result")
-    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in guesses}})
+    return lines
 
 
 def _kind(drafted: Guess) -> str:
