@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,11 @@ from evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from evaluation.learners import LEARNERS, Figures, library
 from evaluation.rows import Rows, read_rows
+from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.file.job import Job
+from jobs.lkc.exploring import Changes
 from jobs.lkc.kd import single as kd_single
 from jobs.lkc.linked_columns import is_parted
 from jobs.lkc.requirement import requirement
@@ -80,35 +83,74 @@ def evaluate(
     column; needs `jointcut[evaluate]`.
     """
     set_up_logs("WARNING")
+    asked = Asked(holdout, splits, scores, published, seed)
+    found = judged(
+        job.load,
+        lambda task: table_source(task, job, data, delimiter),
+        asked,
+        lambda number: note(f"split {number} of {splits} is done", phase="evaluate", split=number, of=splits),
+    )
+    say([*found.lines, OWN], found.fields)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options of an evaluation, as the command has them."""
+
+    holdout: str
+    splits: int
+    scores: Sequence[str]
+    published: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Figures of an evaluation, in lines for people and as fields."""
+
+    lines: list[str] = field(repr=False)
+    fields: dict[str, Any] = field(repr=False)
+
+
+def judged(
+    load: Callable[[Changes], Task],
+    source: Callable[[Task], Source],
+    asked: Asked,
+    done: Callable[[int], object],
+) -> Judged:
+    """Evaluate a job on a table. Raises ConfigError, DataError or PrivacyError.
+
+    load:    returns the task of the changed job.
+    source:  returns the table for a task.
+    done:    called with the number of every finished split, from 1.
+    """
     library("sklearn")
-    share = _share(holdout)
-    task = job.load()
+    share, task = _share(asked.holdout), load({})
     _check(task)
-    rows = read_rows(table_source(task, job, data, delimiter), task)
+    rows = read_rows(source(task), task)
     _check_sides(rows)
     found = evaluated(
         rows,
-        splits_of(rows.whose, share, splits, seed),
-        {name: partial(of_release, each) for name, each in _runs(job, task, scores).items()},
-        published=published,
-        done=lambda number: note(
-            f"split {number} of {splits} is done", phase="evaluate", split=number, of=splits
-        ),
+        splits_of(rows.whose, share, asked.splits, asked.seed),
+        {name: partial(of_release, each) for name, each in _runs(load, task, asked.scores).items()},
+        published=asked.published,
+        done=done,
     )
-    about = {"rows": rows.n_records, "holdout": str(share), "splits": splits, "seed": seed}
-    asked = task.model.described(task).requirement
-    fields = {"job": task.job.name, "requirement": asked, **about, "ways": _fields(found)}
+    about = {"rows": rows.n_records, "holdout": str(share), "splits": asked.splits, "seed": asked.seed}
+    words = task.model.described(task).requirement
+    fields = {"job": task.job.name, "requirement": words, **about, "ways": _fields(found)}
     head = (
-        f"{task.job.name}: {asked}; {rows.n_records:,} rows, {share} held out, splits: {splits}, seed {seed}"
+        f"{task.job.name}: {words}; {rows.n_records:,} rows, {share} held out, splits: {asked.splits}, "
+        f"seed {asked.seed}"
     )
-    say([head, *_lines(found), OWN], fields)
+    return Judged([head, *_lines(found)], fields)
 
 
-def _runs(job: JobFile, task: Task, scores: Sequence[str]) -> dict[str, Task]:
+def _runs(load: Callable[[Changes], Task], task: Task, scores: Sequence[str]) -> dict[str, Task]:
     """Return the job unchanged, or with each given score."""
     if not scores:
         return {"": task}
-    return {name: job.load(_with_score(task.job, name)) for name in scores}
+    return {name: load(_with_score(task.job, name)) for name in scores}
 
 
 def _with_score(job: Job, score: str) -> dict[str, Any]:
