@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from jobs.data.dialect import SNIFFED, Dialect
-from jobs.data.sources import Source, source_of_file
+from jobs.data.sources import FileSource, Source, source_of_file
 from jobs.errors import ConfigError
 from jobs.file.fields import DELIMITER
 from jobs.file.job import TableFile
@@ -54,7 +54,7 @@ def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = N
     return _told(table_at(path, dialect, like))
 
 
-def table_at(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> Source:
+def table_at(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> FileSource:
     """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV.
 
     like:  the table in the job. Its words apply to this table, too; its form only to the same kind of file.
@@ -72,7 +72,7 @@ def source_of_job(job: JobFile, table: TableFile) -> Source:
     return _told(table_of_job(str(job), job.folder, table))
 
 
-def table_of_job(job: str, folder: Path, table: TableFile) -> Source:
+def table_of_job(job: str, folder: Path, table: TableFile) -> FileSource:
     """Return the table of a single holder's job. Raises ConfigError.
 
     job:     the job file, for errors.

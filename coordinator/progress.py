@@ -62,7 +62,7 @@ def progress_of(job: str, parties: int) -> Progress:
     return (_Live if sys.stderr.isatty() else _Lines)(job, parties)
 
 
-class _ForPeople:
+class ForPeople:
     """Lines for people: the job, the parties, the state, the last turn, the time."""
 
     def __init__(self, job: str, parties: int) -> None:
@@ -104,7 +104,7 @@ class _ForPeople:
         raise NotImplementedError
 
 
-class _Live(_ForPeople):
+class _Live(ForPeople):
     def __init__(self, job: str, parties: int) -> None:
         super().__init__(job, parties)
         self._status = Status("", console=Console(stderr=True))
@@ -120,7 +120,7 @@ class _Live(_ForPeople):
         self._status.stop()
 
 
-class _Lines(_ForPeople):
+class _Lines(ForPeople):
     def _show(self) -> None:
         tell(self._text())
 

@@ -37,7 +37,7 @@ from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
 
 OWN = "These figures come from raw rows, without protection: for the owner of the table, not for publication."
-_MOST_SPLITS = 1000
+MOST_SPLITS = 1000
 
 
 @click.command()
@@ -47,7 +47,7 @@ _MOST_SPLITS = 1000
 @click.option("--holdout", default="1/3", show_default=True, help="The share of the rows to hold out.")
 @click.option(
     "--splits",
-    type=click.IntRange(1, _MOST_SPLITS),
+    type=click.IntRange(1, MOST_SPLITS),
     default=5,
     show_default=True,
     help="How often the rows are split at random.",

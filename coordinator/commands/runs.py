@@ -59,7 +59,7 @@ def run(
     set_up_logs("WARNING")
     task = job.load()
     require_confirmed(task.job)
-    _require_counts(task, as_records)
+    require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
         source = source_of_job(job, table)
@@ -81,7 +81,7 @@ def _run_joint(task: Task, config: Path, out: Path, options: Options) -> None:
     run_joint(task, settings, out, options)
 
 
-def _require_counts(task: Task, as_records: bool) -> None:
+def require_counts(task: Task, as_records: bool) -> None:
     """Refuse to write counts as rows if no counts are released. Raises ConfigError."""
     if as_records and task.model.name != "dp":
         raise ConfigError(
@@ -142,7 +142,7 @@ def _simulate(
             "usage", "the job has a single holder", remedy="run the job: coordinator run JOB --out DIR"
         )
     require_confirmed(task.job)
-    _require_counts(task, options.as_records)
+    require_counts(task, options.as_records)
     given = {}
     for entry in tables:
         name, found, file = entry.partition("=")
