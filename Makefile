@@ -64,6 +64,7 @@ generate: $(VENV)/.dev ## generate stubs, schemas, generated documents and the s
 	$(BIN)/python -m protos.generate
 	$(BIN)/python -m party.cli.schemas docs/schemas
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/forms_stub.py
 	$(BIN)/python -m mkdocs build
 
 bench: $(VENV)/.dev ## measure AREA=lkc, kd, dp, ...; without AREA, list the areas

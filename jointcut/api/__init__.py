@@ -1,0 +1,1 @@
+"""Python interface of Jointcut. Users import `jointcut`, which has every name of this folder."""

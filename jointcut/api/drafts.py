@@ -1,0 +1,70 @@
+"""First jobs for tables, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from coordinator.commands.draft import draft_lines, drafted
+from jobs.drafting.guessing import Asked
+from jobs.drafting.writing import name_of
+from jointcut.api.errors import path_of, told
+from jointcut.api.frames import Data, file_source
+from jointcut.api.job import Job
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Draft of a job, to read and edit.
+
+    yaml:   the text of the job file, with a comment on each guess.
+    notes:  the guesses, and what the draft leaves out, for the owner of the table alone.
+    """
+
+    job: Job
+    yaml: str = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+
+
+@told()
+def draft(
+    data: Data,
+    *,
+    id: str | Sequence[str] = (),
+    sensitive: str | Sequence[str] = (),
+    class_: str | None = None,
+    model: Literal["lkc", "dp"] = "lkc",
+    name: str | None = None,
+) -> Draft:
+    """Guess a first job for a table. Raises Error.
+
+    Roles, ranges and hierarchies are guessed. Values of fewer than 10 records are in the notes, and not in the job.
+
+    id:         columns that name the person of a row.
+    sensitive:  columns whose values nobody may infer.
+    class_:     the column that the table is to predict.
+    model:      `lkc`: groups of records. `dp`: a synthetic table with differential privacy.
+    name:       of the job; default from the name of the file.
+
+    >>> import jointcut as jc
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"sex": ["f", "m"] * 20, "smokes": ["yes", "no", "no", "no"] * 10})
+    >>> draft = jc.draft(table, sensitive="smokes")
+    >>> draft.job.settings.names("sensitive")
+    ('smokes',)
+    """
+    classes = () if class_ is None else (class_,)
+    asked = Asked(_several(id), _several(sensitive), classes, dp=model == "dp")
+    path = path_of(data) if isinstance(data, str | Path) else None
+    with file_source(data) as source:
+        said = source.notes()
+        table = "table.csv" if path is None else str(path)
+        named = name or ("table" if path is None else name_of(path))
+        guesses, text = drafted(source, asked, table, named)
+    return Draft(Job.from_yaml(text, files_anywhere=True), text, (*said, *draft_lines(guesses, asked)))
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,137 @@
+"""Comparison of requirements on a table, from Python. Nothing is released or charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from coordinator.loss_picture import picture
+from jobs.errors import ConfigError
+from jobs.file.fields import Confidence, Least
+from jobs.lkc.exploring import Explorer, Point, grid_of, require_explorable
+from jobs.lkc.settings import Known
+from jobs.lkc.suggesting import Suggested, changes_of, suggested
+from jointcut.api.errors import told
+from jointcut.api.frames import Data, source_of_data
+from jointcut.api.job import JobLike, job_of
+from jointcut.api.voices import listening
+from jointcut.api.written import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+Goal: TypeAlias = Literal["general", "classification"]
+Share: TypeAlias = float | int | str | Fraction
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Figures of every requirement of a grid, from raw rows: for the owner of the table, not for publication.
+
+    points:     a requirement each, with its figures, or with the reason that no table meets the requirement.
+    suggested:  single changes of the job that free detail, if asked for.
+    notes:      notes for the owner of the table alone.
+    """
+
+    name: str
+    points: tuple[Point, ...] = field(repr=False)
+    suggested: Suggested | None = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each requirement, with the names of the report."""
+        import pandas as pd
+
+        return pd.DataFrame([point.fields for point in self.points])
+
+    @cached_property
+    def picture(self) -> str:
+        """Picture as SVG text: the loss over K, a line for each L."""
+        return picture(f"{self.name}: loss over K", self.points)
+
+    def _repr_svg_(self) -> str:
+        return self.picture
+
+
+@told()
+def explore(
+    job: JobLike,
+    data: Data | None = None,
+    *,
+    K: int | Sequence[int] = (),
+    L: int | Literal["all"] | Sequence[int | Literal["all"]] = (),
+    C: Share | Sequence[Share] = (),
+    goal: Goal | Sequence[Goal] = (),
+    suggest: bool = False,
+    progress: bool | None = None,
+) -> Explored:
+    """Compare requirements by utility and risk on a table; release nothing. Raises Error.
+
+    job:      an LKC job of one holder, or a horizontal job with a party's own table as `data`.
+    data:     as of `anonymize`.
+    K, L, C:  values to combine; default the job's value.
+    goal:     goals to combine; default the job's goal.
+    suggest:  also try single changes of the job.
+
+    >>> import jointcut as jc
+    >>> import pandas as pd
+    >>> job = jc.Job(
+    ...     name="visits",
+    ...     model=jc.Lkc(L=1, K=2),
+    ...     goal="general",
+    ...     columns={"age": jc.Column(role="qid", numeric=jc.Numeric(min=0, max=100, step=25))},
+    ... )
+    >>> found = jc.explore(job, pd.DataFrame({"age": [20, 30, 60, 70]}), K=[2, 4])
+    >>> found.to_frame()["ncp"].round(2).tolist()
+    [0.33, 1.0]
+    """
+    asked = job_of(job)
+    task = asked.load()
+    require_explorable(task)
+    if task.job.roster and data is None:
+        raise ConfigError(
+            "usage",
+            "explore is for a single table: in a joint run every point would be a release, told to all parties",
+            remedy="give a party's own table as `data`",
+        )
+    grid = grid_of(
+        task.job,
+        _read("K", Least, _several(K)),
+        _read("L", Known, _several(L)),
+        _read("C", Confidence, _several(C)),
+        _read("goal", Goal, _several(goal)),
+    )
+    voice, notes = listening(progress)
+    with source_of_data(data, asked) as source, voice.progress(task.job.name, 1) as shown:
+        notes += source.notes()
+        shown.phase("read")
+        explorer = Explorer.of(str(asked), asked.load, source)
+        shown.phase("anonymize")
+        points, n = [], len(grid)
+        most = n + (len(changes_of(explorer.task)) if suggest else 0)
+        for number, point in enumerate(explorer.points(grid), start=1):
+            shown.trial(number, most)
+            points.append(point)
+        better = suggested(explorer, lambda number, _: shown.trial(n + number, most)) if suggest else None
+    rows = explorer.loaded.rows
+    notes += rows.words() if rows.n_dropped else []
+    return Explored(task.job.name, tuple(points), better, tuple(notes))
+
+
+def _several(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+
+
+def _read(name: str, form: Any, values: Sequence[Any]) -> list[Any]:
+    """Return the different values of an argument as the job format reads the values. Raises ConfigError."""
+    try:
+        return list(dict.fromkeys(TypeAdapter(form).validate_python(written(each)) for each in values))
+    except ValidationError as error:
+        words = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError("usage", f"{name}={values}: {words}", remedy="see docs/guide/python.md") from None

@@ -1,0 +1,250 @@
+"""Tables given in Python: paths, and tables in memory, which runs read from a file that lives as long as the run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from anonymize.errors import DataError
+from coordinator.arguments import table_at, table_of_job
+from jobs.data.arrow import pa, pc
+from jobs.data.sources import Feather, FileSource, Source
+from jobs.data.wording import AS_WRITTEN, Wording
+from jobs.errors import BudgetError, ConfigError
+from jointcut.api.errors import path_of
+from jointcut.api.job import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    Data: TypeAlias = "str | Path | pd.DataFrame | pl.DataFrame | pa.Table"
+else:
+    Data = Any
+
+_BATCH_ROWS = 1 << 16
+_LEDGER = ".privacy.sqlite"
+_NO_TABLE = "give a path, a DataFrame of pandas or polars, or an Arrow table"
+
+
+@dataclass(frozen=True)
+class Frame(Feather):
+    """Table in memory, in a file for both passes.
+
+    kept:  the privacy ledger that the caller names for the table, if any.
+    """
+
+    kept: Path | None = None
+
+    @property
+    def identity(self) -> str:
+        """Name of the data set: the table beside the ledger if there is one, else the same name for all tables.
+
+        So several tables of one ledger share a budget.
+        """
+        if self.kept is not None and self.kept.name.endswith(_LEDGER):
+            table = self.kept.resolve().with_name(self.kept.name.removesuffix(_LEDGER))
+            if table.is_file():
+                return str(table)
+        return "a table given in Python"
+
+    @property
+    def ledger(self) -> Path:
+        """Place of the ledger; without a named ledger no file, as a table in memory has no place."""
+        return self.path.with_name("no-ledger") if self.kept is None else self.kept
+
+    def settings(self) -> dict[str, Any]:
+        return {"feather": {"path": str(self.path), **self.wording.settings()}}
+
+
+def require_ledger(job: Job, source: Source) -> None:
+    """Refuse a run with differential privacy that no ledger would count. Raises BudgetError."""
+    if isinstance(source, Frame) and source.kept is None and job.settings.model.dp is not None:
+        raise BudgetError(
+            "budget-ledger",
+            "a table given in Python has no place for a privacy ledger, and every run of a DP job is charged",
+            remedy="name the ledger of the table, the same in each run: ledger='patients.privacy.sqlite'",
+        )
+
+
+@contextmanager
+def source_of_data(data: Data | None, job: Job, ledger: Path | None = None) -> Iterator[Source]:
+    """Yield the table of a run; without data the job's own table. Raises ConfigError or DataError."""
+    like = job.settings.table
+    if data is None:
+        if like is None:
+            raise ConfigError("usage", "a joint job names no table", remedy=_NO_TABLE)
+        yield table_of_job(str(job), job.folder, like)
+    elif isinstance(data, str | Path):
+        yield table_at(path_of(data), like=like)
+    else:
+        with frame_of(data, AS_WRITTEN if like is None else like.wording, ledger) as frame:
+            yield frame
+
+
+@contextmanager
+def sources_of_data(tables: Mapping[str, Data], job: Job) -> Iterator[dict[str, Source]]:
+    """Yield a table for each party of a joint job. Raises ConfigError or DataError."""
+    roster = job.settings.roster
+    if not roster:
+        raise ConfigError("usage", "the job has a single holder", remedy="call jointcut.anonymize")
+    if unknown := [name for name in tables if name not in roster]:
+        raise ConfigError(
+            "usage", f"the job has no party {unknown[0]}", remedy=f"the parties are {', '.join(roster)}"
+        )
+    if missing := [name for name in roster if name not in tables]:
+        raise ConfigError("usage", f"no table for {', '.join(missing)}", remedy="give a table for each party")
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(source_of_data(tables[name], job)) for name in roster}
+
+
+@contextmanager
+def file_source(data: Data) -> Iterator[FileSource]:
+    """Yield a table without a job. Raises ConfigError or DataError."""
+    if isinstance(data, str | Path):
+        yield table_at(path_of(data))
+    else:
+        with frame_of(data, AS_WRITTEN, None) as frame:
+            yield frame
+
+
+@contextmanager
+def frame_of(data: object, wording: Wording, ledger: Path | None) -> Iterator[Frame]:
+    """Yield a table in memory as a source; its file is removed afterwards. Raises ConfigError or DataError."""
+    table = arrow_of(data)
+    if any(_is_number(column.type) for column in table.columns):
+        wording = replace(wording, decimal=None)  # numbers have no sign before a fraction, texts have
+    folder = Path(tempfile.mkdtemp(prefix="jointcut-"))  # mode 0700
+    try:
+        path = folder / "table.feather"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=_BATCH_ROWS)
+        yield Frame(path, wording, ledger)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def arrow_of(data: Any) -> pa.Table:
+    """Return a table in memory as an Arrow table of scalar columns. Raises ConfigError or DataError."""
+    if _is_of("pandas", data):
+        names, columns = _of_pandas(data)
+    elif _is_of("polars", data):
+        table = data.to_arrow()
+        names, columns = table.column_names, table.columns
+    elif _is_of("pyarrow", data, "Table"):
+        names, columns = data.column_names, data.columns
+    else:
+        raise ConfigError("usage", f"no table can be read from a {type(data).__name__}", remedy=_NO_TABLE)
+    _check_names(names)
+    return pa.table([_plain(*each) for each in zip(names, columns, strict=True)], names=list(names))
+
+
+def _is_of(library: str, data: object, name: str = "DataFrame") -> bool:
+    """Return True for a table of a library. A library that nobody imported has no table."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(data, getattr(module, name))
+
+
+def _check_names(names: Sequence[object]) -> None:
+    """Refuse names of columns that no job can name."""
+    for name in names:
+        if not isinstance(name, str):
+            raise _unreadable(
+                f"the name of a column is of type {type(name).__name__}, not a text",
+                "name the columns by texts: df.columns = df.columns.map(str)",
+            )
+    if len(set(names)) < len(names):
+        twice = next(str(name) for name in names if names.count(name) > 1)
+        raise _unreadable(f"two columns have the name {twice}", "rename one of the columns", column=twice)
+
+
+def _of_pandas(frame: pd.DataFrame) -> tuple[list[Any], list[pa.Array]]:
+    """Return names and columns. The index is left out, as in a CSV without index."""
+    if frame.columns.nlevels > 1 or frame.index.nlevels > 1:
+        raise _unreadable(
+            "the DataFrame has an index of several levels",
+            "make columns of the levels (df.reset_index()), and name each column by one text",
+        )
+    names = list(frame.columns)
+    _check_names(names)
+    return names, [_of_series(name, frame[name]) for name in names]
+
+
+def _of_series(name: str, column: pd.Series[Any]) -> pa.Array:
+    """Return a column of pandas. Arrow may not know pandas: :mod:`jobs.data.arrow` hides pandas in runs."""
+    values = column.array
+    try:
+        if column.dtype.name == "category":
+            codes = pa.array(column.cat.codes.to_numpy(), mask=column.isna().to_numpy())
+            texts = _of_series(name, column.cat.categories.to_series())
+            return pa.DictionaryArray.from_arrays(codes, texts)
+        if hasattr(values, "__arrow_array__"):
+            found = values.__arrow_array__()
+            return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        return pa.array(column.to_numpy(), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise _unreadable(
+            f"column {name} has values of no type, or of several types, that a table can have",
+            f"make texts of the values: df[{name!r}] = df[{name!r}].astype(str)",
+            column=name,
+        ) from None
+
+
+def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in a type that the passes read. Raises DataError for other types."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # of no chunk, or of too many bytes for one
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    types = pa.types
+    if types.is_timestamp(kind):
+        return _stamps(name, column)
+    if types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+        return _decoded(column).cast(pa.string())
+    if (
+        types.is_string(kind)
+        or _is_number(kind)
+        or types.is_boolean(kind)
+        or types.is_date(kind)
+        or types.is_time(kind)
+    ):
+        return column
+    raise _unreadable(
+        f"column {name} has values of type {kind}, which no table can have",
+        "make texts or numbers of the values, or leave the column out",
+        column=name,
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _stamps(name: str, column: pa.Array) -> pa.Array:
+    """Return moments as days if all are at midnight, else with seconds, as a CSV has them."""
+    column = _decoded(column)
+    if column.type.tz is not None:
+        raise _unreadable(
+            f"column {name} has moments with a time zone",
+            f"make local times: df[{name!r}] = df[{name!r}].dt.tz_localize(None)",
+            column=name,
+        )
+    seconds = column.cast(pa.timestamp("s"), safe=False)
+    days = seconds.cast(pa.date32(), safe=False)
+    is_day = pc.all(pc.equal(days.cast(pa.timestamp("s")), seconds)).as_py()
+    return days if is_day is not False else seconds
+
+
+def _unreadable(message: str, remedy: str, column: str | None = None) -> DataError:
+    return DataError("data-unreadable", message, remedy=remedy, column=column)

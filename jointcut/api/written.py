@@ -1,0 +1,53 @@
+"""Values of Python in the form of a job file: mappings, lists and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from jobs.errors import ConfigError
+
+
+def written(value: Any) -> Any:
+    """Return a value as a job file has the value: each scalar is a text, and None is left out of mappings.
+
+    Arrays and series of NumPy, pandas and polars count as lists. Raises ConfigError for values of other types.
+
+    >>> written({"K": 5, "C": 0.5, "domain": ("a", 1), "insider": True, "t": None})
+    {'K': '5', 'C': '0.5', 'domain': ['a', '1'], 'insider': 'true'}
+    """
+    match value:
+        case str():
+            return str(value)
+        case bool():
+            return str(value).lower()
+        case date():
+            return value.isoformat()
+        case Number() | Path():
+            return str(value)
+        case BaseModel():
+            return written(value.model_dump(mode="json", exclude_unset=True, exclude_none=True))
+        case Mapping():
+            return {_key(key): written(each) for key, each in value.items() if each is not None}
+        case list() | tuple():
+            return list(map(written, value))
+    for method in ("tolist", "to_list"):
+        if hasattr(value, method):
+            return written(getattr(value, method)())
+    raise ConfigError(
+        "job-invalid",
+        f"a job cannot have a value of type {type(value).__name__}",
+        remedy="write texts, numbers, dates, lists and mappings",
+    )
+
+
+def _key(key: object) -> str:
+    text = written(key)
+    if not isinstance(text, str):
+        raise ConfigError("job-invalid", "a key of a job is a text", remedy="write the name of the key")
+    return text
