@@ -87,16 +87,17 @@ _MODULES = {
 """Module of each name; the rest are in `forms`."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker would take every name for a name of the package
 
-    module = next((module for module, names in _MODULES.items() if name in names), "forms")
-    found: object = getattr(import_module(f"jointcut.api.{module}"), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
+        module = next((module for module, names in _MODULES.items() if name in names), "forms")
+        found = getattr(import_module(f"jointcut.api.{module}"), name)
+        globals()[name] = found
+        return found
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -18,20 +18,20 @@ from jobs.file.job import PartyEntry, TableFile
 from jobs.lkc import settings as lkc
 from jobs.sequences.settings import SequencesModel
 from jobs.synthetic.settings import SYNTHETIC, SyntheticModel
-from jointcut.api.errors import Error
+from jointcut.api.errors import told
 from jointcut.api.written import written
 
 
 class _Part(BaseModel):
     """Part of a job."""
 
+    @told()
     def __init__(self, /, **keys: Any) -> None:
         fields = written(keys)
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            name = type(self).__name__
-            raise Error(error_in(type(self), fields, error, name, "job-invalid").problem) from None
+            raise error_in(type(self), fields, error, type(self).__name__, "job-invalid") from None
 
 
 class Column(_Part, columns.Column):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from anonymize.errors import DataError
 from coordinator.arguments import table_at, table_of_job
@@ -22,12 +22,22 @@ from jointcut.api.job import Job
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
 
-    Data: TypeAlias = "str | Path | pd.DataFrame | pl.DataFrame | pa.Table"
-else:
-    Data = Any
 
+class ArrowStream(Protocol):
+    """Table in memory that Arrow can read: of pandas, polars, DuckDB, or Arrow itself."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class Interchange(Protocol):
+    """DataFrame of pandas, as the stubs of pandas show the class."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+
+
+Data: TypeAlias = str | Path | ArrowStream | Interchange
+"""Table of a run: a path, or a table in memory."""
 _BATCH_ROWS = 1 << 16
 _LEDGER = ".privacy.sqlite"
 _NO_TABLE = "give a path, a DataFrame of pandas or polars, or an Arrow table"
@@ -132,23 +142,21 @@ def frame_of(data: object, wording: Wording, ledger: Path | None) -> Iterator[Fr
 
 def arrow_of(data: Any) -> pa.Table:
     """Return a table in memory as an Arrow table of scalar columns. Raises ConfigError or DataError."""
-    if _is_of("pandas", data):
+    if _is_of_pandas(data):
         names, columns = _of_pandas(data)
-    elif _is_of("polars", data):
-        table = data.to_arrow()
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
         names, columns = table.column_names, table.columns
-    elif _is_of("pyarrow", data, "Table"):
-        names, columns = data.column_names, data.columns
     else:
         raise ConfigError("usage", f"no table can be read from a {type(data).__name__}", remedy=_NO_TABLE)
     _check_names(names)
     return pa.table([_plain(*each) for each in zip(names, columns, strict=True)], names=list(names))
 
 
-def _is_of(library: str, data: object, name: str = "DataFrame") -> bool:
-    """Return True for a table of a library. A library that nobody imported has no table."""
-    module = sys.modules.get(library)
-    return module is not None and isinstance(data, getattr(module, name))
+def _is_of_pandas(data: object) -> bool:
+    """Return True for a DataFrame of pandas. If nobody imported pandas, nothing is."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
 def _check_names(names: Sequence[object]) -> None:
@@ -196,24 +204,21 @@ def _of_series(name: str, column: pd.Series[Any]) -> pa.Array:
         ) from None
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
+def _plain(name: str, column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column in a type that the passes read. Raises DataError for other types."""
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries().combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # of no chunk, or of too many bytes for one
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    types = pa.types
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(column.indices, _plain(name, column.dictionary))
     if types.is_timestamp(kind):
         return _stamps(name, column)
     if types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
-        return _decoded(column).cast(pa.string())
-    if (
-        types.is_string(kind)
-        or _is_number(kind)
-        or types.is_boolean(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
+        return column.cast(pa.string())
+    if _is_number(kind) or any(
+        is_a(kind) for is_a in (types.is_string, types.is_boolean, types.is_date, types.is_time)
     ):
         return column
     raise _unreadable(
@@ -227,13 +232,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def _stamps(name: str, column: pa.Array) -> pa.Array:
     """Return moments as days if all are at midnight, else with seconds, as a CSV has them."""
-    column = _decoded(column)
     if column.type.tz is not None:
         raise _unreadable(
             f"column {name} has moments with a time zone",
