@@ -36,6 +36,7 @@ SIMULATED = frozenset(
         "coordinator/test_vertical.py",
         "end_to_end/test_results.py",
         "jobs/lkc/test_report.py",
+        "jointcut/api/test_simulated.py",
         "jointcut/test_launcher.py",
         "test_places.py",
         "test_readme.py",

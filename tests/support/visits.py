@@ -52,11 +52,11 @@ def visits_job(**keys: Any) -> jc.Job:
 
 def drawn_job(**keys: Any) -> jc.Job:
     """Return a job of a synthetic table."""
-    return visits_job(model=jc.Synthetic(epsilon=5), columns={**columns(), "age": aged()}, **keys)
-
-
-def aged() -> jc.Column:
-    return jc.Column(role="qid", numeric=jc.Numeric(min=0, max=100, step=10))
+    own = {
+        "sex": jc.Column(role="qid", taxonomy={"any": SEXES}),
+        "age": jc.Column(role="qid", numeric=jc.Numeric(min=0, max=100, step=10)),
+    }
+    return visits_job(**{"model": jc.Synthetic(epsilon=5), "columns": {**columns(), **own}, **keys})
 
 
 def shared_job(**keys: Any) -> jc.Job:

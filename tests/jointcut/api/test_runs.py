@@ -1,0 +1,283 @@
+"""Runs from Python make what the command line makes; DP on a table in memory is charged in a named ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import jointcut as jc
+from jobs.release.csv import REPORT
+from tests.support.commands import Ran, invoke
+from tests.support.visits import as_csv, columns, drawn_job, rows_of, shared_job, visits, visits_job
+
+
+def ran(folder: Path, job: jc.Job, *options: str) -> Ran:
+    """Run the job on the table by the command line, into `folder / "out"`."""
+    as_csv(folder / "table.csv", visits())
+    (folder / "job.yaml").write_text(job.to_yaml())
+    return invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out", *options)
+
+
+def public(folder: Path) -> dict[str, Any]:
+    """Return a report without time and files."""
+    report = json.loads((folder / REPORT).read_text())
+    return {key: value for key, value in report.items() if key not in ("finished", "cost", "files")}
+
+
+def test_a_release_is_that_of_the_command_line(tmp_path: Path) -> None:
+    job = visits_job()
+    said = ran(tmp_path, job)
+    result = jc.anonymize(tmp_path / "table.csv", job, tmp_path / "python")
+    assert result.folder == tmp_path / "python"
+    assert rows_of(result.folder) == rows_of(tmp_path / "out")
+    assert result.report == json.loads((tmp_path / "python" / REPORT).read_text())
+    assert public(result.folder) == public(tmp_path / "out")
+    assert sorted(path.name for path in result.folder.iterdir()) == sorted(
+        path.name for path in (tmp_path / "out").iterdir()
+    )
+    for note in result.notes:
+        assert note.partition("no finer: ")[2] in said.out or note in said.out + said.err
+
+
+@pytest.mark.parametrize("form", ["job", "dict", "text", "path"])
+def test_every_form_of_a_job_runs_with_its_own_table(form: str, tmp_path: Path) -> None:
+    as_csv(tmp_path / "table.csv", visits())
+    job = visits_job(data="table.csv", folder=tmp_path)
+    (tmp_path / "job.yaml").write_text(job.to_yaml())
+    given = {
+        "job": job,
+        "dict": {**job.to_dict(), "data": str(tmp_path / "table.csv")},
+        "text": job.to_yaml().replace("table.csv", str(tmp_path / "table.csv")),
+        "path": tmp_path / "job.yaml",
+    }
+    assert len(jc.anonymize(None, given[form]).table) == len(visits())
+
+
+def test_a_result(tmp_path: Path) -> None:
+    result = jc.anonymize(visits(), visits_job())
+    table = result.table
+    assert list(table) == list(columns())
+    assert len(table) == result.to_arrow().num_rows == result.to_polars().height == len(visits())
+    assert table["result"].value_counts().to_dict() == visits()["result"].value_counts().to_dict()
+    assert result.to_polars().to_dict(as_series=False) == table.to_dict("list")
+    assert result.tables == ("anonymized.csv",)
+    assert result.report["job"] == "visits"
+    assert result.page.startswith("<!DOCTYPE html>")
+    assert result._repr_html_().startswith("<iframe srcdoc=")
+    assert "<!DOCTYPE" not in result._repr_html_()
+    assert len(result.digest) == 64
+    assert repr(result) == f"Result(job='visits', tables=['anonymized.csv'], folder={str(result.folder)!r})"
+    kept = result.save(tmp_path / "kept")
+    assert rows_of(kept) == rows_of(result.folder)
+    assert jc.verify(kept, visits_job(), result.digest).fields["agreed"] is True
+    with pytest.raises(jc.Error) as exists:
+        result.save(tmp_path / "kept")
+    assert exists.value.id == "output-exists"
+    with pytest.raises(jc.Error, match=r"name one of anonymized\.csv"):
+        result.to_arrow("../secret.csv")
+
+
+def test_a_temporary_release_lives_as_long_as_the_result() -> None:
+    result = jc.anonymize(visits(), visits_job())
+    folder = result.folder
+    assert folder.is_dir()
+    del result
+    assert not folder.parent.exists()
+
+
+def test_a_changed_release_is_refused() -> None:
+    result = jc.anonymize(visits(), visits_job())
+    path = result.folder / "anonymized.csv"
+    path.write_text(path.read_text().replace("well", "ill", 1))
+    with pytest.raises(jc.Error) as refused:
+        jc.verify(result, visits_job())
+    assert refused.value.id == "verification-failed"
+    sound = jc.anonymize(visits(), visits_job())
+    assert str(jc.verify(sound, visits_job())).startswith(f"{sound.folder}/anonymized.csv: 60 rows meet")
+
+
+def test_dp_on_a_table_in_memory_needs_a_ledger(tmp_path: Path) -> None:
+    with pytest.raises(jc.Error) as refused:
+        jc.anonymize(visits(), drawn_job())
+    assert refused.value.id == "budget-ledger"
+    assert "ledger=" in refused.value.remedy
+    ledger = tmp_path / "visits.privacy.sqlite"
+    result = jc.anonymize(visits(), drawn_job(), ledger=ledger, budget=8)
+    assert result.tables == ("synthetic.csv", "marginals.csv")
+    assert result.table["age"].dtype.kind in "if"
+    assert any("epsilon 5 charged, by 1 run" in note for note in result.notes)
+    again = jc.anonymize(visits().head(9), drawn_job(), ledger=ledger, budget=8)
+    assert any("the release of an earlier run, again" in note for note in again.notes)
+    assert again.table.equals(result.table)
+    with pytest.raises(jc.Error) as spent:
+        jc.anonymize(pl.DataFrame(visits()), drawn_job().with_(name="another"), ledger=ledger, budget="8")
+    assert (spent.value.id, spent.value.exit_code) == ("budget-exceeded", 5)
+
+
+def test_the_ledger_beside_a_table_counts_the_table_in_memory_too(tmp_path: Path) -> None:
+    """Otherwise a reader of the CSV would have a second budget for the same people."""
+    table = as_csv(tmp_path / "visits.csv", visits())
+    jc.anonymize(table, drawn_job(), budget=8)
+    ledger = tmp_path / "visits.csv.privacy.sqlite"
+    assert ledger.is_file()
+    with pytest.raises(jc.Error) as spent:
+        jc.anonymize(visits(), drawn_job().with_(name="another"), ledger=ledger, budget=8)
+    assert spent.value.id == "budget-exceeded"
+
+
+def test_an_lkc_release_is_listed_in_a_named_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "visits.csv.privacy.sqlite"
+    table = as_csv(tmp_path / "visits.csv", visits())
+    result = jc.anonymize(visits(), visits_job(), ledger=ledger)
+    (tmp_path / "job.yaml").write_text(visits_job(data=table.name).to_yaml())
+    listed = invoke("coordinator", "budget", tmp_path / "job.yaml")
+    assert result.digest[:8] in listed.out
+    jc.anonymize(visits(), visits_job())
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name not in ("job.yaml", table.name)) == [
+        ledger.name,
+        f"{ledger.name}.count",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "id", "words"),
+    [
+        ({"job": shared_job()}, "usage", "the job has several holders"),
+        ({"data": "no-such.csv"}, "file-missing", "no-such.csv is not a file"),
+        ({"data": None}, "file-missing", "`data` names table.csv"),
+        ({"as_records": True}, "usage", "is for `method: diffgen`"),
+        ({"budget": -1}, "usage", "budget=-1: write a number above 0"),
+        ({"out": "/"}, "output-exists", "/ exists"),
+        (
+            {"job": drawn_job().with_(columns={"sex": {"from_data": True}})},
+            "job-invalid",
+            "from_data",
+        ),
+        ({"job": visits_job().with_(model={"lkc": {"K": 1000}})}, "requirement-unmet", "K"),
+    ],
+)
+def test_wrong_calls_are_told(wrong: dict[str, Any], id: str, words: str) -> None:
+    with pytest.raises(jc.Error) as refused:
+        jc.anonymize(**{"data": visits(), "job": visits_job(), **wrong})
+    assert refused.value.id == id
+    assert words in str(refused.value)
+
+
+def test_an_error_of_the_caller_is_no_error_of_ours() -> None:
+    with pytest.raises(TypeError):
+        jc.anonymize(visits(), visits_job(), colour="red")  # type: ignore[call-arg]
+
+
+def test_parties_in_one_process() -> None:
+    """In a running event loop, as in a notebook; and the tables of all parties together give the same values."""
+    tables = {"north": visits().head(40), "south": pl.DataFrame(visits().tail(20))}
+
+    async def cell() -> jc.Result:
+        return jc.simulate(shared_job(), tables, in_process=True)
+
+    result = asyncio.run(cell())
+    assert rows_of(result.folder) == rows_of(jc.simulate(shared_job(), tables, in_process=True).folder)
+    assert jc.verify(result, shared_job()).fields["signed"] is None
+    with pytest.raises(jc.Error, match="no table for south"):
+        jc.simulate(shared_job(), {"north": visits()})
+    with pytest.raises(jc.Error, match="the job has no party east"):
+        jc.simulate(shared_job(), {"north": visits(), "south": visits(), "east": visits()})
+    with pytest.raises(jc.Error, match="the job has a single holder"):
+        jc.simulate(visits_job(), {})
+
+
+def test_runs_in_threads() -> None:
+    found: dict[int, jc.Result] = {}
+
+    def run(number: int) -> None:
+        found[number] = jc.anonymize(visits(), visits_job(), progress=False)
+
+    threads = [Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({tuple(rows_of(result.folder)) for result in found.values()}) == 1
+    assert len(found) == len({result.folder for result in found.values()}) == 4
+
+
+def test_progress_is_drawn_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    jc.anonymize(visits(), visits_job())
+    assert capsys.readouterr() == ("", "")
+    jc.anonymize(visits(), visits_job(), progress=True)
+    drawn = capsys.readouterr().err
+    assert "\rvisits · one holder · anonymize" in drawn
+    assert drawn.endswith(" \r")
+    assert "\n" not in drawn
+
+
+def test_a_draft_runs(tmp_path: Path) -> None:
+    table = visits(400)
+    for data in (table, as_csv(tmp_path / "table.csv", table)):
+        draft = jc.draft(data, sensitive="result", name="drafted")
+        assert draft.job.settings.names("sensitive") == ("result",)
+        assert "north" not in repr(draft)
+        assert any("result" in note for note in draft.notes)
+        assert draft.yaml.startswith("# A draft")
+        assert len(jc.anonymize(data, draft.job).table) > 300
+    assert jc.draft(table, class_="result", id=["day"]).job.settings.names("class", "id") == ("day", "result")
+    with pytest.raises(jc.Error, match="the table has no such column"):
+        jc.draft(table, id="person")
+    assert jc.draft(pl.DataFrame(table), model="dp").job.settings.model.name == "synthetic"
+
+
+def test_explored_points_are_those_of_the_command(tmp_path: Path) -> None:
+    as_csv(tmp_path / "table.csv", visits())
+    (tmp_path / "job.yaml").write_text(visits_job().to_yaml())
+    command = (
+        "explore",
+        tmp_path / "job.yaml",
+        "--K",
+        "2,5",
+        "--L",
+        "1,all",
+        "--suggest",
+        "--format",
+        "json",
+    )
+    fields = json.loads(invoke("coordinator", *command).out)
+    found = jc.explore(visits_job(), visits(), K=[2, 5], L=[1, "all"], suggest=True)
+    assert [point.fields for point in found.points] == fields["points"]
+    assert found.suggested is not None
+    assert found.suggested.tried == fields["suggested"]["tried"]
+    assert found.to_frame()["K"].tolist() == [2, 5, 2, 5]
+    assert found.picture == found._repr_svg_()
+    assert found.picture.startswith("<svg")
+    assert repr(found) == "Explored(name='visits')"
+    for wrong in ({"K": 0}, {"L": "some"}, {"C": 2}, {"goal": "profit"}):
+        with pytest.raises(jc.Error) as refused:
+            jc.explore(visits_job(), visits(), **wrong)
+        assert refused.value.id == "usage"
+        assert next(iter(wrong)) in refused.value.message
+    with pytest.raises(jc.Error, match="explore is for a single table"):
+        jc.explore(shared_job())
+    assert jc.explore(shared_job(), visits()).points[0].figures is not None
+
+
+def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
+    as_csv(tmp_path / "table.csv", visits(200))
+    (tmp_path / "job.yaml").write_text(visits_job().to_yaml())
+    said = json.loads(
+        invoke("coordinator", "evaluate", tmp_path / "job.yaml", "--splits", "1", "--format", "json").out
+    )
+    found = jc.evaluate(visits_job(), visits(200), splits=1)
+    assert found.fields == said
+    assert str(found).startswith("visits: ")
+    assert repr(found) == "Evaluated()"
+    assert isinstance(found.to_frame(), pd.DataFrame)
+    for wrong in ({"splits": 0}, {"scores": ["none"]}, {"seed": -1}, {"holdout": 2}):
+        with pytest.raises(jc.Error) as refused:
+            jc.evaluate(visits_job(), visits(), **wrong)
+        assert refused.value.id == "usage"

@@ -1,0 +1,62 @@
+"""Joint runs from Python with real daemons: those of a simulation, and running ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import jointcut as jc
+from coordinator.simulate import parties_on_loopback
+from jointcut.api.frames import sources_of_data
+from tests.support.visits import rows_of, shared_job, visits
+
+TABLES = {"north": visits().head(30), "south": visits().tail(30)}
+
+
+@pytest.fixture(scope="module")
+def simulated() -> jc.Result:
+    """The release of a simulation with daemons."""
+    return jc.simulate(shared_job(), TABLES)
+
+
+def test_a_simulation_with_daemons(simulated: jc.Result) -> None:
+    assert rows_of(simulated.folder) == rows_of(jc.simulate(shared_job(), TABLES, in_process=True).folder)
+    assert simulated.report["parties"] == ["north", "south"]
+    assert set(jc.verify(simulated, shared_job()).fields["signed"]) == {"north", "south"}
+    accounts = [json.loads((simulated.folder / "own" / f"{name}.json").read_text()) for name in TABLES]
+    assert [account["data"]["read"] for account in accounts] == [30, 30]
+    assert "sex" in simulated.table
+
+
+def test_a_client_of_running_daemons(simulated: jc.Result, tmp_path: Path) -> None:
+    job = shared_job()
+    with sources_of_data(TABLES, job) as sources, parties_on_loopback(job.load(), sources) as config:
+        client = jc.Client(config)
+        result = client.run(job, tmp_path / "out")
+        with pytest.raises(jc.Error) as refused:
+            client.run(job.with_(name="not-allowed"))
+        with pytest.raises(jc.Error, match="the job has a single holder"):
+            client.run(job.with_(partition="single", parties=None, data="x.csv", disclosure=None))
+    assert result.folder == tmp_path / "out"
+    assert rows_of(result.folder) == rows_of(simulated.folder)
+    assert (refused.value.id, refused.value.exit_code) == ("policy-refused", 4)
+    assert refused.value.party in TABLES
+    assert repr(client) == "Client(name='coordinator')"
+
+
+def test_a_party_of_a_simulation_is_named() -> None:
+    wrong = TABLES["south"].replace({"sex": {"f": "x"}})
+    with pytest.raises(jc.Error) as refused:
+        jc.simulate(shared_job(), {**TABLES, "south": wrong})
+    error = refused.value
+    assert (error.id, error.party, error.column) == ("data-unknown-value", "south", "sex")
+    assert "'x'" in error.private
+    assert "'x'" not in str(error)
+
+
+def test_a_client_without_a_configuration(tmp_path: Path) -> None:
+    with pytest.raises(jc.Error) as refused:
+        jc.Client(tmp_path / "coordinator.yaml")
+    assert refused.value.id == "file-missing"
