@@ -8,18 +8,46 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["pa", "pa_csv", "pc", "pq"]
 
 
-class _NoPandas:
-    """Import finder that reports pandas as missing."""
+class _Pandas(MetaPathFinder):
+    """Import finder that hides pandas from Arrow's first look, and shows Arrow the pandas of a later import."""
 
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
+    def __init__(self) -> None:
+        self.hides = True
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "pandas":
+            return None
+        if self.hides:
             raise ModuleNotFoundError(name)
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Shown(spec.loader, self)
+        return spec
+
+
+class _Shown(Loader):
+    """Loader of pandas. After the import Arrow looks again, and knows a `Series` from there on."""
+
+    def __init__(self, loader: Loader, finder: _Pandas) -> None:
+        self._loader, self._finder = loader, finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._loader
+        sys.meta_path.remove(self._finder)
+        self._loader.exec_module(module)
+        import_module("pyarrow").array([]).to_pandas()
 
 
 @cache
@@ -27,14 +55,16 @@ def _find_no_pandas() -> None:
     """Hide pandas from Arrow's only look, before its first array.
 
     Importing pandas would cost a third of a second and tens of megabytes, only to learn that nothing is a `Series`.
-    Other code still finds pandas.
+    Other code still finds pandas, and Arrow then looks again: Arrow would take a `Series` for a sequence, and NaN for
+    a number.
     """
     if "pandas" not in sys.modules:
-        sys.meta_path.insert(0, _NoPandas)
+        finder = _Pandas()
+        sys.meta_path.insert(0, finder)
         try:
             import_module("pyarrow").array([])
         finally:
-            sys.meta_path.remove(_NoPandas)
+            finder.hides = False
 
 
 class _Library:
