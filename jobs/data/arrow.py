@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,18 @@ __all__ = ["pa", "pa_csv", "pc", "pq"]
 
 
 class _Pandas(MetaPathFinder):
-    """Import finder that hides pandas from Arrow's first look, and shows Arrow the pandas of a later import."""
+    """Import finder that hides pandas from Arrow's first look, and shows Arrow the pandas of a later import.
+
+    hides_in:  the thread of the look; other threads find pandas.
+    """
 
     def __init__(self) -> None:
-        self.hides = True
+        self.hides_in: int | None = get_ident()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != "pandas":
             return None
-        if self.hides:
+        if self.hides_in == get_ident():
             raise ModuleNotFoundError(name)
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
@@ -64,7 +68,7 @@ def _find_no_pandas() -> None:
         try:
             import_module("pyarrow").array([])
         finally:
-            finder.hides = False
+            finder.hides_in = None
 
 
 class _Library:
