@@ -68,6 +68,21 @@ def evaluate(
     splits:     the number of random splits, the same for the same seed.
     scores:     instead of the job's score, top-down with these scores.
     published:  also the protocol of the papers: anonymize all, then split.
+
+    >>> import jointcut as jc
+    >>> import pandas as pd
+    >>> job = jc.Job(
+    ...     name="visits",
+    ...     model=jc.Lkc(L=1, K=2),
+    ...     columns={
+    ...         "sex": jc.Column(role="qid", suppress=["f", "m"]),
+    ...         "result": jc.Column(role="class", domain=["ill", "well"]),
+    ...     },
+    ... )
+    >>> table = pd.DataFrame({"sex": ["f", "m"] * 30, "result": ["ill", "well"] * 30})
+    >>> figures = jc.evaluate(job, table, splits=2).to_frame().set_index(["way", "learner"])
+    >>> float(figures.loc[("anonymized", "tree"), "error"])
+    0.0
     """
     _check(splits, scores, seed)
     asked = job_of(job)

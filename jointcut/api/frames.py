@@ -58,8 +58,9 @@ class Frame(Feather):
 
         So several tables of one ledger share a budget.
         """
-        if self.kept is not None and self.kept.name.endswith(_LEDGER):
-            table = self.kept.resolve().with_name(self.kept.name.removesuffix(_LEDGER))
+        ledger = None if self.kept is None else self.kept.resolve()
+        if ledger is not None and ledger.name.endswith(_LEDGER):
+            table = ledger.with_name(ledger.name.removesuffix(_LEDGER))
             if table.is_file():
                 return str(table)
         return "a table given in Python"

@@ -99,6 +99,20 @@ def simulate(
 
     tables:      a table for each party, as `data` of :func:`anonymize`.
     in_process:  all parties in this process, without daemons and network.
+
+    >>> import jointcut as jc
+    >>> import pandas as pd
+    >>> job = jc.Job(
+    ...     name="visits",
+    ...     partition="horizontal",
+    ...     parties={"north": jc.Party(), "south": jc.Party()},
+    ...     model=jc.Lkc(L=1, K=2),
+    ...     goal="general",
+    ...     columns={"sex": jc.Column(role="qid", taxonomy={"any": ["f", "m"]})},
+    ... )
+    >>> tables = {"north": pd.DataFrame({"sex": ["f", "m"]}), "south": pd.DataFrame({"sex": ["m", "f"]})}
+    >>> sorted(jc.simulate(job, tables, in_process=True).table["sex"])
+    ['f', 'f', 'm', 'm']
     """
     from coordinator.run import run_in_process
     from coordinator.simulate import run_simulated
