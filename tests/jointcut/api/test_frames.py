@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import tempfile
 from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,30 @@ def test_no_file_of_a_table_stays() -> None:
     del result
     gc.collect()
     assert set(Path(tempfile.gettempdir()).glob("jointcut-*")) <= before
+
+
+def test_texts_of_every_type() -> None:
+    table = pa.table(
+        {
+            "whole": pa.array([1, None], pa.uint8()),
+            "real": pa.array([0.1, None], pa.float32()),
+            "exact": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2)),
+            "truth": [True, None],
+            "day": [date(2024, 1, 31), None],
+            "moment": [datetime(2024, 1, 31, 10), None],
+            "clock": pa.array([time(10, 30), None], pa.time32("s")),
+            "nothing": pa.nulls(2),
+            "code": pa.array(["a", None]).dictionary_encode(),
+            "number code": pa.array([7, None]).dictionary_encode(),
+            "pieces": pa.chunked_array([["b"], [None]]),
+        }
+    )
+    with frame_of(table, AS_WRITTEN, None) as source:
+        (batch,) = source.batches(table.column_names)
+    texts = ["1", "0.1", "1.50", "true", "2024-01-31", "2024-01-31 10:00:00", "10:30:00", "", "a", "7", "b"]
+    assert [[column[0].as_py(), column[1].as_py()] for column in batch.columns] == [
+        [text, ""] for text in texts
+    ]
 
 
 def moments(*texts: str) -> pd.DataFrame:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,9 @@ import yaml
 
 import jointcut as jc
 from jobs.file import job as form
+from jobs.file.fields import LEVELS
 from jobs.loading import load_task
+from jobs.partitions import PARTITIONS
 from jointcut.api.job import job_of
 from jointcut.api.written import written
 from tests.support.visits import columns, drawn_job, shared_job, visits_job
@@ -61,6 +64,9 @@ def test_makers_become_their_tree_as_in_a_file() -> None:
 def test_a_job_takes_the_arguments_of_the_format() -> None:
     arguments = inspect.signature(jc.Job.__init__).parameters.keys() - {"self", "folder"}
     assert arguments == form.Job.model_fields.keys()
+    said = get_type_hints(jc.Job.__init__)
+    for key, values in {"partition": PARTITIONS, "disclosure": LEVELS}.items():
+        assert set(re.findall(r"'(\w+)'", str(said[key]))) == set(values)
 
 
 def test_values_of_python_are_written_as_in_a_file() -> None:

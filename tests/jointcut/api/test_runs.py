@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -82,6 +83,14 @@ def test_a_result(tmp_path: Path) -> None:
     assert exists.value.id == "output-exists"
     with pytest.raises(jc.Error, match=r"name one of anonymized\.csv"):
         result.to_arrow("../secret.csv")
+
+
+def test_polars_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = jc.anonymize(visits(), visits_job())
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(jc.Error) as missing:
+        result.to_polars()
+    assert (missing.value.id, missing.value.remedy) == ("extra-missing", "pip install 'jointcut[polars]'")
 
 
 def test_a_temporary_release_lives_as_long_as_the_result() -> None:
