@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ class Interchange(Protocol):
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
 
 
+Uses: TypeAlias = Callable[[str], bool]
 Data: TypeAlias = str | Path | ArrowStream | Interchange
 """Table of a run: a path, or a table in memory."""
 _BATCH_ROWS = 1 << 16
@@ -95,7 +96,9 @@ def source_of_data(data: Data | None, job: Job, ledger: Path | None = None) -> I
     elif isinstance(data, str | Path):
         yield table_at(path_of(data), like=like)
     else:
-        with frame_of(data, AS_WRITTEN if like is None else like.wording, ledger) as frame:
+        wording = AS_WRITTEN if like is None else like.wording
+        columns = job.settings.columns
+        with frame_of(data, wording, ledger, lambda name: wording.name(name) in columns) as frame:
             yield frame
 
 
@@ -126,9 +129,11 @@ def file_source(data: Data) -> Iterator[FileSource]:
 
 
 @contextmanager
-def frame_of(data: object, wording: Wording, ledger: Path | None) -> Iterator[Frame]:
+def frame_of(
+    data: object, wording: Wording, ledger: Path | None, uses: Uses = lambda name: True
+) -> Iterator[Frame]:
     """Yield a table in memory as a source; its file is removed afterwards. Raises ConfigError or DataError."""
-    table = arrow_of(data)
+    table = arrow_of(data, uses)
     if any(_is_number(column.type) for column in table.columns):
         wording = replace(wording, decimal=None)  # numbers have no sign before a fraction, texts have
     folder = Path(tempfile.mkdtemp(prefix="jointcut-"))  # mode 0700
@@ -141,17 +146,34 @@ def frame_of(data: object, wording: Wording, ledger: Path | None) -> Iterator[Fr
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def arrow_of(data: Any) -> pa.Table:
-    """Return a table in memory as an Arrow table of scalar columns. Raises ConfigError or DataError."""
+def arrow_of(data: Any, uses: Uses = lambda name: True) -> pa.Table:
+    """Return a table in memory as an Arrow table of scalar columns. Raises ConfigError or DataError.
+
+    uses:  returns True for a column that is read. Other columns keep their names alone, for advice.
+    """
     if _is_of_pandas(data):
-        names, columns = _of_pandas(data)
+        names, columns = _of_pandas(data, uses)
     elif hasattr(data, "__arrow_c_stream__"):
-        table = pa.table(data)
+        table = _streamed(data)
         names, columns = table.column_names, table.columns
     else:
         raise ConfigError("usage", f"no table can be read from a {type(data).__name__}", remedy=_NO_TABLE)
     _check_names(names)
-    return pa.table([_plain(*each) for each in zip(names, columns, strict=True)], names=list(names))
+    found = [
+        _plain(name, column) if uses(name) else pa.nulls(len(column), pa.string())
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return pa.table(found, names=list(names))
+
+
+def _streamed(data: ArrowStream) -> pa.Table:
+    try:
+        return pa.table(data)
+    except pa.ArrowException:
+        raise _unreadable(
+            "the table has a column of a type that Arrow does not know",
+            "make texts or numbers of the values, or leave the column out",
+        ) from None
 
 
 def _is_of_pandas(data: object) -> bool:
@@ -173,7 +195,7 @@ def _check_names(names: Sequence[object]) -> None:
         raise _unreadable(f"two columns have the name {twice}", "rename one of the columns", column=twice)
 
 
-def _of_pandas(frame: pd.DataFrame) -> tuple[list[Any], list[pa.Array]]:
+def _of_pandas(frame: pd.DataFrame, uses: Uses) -> tuple[list[Any], list[pa.Array]]:
     """Return names and columns. The index is left out, as in a CSV without index."""
     if frame.columns.nlevels > 1 or frame.index.nlevels > 1:
         raise _unreadable(
@@ -182,7 +204,8 @@ def _of_pandas(frame: pd.DataFrame) -> tuple[list[Any], list[pa.Array]]:
         )
     names = list(frame.columns)
     _check_names(names)
-    return names, [_of_series(name, frame[name]) for name in names]
+    empty = pa.nulls(len(frame))
+    return names, [_of_series(name, frame[name]) if uses(name) else empty for name in names]
 
 
 def _of_series(name: str, column: pd.Series[Any]) -> pa.Array:

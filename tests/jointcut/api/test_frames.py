@@ -148,13 +148,21 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         pd.DataFrame([["a"]], columns=pd.MultiIndex.from_tuples([("x", "y")])),
         "index of several levels",
     ),
-    "mixed": (pd.DataFrame({"x": ["a", 1]}), "column x has values of no type"),
-    "complex": (pd.DataFrame({"x": [1j]}), "column x has values of no type"),
-    "lists": (pd.DataFrame({"x": [[1]]}), "column x has values of type list"),
-    "bytes": (pa.table({"x": [b"a"]}), "column x has values of type binary"),
-    "periods": (pd.DataFrame({"x": pd.period_range("2024", periods=2)}), "column x has values of type"),
-    "zone": (pd.DataFrame({"x": pd.to_datetime(["2024-01-01T00:00Z"])}), "moments with a time zone"),
-    "structs": (pl.DataFrame({"x": [{"a": 1}]}), "column x has values of type struct"),
+    "mixed": (pd.DataFrame({"sex": ["a", 1]}), "column sex has values of no type"),
+    "complex": (pd.DataFrame({"sex": [1j]}), "column sex has values of no type"),
+    "lists": (pd.DataFrame({"sex": [[1]]}), "column sex has values of type list"),
+    "bytes": (pa.table({"sex": [b"a"]}), "column sex has values of type binary"),
+    "periods": (pd.DataFrame({"sex": pd.period_range("2024", periods=2)}), "column sex has values of type"),
+    "zone": (pd.DataFrame({"sex": pd.to_datetime(["2024-01-01T00:00Z"])}), "moments with a time zone"),
+    "structs": (pl.DataFrame({"sex": [{"a": 1}]}), "column sex has values of type struct"),
+    "wide numbers": (
+        pl.DataFrame({"x": pl.Series([1]).cast(pl.Int128)}),
+        "the table has a column of a type that Arrow does not know",
+    ),
+    "objects": (
+        pl.DataFrame({"sex": [object()]}, schema={"sex": pl.Object}),
+        "column sex has values of type fixed_size_binary",
+    ),
     "arrow twice": (pa.table([[1], [2]], names=["x", "x"]), "two columns have the name x"),
     "dict": ({"x": [1]}, "no table can be read from a dict"),
     "array": (np.zeros((2, 2)), "no table can be read from a ndarray"),
@@ -170,6 +178,19 @@ def test_unfit_tables_are_refused(case: str) -> None:
     assert "What to do: " in str(refused.value)
     assert refused.value.id in ("data-unreadable", "usage")
     assert refused.value.remedy
+
+
+def test_a_column_that_the_job_does_not_name_may_be_anything(tmp_path: Path) -> None:
+    """Its values go into no file, and its name into the advice on a missing column."""
+    beside = visits().assign(shape=[[1, "secret"]] * len(visits()), note="secret")
+    result = jc.anonymize(beside, visits_job())
+    assert rows_of(result.folder) == rows_of(jc.anonymize(visits(), visits_job()).folder)
+    with frame_of(beside, AS_WRITTEN, None, lambda name: name in visits()) as source:
+        assert b"secret" not in source.path.read_bytes()
+    with pytest.raises(jc.Error) as missing:
+        jc.anonymize(beside.rename(columns={"sex": "gender"}), visits_job())
+    assert missing.value.id == "data-missing-column"
+    assert "gender" in missing.value.private
 
 
 @pytest.mark.parametrize("table", [visits().head(0), pl.DataFrame(visits().head(0)), pd.DataFrame()])
