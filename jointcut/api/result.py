@@ -15,7 +15,7 @@ from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, csv_header
-from jobs.release.folder import refuse_existing
+from jobs.release.folder import OWN_PAGE, refuse_existing
 from jobs.release.sums import SUMS, release_digest
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
@@ -52,6 +52,12 @@ class Result:
     def page(self) -> str:
         """Page of the release for people, as HTML text."""
         return (self._folder / PAGE).read_text(encoding="utf-8")
+
+    @property
+    def owner_page(self) -> str | None:
+        """Page with figures of raw rows for the owner of the table alone, as HTML text; None where no page is."""
+        page = self._folder / OWN_PAGE
+        return page.read_text(encoding="utf-8") if page.is_file() else None
 
     @property
     def digest(self) -> str:
