@@ -171,7 +171,10 @@ def _lkc(adult: Adult) -> tuple[Task, CodedTable]:
 
 
 def figure_35(adult: Adult, runs: int) -> Iterator[Row]:
-    """Yield the classification error over L and K, and over L and C."""
+    """Yield the classification error over L and K, and over L and C.
+
+    [T] has C from 5 %. Below 13.9 %, the share of Divorced in the table, no table with these values meets C.
+    """
     task, table = _lkc(adult)
     path = OUT / "reproduce" / "lkc" / "t.csv"
     raw, predictors = read_csv(path, adult.names), [name for name in adult.names if name != CLASS]
@@ -185,7 +188,7 @@ def figure_35(adult: Adult, runs: int) -> Iterator[Row]:
             said = f"[T] {said}; here BE + {error - base:.1f}"
             yield Row(f"[T] 3.5a CE: L={L} K={K} C=20 %", error, "%", anchor=said)
     for L in (2, 4, 6):
-        for c in ("0.05", "0.1", "0.2", "0.3"):
+        for c in ("0.15", "0.2", "0.25", "0.3"):
             error = tree_error(anonymous(table, L, 100, c), predictors)
             said = f"[T] hardly depends on C; here BE + {error - base:.1f}"
             yield Row(f"[T] 3.5b CE: L={L} K=100 C={float(c):.0%}", error, "%", anchor=said)
