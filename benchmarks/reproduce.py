@@ -3,7 +3,7 @@
     python -m benchmarks.reproduce [--adult FOLDER] [--runs 5] [FIGURE ...]
 
 Figures: 3.5, 5.4 and 6.4 of the thesis ([T]) on Adult; Tables 4.1 to 4.5 of the thesis, whose records stand in the
-thesis; Figures 9 to 11 of the paper on several sensitive attributes ([S]), on Adult, because the registry of that
+thesis; Figures 9 to 11 of the paper on several sensitive attributes ([MSA]), on Adult, because the registry of that
 paper is not public. FOLDER has `adult.csv` or `adult.csv.gz` of the UCI repository, with a header and a column
 `split` (train, test), and may have `hierarchies/COLUMN.csv` without header, leaf first; default: data/adult of the
 shared folder. The papers show curves as pictures: the printed figures of the papers are the numbers in their text.
@@ -258,10 +258,10 @@ TABLE_42 = ("d3 f6 c7", "f6 c7 e8", "d3 f6 e8", "c5 c7 e8", "d3 c7 e8", "c5 f6 e
 COUNTER = (("a1 d2", "Flu"), ("a1 b2", "AIDS"), ("a1 b2 c3", "AIDS"), ("a1 b2 c3", "Fever"))
 """[T] Table 4.3."""
 TABLE_43 = {"a1 d2": (1, "0 %"), "a1 b2 c3": (2, "50 %"), "a1 b2": (3, "100 %")}
-"""Of each sequence: its records, and their share with AIDS, as the thesis says."""
+"""Records of each sequence, and the share with AIDS, as the thesis says."""
 TABLE_44 = {"b2": (3, 4), "d3": (1, 4), "c4": (3, 2), "f6": (1, 5), "c7": (1, 6), "e8": (1, 5)}
 TABLE_45 = {"b2": (2, 4), "d3": (1, 3), "f6": (1, 4)}
-"""Of each item: the sequences that its removal mends, and one more than the frequent sequences that are lost."""
+"""Gain and cost of each item: sequences that the removal mends; one more than the frequent sequences that are lost."""
 _MANY = 10_000
 
 
@@ -325,7 +325,7 @@ def _agreeing(
     return Row(name, same, f"of {entries}", anchor=differ and f"{differ}: {why}" if why else differ)
 
 
-# ---- [S] Figures 9 to 11: the discernibility of several sensitive columns
+# ---- [MSA] Figures 9 to 11: the discernibility of several sensitive columns
 
 
 KD_COLUMNS: Mapping[str, Sequence[int]] = {
@@ -338,7 +338,7 @@ _SENSITIVE = ("workclass", "occupation", "capital-gain", "capital-loss")
 def figures_s(adult: Adult, runs: int) -> Iterator[Row]:
     """Yield the group of an average record over L, K and the number m of sensitive columns; K is the least possible.
 
-    The registry of [S] has columns with hundreds of values, and L = 10. Adult's columns have 4 to 14: here L = 3.
+    The registry of [MSA] has columns with hundreds of values, and L = 10. Adult's columns have 4 to 14: here L = 3.
     """
     settings = [
         *(("9", 50, diversity, 2) for diversity in (2, 3, 4)),
@@ -349,8 +349,8 @@ def figures_s(adult: Adult, runs: int) -> Iterator[Row]:
         job = adult.several(_SENSITIVE[:m], K, diversity)
         task = adult.written(f"several-{figure}-{K}-{diversity}-{m}", job)
         found, _ = worth(anonymize_kd(adult.table(task), lkc_requirement(task)))
-        said = f"{found.average_group / K:.2f} K; [S] below 2 K in most cases, at L = 10"
-        name = f"[S] {figure} average group: K={K} L={diversity} m={m}"
+        said = f"{found.average_group / K:.2f} K; [MSA] below 2 K in most cases, at L = 10"
+        name = f"[MSA] {figure} average group: K={K} L={diversity} m={m}"
         yield Row(name, found.average_group, "records", anchor=said)
 
 
