@@ -1,4 +1,4 @@
-"""Columns of dates: a public domain of days cut into cells of days, months or years.
+"""Columns of dates: a public domain of days cut into cells of days, weeks, months or years.
 
 A date is the number of its day, or of its second if the time of day is kept: a grid (:mod:`anonymize.grid`) with
 edges that print as dates.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, date, datetime, time, timedelta
 from decimal import Decimal
@@ -178,6 +178,12 @@ class _Level:
     begins: Callable[[date], bool]
 
 
+def _week(day: date) -> str:
+    """Return the ISO week of a day: 2024-W09. A week lies in the year of its Thursday."""
+    year, week, _ = day.isocalendar()
+    return f"{year:04d}-W{week:02d}"
+
+
 LEVELS: Mapping[str, _Level] = {
     "decade": _Level(
         "10y", lambda d: f"{d.year // 10}0s", lambda d: (d.year % 10, d.month, d.day) == (0, 1, 1)
@@ -187,9 +193,15 @@ LEVELS: Mapping[str, _Level] = {
         "3mo", lambda d: f"{d.year:04d}-Q{(d.month + 2) // 3}", lambda d: (d.month % 3, d.day) == (1, 1)
     ),
     "month": _Level("1mo", lambda d: f"{d.year:04d}-{d.month:02d}", lambda d: d.day == 1),
+    "week": _Level("7d", _week, lambda d: d.weekday() == 0),
     "day": _Level("1d", date.isoformat, lambda d: True),
 }
-"""Units of the calendar by name, the coarsest first. Each unit lies in one unit of every coarser level."""
+"""Units of the calendar by name, the coarsest first. Each lies in one unit of every coarser level, except a week."""
+
+
+def are_nested(levels: Collection[str]) -> bool:
+    """Return True if each unit of some levels lies in one unit of every coarser level. Weeks lie in no month."""
+    return "week" not in levels or set(levels) <= {"week", "day"}
 
 
 def calendar_cells(first: date, below: date, levels: Sequence[str], form: str, column: str) -> DateGrid:
@@ -202,7 +214,7 @@ def calendar_cells(first: date, below: date, levels: Sequence[str], form: str, c
                 f"the dates of column {column} are grouped by {levels[-1]}, but `{key}: {day}` lies inside a "
                 f"{levels[-1]}",
                 column=column,
-                remedy=f"write the first day of a {levels[-1]}",
+                remedy=f"write the first day of a {levels[-1]}{', a Monday' if levels[-1] == 'week' else ''}",
             )
     return from_dates(first, below, finest.step, form, timed=False, column=column)
 

@@ -1,7 +1,7 @@
 """Order between columns of drawn rows: no row ends before its beginning.
 
 The draw keeps an order only as far as the measured tables show the order. Rows that break the order are mended
-afterwards. The mending uses drawn rows alone, so the mending costs no ε.
+afterwards, or counted. Both use drawn rows alone, and cost no ε.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ def in_order(release: Release, columns: Sequence[QidColumn]) -> tuple[Release, l
         labels, codes = np.unique(found.astype(str), return_inverse=True)
         mended[name] = narrowed(tuple(labels.tolist()), codes.astype(np.int64))
     return Release({**release.columns, **mended}), broken
+
+
+def days_of(release: Release, column: QidColumn) -> NDArray[np.float64]:
+    """Return the number of the day of each row of a column of dates; NaN for a missing date."""
+    grid, found = _grid(column), release.columns[column.name]
+    assert isinstance(grid, DateGrid), "a column of dates"
+    numbers = np.array([grid.number(label) for label in found.labels], dtype=np.float64)
+    return np.floor_divide(numbers, grid.per_day)[found.codes]
 
 
 def are_in_order(columns: Sequence[QidColumn]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -219,7 +219,9 @@ def _values(
     others = {text: n for text, n in unfit.items() if text not in marks}
     fit = replace(fit, words=marks, others=others, n=fit.n - sum(full[text] for text in marks))
     fit = replace(fit, hints=("marks of missing cells",) if marks else ())
-    return _dated(fit, column.grid) if column.grid is not None else _mapped(fit, column.listed)
+    if column.grid is not None:
+        return _dated(fit, column.grid, [texts[text] for text in full if text not in unfit])
+    return _mapped(fit, column.listed)
 
 
 def _fits(
@@ -296,11 +298,13 @@ def _initials(texts: Sequence[str], listed: frozenset[str]) -> dict[str, str]:
     return found if len({*found.values()}) == len({*map(str.casefold, found)}) else {}
 
 
-def _dated(fit: Fitted, grid: DateGrid) -> Fitted:
+def _dated(fit: Fitted, grid: DateGrid, texts: Collection[str]) -> Fitted:
     """Name the form of dates that nearly all unfit texts have."""
     total = sum(fit.others.values())
     if not total:
-        return fit
+        rival = _rival(texts, grid)
+        doubt = f"every date fits {rival}, too: if that is meant, write `dates: {{{fit.name}: {rival}}}`"
+        return replace(fit, hints=(doubt, *fit.hints)) if rival else fit
     days = {form: _days(fit.others, form) for form in DATE_FORMS if form != grid.form}
     shares = {form: sum(fit.others[text] for text in found) for form, found in days.items()}
     form = max(shares, key=shares.__getitem__)
@@ -312,6 +316,17 @@ def _dated(fit: Fitted, grid: DateGrid) -> Fitted:
     inside = {text for text, day in days[form].items() if first <= day < below}
     others = {text: n for text, n in fit.others.items() if text not in inside}
     return replace(fit, form=form, others=others, hints=(f"dates written as {form}{unsure}", *fit.hints))
+
+
+def _rival(texts: Collection[str], grid: DateGrid) -> str:
+    """Return a form in which all dates of the job's form are days of its domain, and other days; or an empty text."""
+    first, below = (float(edge) / grid.per_day for edge in (grid.edges[0], grid.edges[-1]))
+    meant = _days(texts, grid.form)
+    for form in DATE_FORMS:
+        days = _days(texts, form)
+        if len(days) == len(meant) and days != meant and all(first <= day < below for day in days.values()):
+            return form
+    return ""
 
 
 def _days(texts: Iterable[str], form: str) -> dict[str, float]:

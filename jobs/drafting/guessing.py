@@ -123,11 +123,14 @@ def _dates(column: Counted) -> Guess | None:
     beyond = {text: n for text, n in column.counts.items() if not days.covers(read(text))}
     dates = {"from": str(days.first), "to": str(days.below), "step": days.step}
     form = {} if days.form == ISO else {"form": days.form}
-    unsure = "; day and month may be the other way round" if days.is_unsure else ""
+    taken = f"dates written as {days.form}"
+    if days.rival:
+        taken = f"dates fit {days.form} and {days.rival} equally, and {days.form} was taken: correct `form` if the "
+        taken += "month stands elsewhere"
     return Guess(
         column.name,
         {"role": "qid", "dates": {**dates, **form}},
-        f"dates written as {days.form}{unsure}; {_ENDS}",
+        f"{taken}; {_ENDS}",
         _told_rare(column.name, beyond, "beyond the range"),
     )
 

@@ -96,7 +96,10 @@ def _steps(width: Decimal, least: Decimal | None) -> Sequence[Decimal]:
 
 # Dates
 
-DATE_FORMS = (ISO, "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "YYYYMMDD")
+DATE_FORMS = (
+    *(ISO, "DD.MM.YYYY", "MM/DD/YYYY", "DD/MM/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "MM-DD-YYYY"),
+    "YYYYMMDD",
+)
 """Forms that are looked for; of equally good forms the first."""
 _PACKED = "YYYYMMDD"
 _YEARS = range(1850, 2101)
@@ -104,13 +107,13 @@ _YEARS = range(1850, 2101)
 
 @dataclass(frozen=True)
 class Days:
-    """Domain of days: ``first`` to below ``below``. is_unsure: another form fits all dates, too."""
+    """Domain of days: ``first`` to below ``below``. rival: another form that fits as many dates; else empty."""
 
     first: date
     below: date
     step: str
     form: str
-    is_unsure: bool = False
+    rival: str = ""
 
     def covers(self, day: float) -> bool:
         return self.first.toordinal() <= day < self.below.toordinal()
@@ -135,10 +138,15 @@ def days_of(column: Counted) -> Days | None:
     ends = _frequent_ends(days)
     if ends is None:
         return None
-    unsure = any(other != form and share == shares[form] and "/" in other for other, share in shares.items())
-    return _domain(
-        date.fromordinal(int(ends[0])), date.fromordinal(int(ends[1])), form, unsure and "/" in form
-    )
+    rivals = [other for other, share in shares.items() if share == shares[form]]
+    rival = next((other for other in rivals if _differ(column, form, other)), "")
+    return _domain(date.fromordinal(int(ends[0])), date.fromordinal(int(ends[1])), form, rival)
+
+
+def _differ(column: Counted, form: str, other: str) -> bool:
+    """Return True if some text is a date of two forms, and not the same day. Every form reads ISO dates alike."""
+    days = ((reader_of(form)(text), reader_of(other)(text)) for text in column.counts)
+    return any(one != two for one, two in days if _is_plausible(one) and _is_plausible(two))
 
 
 def _share_of_dates(column: Counted, form: str) -> float:
@@ -153,18 +161,18 @@ def _is_plausible(day: float) -> bool:
     return not math.isnan(day) and date.fromordinal(int(day)).year in _YEARS
 
 
-def _domain(first: date, last: date, form: str, unsure: bool) -> Days:
+def _domain(first: date, last: date, form: str, rival: str) -> Days:
     """Round days outward: to months for cells of days, to years for cells of months, else to decades."""
     width = (last - first).days
     if width <= 7 * MOST_CELLS:
         step = "1d" if width <= MOST_CELLS else "7d"
         below = date(last.year + last.month // 12, last.month % 12 + 1, 1)
-        return Days(first.replace(day=1), below, step, form, unsure)
+        return Days(first.replace(day=1), below, step, form, rival)
     if width <= 31 * 3 * MOST_CELLS:
         step = "1mo" if width <= 31 * (MOST_CELLS - 12) else "3mo"
-        return Days(date(first.year, 1, 1), date(last.year + 1, 1, 1), step, form, unsure)
+        return Days(date(first.year, 1, 1), date(last.year + 1, 1, 1), step, form, rival)
     step = "1y" if width <= 366 * (MOST_CELLS - 20) else "5y"
-    return Days(date(first.year // 10 * 10, 1, 1), date(last.year // 10 * 10 + 10, 1, 1), step, form, unsure)
+    return Days(date(first.year // 10 * 10, 1, 1), date(last.year // 10 * 10 + 10, 1, 1), step, form, rival)
 
 
 # Codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from anonymize.dates import ISO, LEVELS
+from anonymize.dates import ISO, LEVELS, are_nested
 from anonymize.taxonomy import MISSING
 from jobs.data.ids import IdForm
 from jobs.data.table_file import as_read
@@ -83,20 +83,22 @@ class NumericDomain(Fields):
 
 
 class DateDomain(Fields):
-    """A public domain of days, cut into cells of days, months or years; never taken from the data."""
+    """A public domain of days, cut into cells of days, weeks, months or years; never taken from the data."""
 
     start: Day = Field(alias="from", description="First day of the domain, e.g. 2024-01-01.")
     to: Day = Field(description="First day after the domain, e.g. 2025-01-01.")
     step: DateStep | None = Field(
         default=None,
-        description="Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y. "
+        description="Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y; "
+        "or a unit of the calendar, on whose first day `from` lies: day, week (from a Monday), month, quarter, year. "
         "The last cell may be shorter. A column has either `step` or `levels`.",
     )
-    levels: tuple[Literal["decade", "year", "quarter", "month", "day"], ...] | None = Field(
+    levels: tuple[Literal["decade", "year", "quarter", "month", "week", "day"], ...] | None = Field(
         default=None,
         min_length=1,
         description="LKC jobs, instead of `step`: units of the calendar, e.g. [year, month]. A date is published as "
-        "the day, month, quarter, year or decade that holds it: 2024-03-31, 2024-03, 2024-Q1, 2024, 2020s.",
+        "the day, week, month, quarter, year or decade that holds it: 2024-03-31, 2024-W13, 2024-03, 2024-Q1, 2024, "
+        "2020s. ISO weeks lie in no month: with `week`, the only other level is `day`.",
     )
     form: DateForm | None = Field(
         default=None,
@@ -117,6 +119,26 @@ class DateDomain(Fields):
         fields |= {"form": self.form, "time": self.time}
         return {key: value for key, value in fields.items() if value is not None}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_length(cls, fields: Any) -> Any:
+        """Replace a unit of the calendar in `step` by its length: a job has a single form."""
+        unit = LEVELS.get(str(fields.get("step"))) if isinstance(fields, Mapping) else None
+        if unit is None:
+            return fields
+        try:
+            is_begun = unit.begins(date.fromisoformat(str(fields.get("from")).strip()))
+        except ValueError:
+            is_begun = True  # the fault of `from` is told by itself
+        if not is_begun:
+            name = fields["step"]
+            monday = ", a Monday" if name == "week" else ""
+            raise ValueError(
+                f"`step: {name}` begins inside a {name}: write a `from` that is the first day of a {name}{monday}, "
+                f"or `step: {unit.step}`"
+            )
+        return {**fields, "step": unit.step}
+
     @field_validator("levels")
     @classmethod
     def _coarsest_first(cls, levels: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -127,6 +149,11 @@ class DateDomain(Fields):
     def _one_form(self) -> DateDomain:
         if (self.step is None) == (self.levels is None):
             raise ValueError("give either `step` or `levels`")
+        if not are_nested(self.levels or ()):
+            raise ValueError(
+                "`levels`: a week may begin in one month or year and end in the next, so no level holds weeks: "
+                "write [week, day], [week], or levels without `week`"
+            )
         if self.levels is not None and self.time == "keep":
             raise ValueError("`time: keep` is for synthetic tables, which have no `levels`")
         return self

@@ -153,7 +153,9 @@ def _day(value: object) -> str:
 def _date_step(value: object) -> str:
     text = str(value).strip()
     if not is_step(text):
-        raise ValueError("write a whole number with d, mo or y, e.g. 7d, 1mo or 10y")
+        raise ValueError(
+            "write a whole number with d, mo or y, e.g. 7d, 1mo or 10y, or day, week, month, quarter or year"
+        )
     return text
 
 

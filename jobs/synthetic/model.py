@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +126,8 @@ class SyntheticTables(Charged):
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.synthetic.report import shown_fields
-        from jobs.synthetic.requirement import about_order
 
-        shown = shown_fields(report)
-        return replace(shown, lines=[*shown.lines, *about_order(task)])
+        return shown_fields(report)
 
 
 def _table(folder: Path, name: str) -> Release:

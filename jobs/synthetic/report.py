@@ -16,13 +16,13 @@ from anonymize.synthetic.fit import Floats, Model, added_up, fitted
 from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import pairs_of
 from anonymize.synthetic.opened import Measured, rows_above_noise
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
 from jobs.dp.report import half_width, spent_fields
 from jobs.release.report import asked_fields, joint_fields
 from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
 from jobs.synthetic.requirement import settings
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.table import mended_rows, seed_of
+from jobs.synthetic.table import dates_below, mended_rows, seed_of
 from jobs.task import Shown, Task
 
 _USE = (
@@ -47,6 +47,7 @@ def report_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
         "seed": seed_of(task, marginals_csv(outcome)).hex(),
         "privacy": _privacy_fields(task, result),
         **_order_fields(task, outcome, model),
+        **_date_fields(task, outcome, model),
     }
     return report | task.mode.fields(task, result, None)
 
@@ -62,6 +63,13 @@ def _order_fields(task: Task, outcome: SyntheticOutcome, model: Model) -> dict[s
             {"columns": list(pair), "mended_rows": n} for pair, n in zip(pairwise(names), mended, strict=True)
         ]
     }
+
+
+def _date_fields(task: Task, outcome: SyntheticOutcome, model: Model) -> dict[str, Any]:
+    """Return the rows with dates in the rarer order, by pair of unordered date columns; empty without pairs."""
+    found = dates_below(task, outcome, model)
+    fields = [{"columns": list(pair), "rows_below": n} for pair, n in found.items()]
+    return {"unordered_dates": fields} if fields else {}
 
 
 def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) -> dict[str, Any]:
@@ -180,6 +188,7 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
             report["use"],
             *_noise_words(report),
             *_order_words(report),
+            *_date_words(report),
         ],
     )
 
@@ -191,6 +200,22 @@ def _order_words(report: Mapping[str, Any]) -> list[str]:
         f"{pair['columns'][0]}; both columns of such a row now have the same value."
         for pair in report.get("order", [])
     ]
+
+
+_MOST_PAIRS = 3
+"""Most pairs of date columns on the console."""
+
+
+def _date_words(report: Mapping[str, Any]) -> Iterator[str]:
+    """Say how many rows have dates in the rarer order, for the first pairs of date columns without an order."""
+    pairs = report.get("unordered_dates", [])
+    for pair in pairs[:_MOST_PAIRS]:
+        (first, second), n = pair["columns"], pair["rows_below"]
+        cure = f"; if that is impossible, say `order: [{first}, {second}]` under model.dp" if n else ""
+        has = noun(n, "has", "have")
+        yield f"Dates: {counted(n, 'drawn row', 'drawn rows')} {has} {second} before {first}{cure}."
+    if len(pairs) > _MOST_PAIRS:
+        yield f"Dates: {counted(len(pairs) - _MOST_PAIRS, 'more pair is', 'more pairs are')} in the report."
 
 
 def _noise_words(report: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from anonymize.dates import DateGrid
 from anonymize.errors import SchemaError
 from anonymize.joint.synthetic.run import SyntheticRequest
 from anonymize.scores.names import needs_class
@@ -108,6 +109,13 @@ def ordered_columns(job: Job, schema: Schema) -> list[QidColumn]:
     """Return the columns that drawn rows have in order; empty without the key."""
     by_name = {column.name: column for column in schema.qid}
     return [by_name[name] for name in settings(job).order or ()]
+
+
+def unordered_dates(job: Job, schema: Schema) -> list[tuple[QidColumn, QidColumn]]:
+    """Return the pairs of date columns without an order between the two, in the order of the job."""
+    ordered = set(settings(job).order or ())
+    dates = [column for column in schema.qid if isinstance(column.values, DateGrid)]
+    return [pair for pair in combinations(dates, 2) if not ordered >= {column.name for column in pair}]
 
 
 def about_order(task: Task) -> list[str]:

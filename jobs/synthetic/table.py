@@ -16,7 +16,7 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.synthetic.draw import drawn
 from anonymize.synthetic.fit import Model, fitted
 from anonymize.synthetic.loop import SyntheticOutcome
-from anonymize.synthetic.ordering import in_order
+from anonymize.synthetic.ordering import days_of, in_order
 from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
 from jobs.data.arrow import pa
@@ -24,7 +24,7 @@ from jobs.data.coders import numbers_in
 from jobs.errors import PartyError
 from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
-from jobs.synthetic.requirement import ordered_columns
+from jobs.synthetic.requirement import ordered_columns, unordered_dates
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
 
@@ -49,6 +49,24 @@ def drawn_csv(task: Task, outcome: SyntheticOutcome, model: Model) -> bytes:
 def mended_rows(task: Task, outcome: SyntheticOutcome, model: Model) -> list[int]:
     """Return the numbers of drawn rows that broke the order of the job's columns, for each pair of neighbours."""
     return _drawn(task, outcome, model)[1]
+
+
+def dates_below(task: Task, outcome: SyntheticOutcome, model: Model) -> dict[tuple[str, str], int]:
+    """Return, by pair of date columns without an order, the rows with the second date before the first.
+
+    The first of a pair is the column that more rows have first; of equal columns the first of the job.
+    """
+    pairs = unordered_dates(task.job, outcome.schema)
+    if not pairs:
+        return {}
+    rows = _drawn(task, outcome, model)[0]
+    columns = {column.name: column for pair in pairs for column in pair}
+    days = {name: days_of(rows, column) for name, column in columns.items()}
+    found = {}
+    for one, other in ((one.name, other.name) for one, other in pairs):
+        below, above = (int((a < b).sum()) for a, b in ((days[other], days[one]), (days[one], days[other])))
+        found[(one, other) if below <= above else (other, one)] = min(below, above)
+    return found
 
 
 def _drawn(task: Task, outcome: SyntheticOutcome, model: Model) -> tuple[Release, list[int]]:

@@ -101,9 +101,8 @@ def _told(fit: Fitted) -> list[str]:
     if fit.own is None:
         return [f"  {fit.name}: {fit.why}"]
     named = "" if fit.own == fit.name else f"column {fit.own} of the table ({fit.why or 'as configured'})"
-    values = (
-        f"{counted(len(fit.words), 'value', 'values')} mapped: {'; '.join(fit.hints)}" if fit.words else ""
-    )
+    mapped = f"{counted(len(fit.words), 'value', 'values')} mapped: " if fit.words else ""
+    values = f"{mapped}{'; '.join(fit.hints)}"
     lines = [f"  {fit.name}: {', '.join(filter(None, (named, values))) or 'as it is'}"]
     if fit.words:
         lines.append(f"    {_pairs(fit)}")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from anonymize.dates import (
     ISO,
     DateGrid,
+    are_nested,
     calendar_cells,
     calendar_tree,
     from_dates,
@@ -145,12 +146,40 @@ def test_calendar_units_hold_their_days() -> None:
     [
         (("year",), {"*": ["2024", "2025"]}),
         (("decade", "year"), {"*": {"2020s": ["2024", "2025"]}}),
+        (("month",), {"*": [f"{y}-{m:02d}" for y in (2024, 2025) for m in range(1, 13)]}),
         (("year", "quarter"), {"*": {y: [f"{y}-Q{q}" for q in range(1, 5)] for y in ("2024", "2025")}}),
     ],
 )
 def test_some_levels(levels: tuple[str, ...], tree: object) -> None:
     cells = calendar_cells(date(2024, 1, 1), date(2026, 1, 1), levels, ISO, "x")
     assert calendar_tree(cells, levels, "*") == tree
+
+
+def test_weeks_are_those_of_the_standard_library() -> None:
+    """Years begin and end within weeks: 2020 has 53 weeks, and 2024 begins on a Monday."""
+    levels = ("week", "day")
+    cells = calendar_cells(date(2019, 12, 25), date(2025, 1, 9), levels, ISO, "x")
+    weeks = calendar_tree(cells, levels, "*")["*"]  # type: ignore[call-overload]
+    found = {day: week for week, days in weeks.items() for day in days}
+    days = [
+        date(2019, 12, 25) + timedelta(days=i) for i in range((date(2025, 1, 9) - date(2019, 12, 25)).days)
+    ]
+    assert found == {f"{day}": f"{day:%G-W%V}" for day in days}
+    assert "2020-W53" in weeks
+    assert found["2024-12-30"] == "2025-W01"
+
+
+@pytest.mark.parametrize(
+    ("levels", "nested"),
+    [
+        (("week",), True),
+        (("week", "day"), True),
+        (("month", "week"), False),
+        (("year", "week", "day"), False),
+    ],
+)
+def test_no_level_holds_weeks(levels: tuple[str, ...], nested: bool) -> None:
+    assert are_nested(levels) is nested
 
 
 @pytest.mark.parametrize(
@@ -161,9 +190,11 @@ def test_some_levels(levels: tuple[str, ...], tree: object) -> None:
         (date(2024, 2, 1), date(2025, 1, 1), "quarter", "inside a quarter"),
         (date(2024, 1, 1), date(2024, 7, 1), "year", "inside a year"),
         (date(2024, 1, 1), date(2030, 1, 1), "decade", "inside a decade"),
+        (date(2024, 1, 1), date(2024, 3, 5), "week", "`to: 2024-03-05` lies inside a week"),
     ],
 )
 def test_ends_inside_a_unit_are_refused(first: date, below: date, level: str, says: str) -> None:
     with pytest.raises(SchemaError, match=says) as caught:
         calendar_cells(first, below, (level,), ISO, "x")
-    assert caught.value.remedy == f"write the first day of a {level}"
+    monday = ", a Monday" if level == "week" else ""
+    assert caught.value.remedy == f"write the first day of a {level}{monday}"

@@ -81,15 +81,25 @@ def test_dates_in_their_forms(form: str, written: str) -> None:
         date(2021, 3, 1),
         date(2022, 1, 1),
     )
-    assert not found.is_unsure
+    assert found.rival == ""
 
 
-def test_dates_that_may_be_meant_either_way_are_unsure() -> None:
-    found = days_of(
-        column({f"{month:02d}/{day:02d}/2020": 9 for month in range(1, 13) for day in range(1, 13)})
-    )
+@pytest.mark.parametrize("sign", "/-")
+def test_dates_that_may_be_meant_either_way_have_a_rival(sign: str) -> None:
+    texts = [f"{one:02d}{sign}{two:02d}{sign}2020" for one in range(1, 13) for two in range(1, 13)]
+    found = days_of(column(dict.fromkeys(texts, 9)))
     assert found is not None
-    assert found.is_unsure
+    forms = {f"MM{sign}DD{sign}YYYY", f"DD{sign}MM{sign}YYYY"}
+    assert {found.form, found.rival} == forms
+    one_way = days_of(column(dict.fromkeys([*texts, f"31{sign}12{sign}2020"], 9)))
+    assert one_way is not None
+    assert (one_way.form, one_way.rival) == (f"DD{sign}MM{sign}YYYY", "")
+
+
+def test_dates_that_mean_the_same_day_both_ways_have_no_rival() -> None:
+    found = days_of(column({f"{month:02d}/{month:02d}/2020": 9 for month in range(1, 13)}))
+    assert found is not None
+    assert found.rival == ""
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,69 @@ def test_levels_have_one_order() -> None:
 
 
 DATES = CAME["dates"]
+ENDS = {"from": "2024-01-01", "to": "2025-01-01"}
+
+
+def week_of(day: str) -> str:
+    year, week, _ = date.fromisoformat(day.strip()[:10]).isocalendar()
+    return f"{year}-W{week:02d}"
+
+
+def test_dates_are_published_as_weeks(tmp_path: Path) -> None:
+    dates = {"from": "2024-01-01", "to": "2025-01-06", "levels": ["day", "week"]}
+    weeks = {"role": "qid", "refine": "child", "dates": dates, "outside": "missing"}
+    released = run(tmp_path, columns={"came": weeks, "sex": SEX}, model={"lkc": {"L": "1", "K": "2"}})
+    own = Counter(week_of(row["came"]) for row in table() if row["came"].strip().startswith("2024"))
+    found = Counter(row["came"] for row in released if "-W" in row["came"] and "other" not in row["came"])
+    assert len(found) > 20
+    for week, n in found.items():
+        assert n <= own[week]
+
+
+@pytest.mark.parametrize(
+    ("unit", "length"), [("day", "1d"), ("week", "7d"), ("month", "1mo"), ("quarter", "3mo"), ("year", "1y")]
+)
+def test_units_of_a_step_are_lengths(unit: str, length: str) -> None:
+    texts = {
+        jobs.bundle_of(
+            fields(columns={"came": {"role": "qid", "dates": {**ENDS, "step": step}}, "sex": SEX})
+        ).job.canonical()
+        for step in (unit, length)
+    }
+    assert len(texts) == 1
+
+
+WEEKLY = {
+    "lkc": {"L": "2", "K": "3"},
+    "dp": {"epsilon": "2", "specializations": "3"},
+    "synthetic": {"epsilon": "2", "method": "synthetic"},
+}
+
+
+@pytest.mark.parametrize("name", WEEKLY)
+def test_weeks_in_every_model(name: str, tmp_path: Path) -> None:
+    column = {"role": "qid", "dates": {"from": "2023-01-02", "to": "2025-01-06", "step": "week"}}
+    sex = {"role": "class", "domain": ["m", "f"]}
+    model = {"dp" if name == "synthetic" else name: WEEKLY[name]}
+    job = job_file(tmp_path, fields(columns={"came": column, "sex": sex}, model=model, goal="classification"))
+    rows = [row for row in table() if "2023-01-01" not in row["came"]]
+    jobs.write_csv(tmp_path / "table.csv", rows)
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+    (path,) = [
+        tmp_path / "out" / name
+        for name in ("anonymized.csv", "counts.csv", "synthetic.csv")
+        if (tmp_path / "out" / name).exists()
+    ]
+    with path.open(newline="", encoding="utf-8") as file:
+        values = {row["came"] for row in csv.DictReader(file)} - {"", "*"}
+    days = [
+        date.fromisoformat(day) for value in values for day in value.split(" or ")[0].strip("[)").split(",")
+    ]
+    assert days
+    if path.name != "synthetic.csv":  # drawn rows have every day of a week
+        assert all(day.weekday() == 0 for day in days)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +193,27 @@ DATES = CAME["dates"]
     [
         ({"columns": {"came": {**CAME, "dates": {**DATES, "step": "1mo"}}}}, "either `step` or `levels`"),
         ({"columns": {"came": {**CAME, "dates": {**DATES, "levels": []}}}}, "levels"),
-        ({"columns": {"came": {**CAME, "dates": {**DATES, "levels": ["week"]}}}}, "levels"),
+        ({"columns": {"came": {**CAME, "dates": {**DATES, "levels": ["fortnight"]}}}}, "levels"),
+        (
+            {"columns": {"came": {**CAME, "dates": {**DATES, "levels": ["month", "week"]}}}},
+            "no level holds weeks: write",
+        ),
+        (
+            {"columns": {"came": {"role": "qid", "dates": {**ENDS, "from": "2024-01-02", "step": "week"}}}},
+            "`step: week` begins inside a week: write a `from` that is the first day of a week, a Monday, or `step",
+        ),
+        (
+            {
+                "columns": {
+                    "came": {"role": "qid", "dates": {**ENDS, "from": "2024-02-01", "step": "quarter"}}
+                }
+            },
+            "begins inside a quarter: write a `from` that is the first day of a quarter, or `step: 3mo`",
+        ),
+        (
+            {"columns": {"came": {"role": "qid", "dates": {**ENDS, "step": "fortnight"}}}},
+            "or day, week, month, quarter or year",
+        ),
         (
             {"columns": {"came": {**CAME, "dates": {**DATES, "time": "keep"}}}},
             "`time: keep` is for synthetic",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from copy import deepcopy
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,71 @@ def test_without_the_key_rows_end_before_they_begin(tmp_path: Path) -> None:
     run(tmp_path)
     assert n_broken(tmp_path) > 0
     assert "order" not in json.loads((tmp_path / "out" / "report.json").read_text())
+
+
+DATES: dict[str, Any] = {
+    "left": {"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-02-01", "step": "1mo", "form": "DD.MM.YYYY"}},
+    "admitted": {"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo", "time": "keep"}},
+    "born": {"role": "qid", "dates": {"from": "1930-01-01", "to": "2000-01-01", "step": "10y"}},
+}  # fmt: skip
+
+
+def run_dates(folder: Path, order: object = None, **columns: Any) -> Ran:
+    """Draw stays of two columns of dates, the later column first in the job, in different forms."""
+    first = date(2024, 1, 1)
+    rows = []
+    for i in range(600):
+        came = first + timedelta(days=i * 37 % 360)
+        left = came + timedelta(days=i % 9)
+        born = f"{1930 + i % 70}-05-05"
+        day = "" if i % 50 == 0 else f"{came} 10:00:00"
+        rows.append({"admitted": day, "left": f"{left:%d.%m.%Y}", "born": born})
+    jobs.write_csv(folder / "table.csv", rows)
+    (folder / "job.yaml").write_text(yaml_of(fields(order, {**DATES, **columns})))
+    ran = invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def n_below(folder: Path, first: str, second: str) -> int:
+    """Count the rows of a table with the second date before the first, row by row."""
+    with (folder / "out" / SYNTHETIC_TABLE).open(newline="") as file:
+        rows = [[in_iso(row[name][:10]) for name in (first, second)] for row in csv.DictReader(file)]
+    return sum(bool(one and other) and other < one for one, other in rows)
+
+
+def in_iso(text: str) -> str:
+    return "-".join(text.split(".")[::-1])
+
+
+def test_dates_without_an_order_are_counted(tmp_path: Path) -> None:
+    ran = run_dates(tmp_path)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    found = {tuple(pair["columns"]): pair["rows_below"] for pair in report["unordered_dates"]}
+    assert set(found) == {("admitted", "left"), ("born", "left"), ("born", "admitted")}
+    assert found == {(one, other): n_below(tmp_path, one, other) for one, other in found}
+    assert found["admitted", "left"] > 0
+    assert found["born", "left"] == 0
+    n = f"{found['admitted', 'left']:,}"
+    assert (
+        f"Dates: {n} drawn rows have left before admitted; if that is impossible, say `order: [admitted, left]`"
+        in ran.out
+    )
+    assert "Dates: 0 drawn rows have left before born." in ran.out
+    assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
+    report["unordered_dates"][0]["rows_below"] += 1
+    (tmp_path / "out" / "report.json").write_text(json.dumps(report))
+    assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 1
+
+
+def test_ordered_dates_are_counted_as_mended(tmp_path: Path) -> None:
+    run_dates(tmp_path, ["admitted", "left"], admitted=deepcopy(DATES["left"]))
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [pair["columns"] for pair in report["order"]] == [["admitted", "left"]]
+    assert {tuple(pair["columns"]) for pair in report["unordered_dates"]} == {
+        ("born", "left"),
+        ("born", "admitted"),
+    }
 
 
 def test_a_false_number_of_mended_rows_is_found(tmp_path: Path) -> None:
