@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
+
+N = TypeVar("N", bound=np.generic)
 
 Order: TypeAlias = tuple[int, int, int, int]
 """Place of a candidate among all; ties go to the smaller place."""
@@ -92,7 +95,7 @@ def _is_run(nodes: Sequence[Node]) -> bool:
     return follow and not any(node.without for node in nodes)
 
 
-def child_counts(children: Sequence[Node], leaf_counts: Ints, axis: int = 0) -> Ints:
+def child_counts(children: Sequence[Node], leaf_counts: NDArray[N], axis: int = 0) -> NDArray[N]:
     """Sum ``leaf_counts`` by node along an axis, n_leaves long: the same shape with n_children there.
 
     children:  one or more.
@@ -102,7 +105,8 @@ def child_counts(children: Sequence[Node], leaf_counts: Ints, axis: int = 0) -> 
         own = leaf_counts[(slice(None),) * axis + (slice(children[0].first, children[-1].last),)]
     else:
         own = leaf_counts.take(leaves_of(children), axis)
-    return np.add.reduceat(own, starts, axis=axis)
+    summed: NDArray[N] = np.add.reduceat(own, starts, axis=axis, dtype=leaf_counts.dtype)
+    return summed
 
 
 def child_of_leaf(candidate: Candidate) -> Ints:

@@ -61,10 +61,9 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
 
 def _as_grid(said: Any) -> str:
     """Return the advice to write ranges as the grid of a column of numbers (D45). said: the edges, if they are."""
-    edges = said if isinstance(said, list) and 3 <= len(said) <= _MOST_EDGES else []
-    if not edges or not all(isinstance(edge, str) and _NUMBER.fullmatch(edge) for edge in edges):
-        edges = _EXAMPLE
-    first, *inner, last = edges
+    edges = said if isinstance(said, list) and 3 <= len(said) <= _MOST_EDGES else ()
+    are_numbers = all(isinstance(edge, str) and _NUMBER.fullmatch(edge) for edge in edges)
+    first, *inner, last = edges if edges and are_numbers else _EXAMPLE
     grid = f"{{min: {first}, max: {last}, cuts: [{', '.join(inner)}]}}"
     return f"write `numeric: {grid}`, where `max` is the first value above the domain"
 

@@ -74,6 +74,19 @@ class Judge:
                 return Violation(criterion.name, n_columns, criterion.column)
         return None
 
+    def first_violation(self, counts: Ints, parts: Ints, n_columns: int) -> Violation | None:
+        """Return the first criterion that some group of the first violating part does not meet, or None.
+
+        counts:  as in :meth:`met`. parts: number of the part of each group, shape (n_groups,).
+        """
+        found: list[tuple[int, int, Violation]] = []
+        for place, (criterion, met) in enumerate(self.met(counts)):
+            broken = ~np.logical_and.reduce(met, axis=0)
+            if broken.any():
+                violation = Violation(criterion.name, n_columns, criterion.column)
+                found.append((int(parts[broken].min()), place, violation))
+        return min(found, key=lambda each: each[:2])[2] if found else None
+
 
 @dataclass(frozen=True)
 class _Term:

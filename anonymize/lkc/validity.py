@@ -89,10 +89,8 @@ class PartitionTest:
         while out.sum() > before:
             before = int(out.sum())
             for test in self._entries:
-                if candidate.column in test.entry.scope.columns:
-                    test.take_out(items, out)
-                    if items.weights[out].sum() > most:
-                        return None
+                if candidate.column in test.entry.scope.columns and not test.take_out(items, out, most):
+                    return None
         found = np.zeros(counts.shape, dtype=bool)
         found[items.at[out], items.child[out]] = True
         return found
@@ -156,8 +154,11 @@ class _EntryTest:
                 return found
         return None
 
-    def take_out(self, items: _Items, out: Bools) -> None:
-        """Mark the items of all forbidden groups, counting only items that are not ``out`` yet."""
+    def take_out(self, items: _Items, out: Bools, most: int) -> bool:
+        """Mark the items of all forbidden groups, counting only items that are not ``out`` yet.
+
+        Return False, with some items unmarked, as soon as the marked items have more than ``most`` records.
+        """
         labels, scope = self._test.labels(items.cell), self.entry.scope
         for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
@@ -165,7 +166,11 @@ class _EntryTest:
             side_counts = self._side_counts(items, codes, n_codes) if self._test.sides else []
             for _, met in self._test.met(labels, keys, n_keys, weights, side_counts):
                 allowed &= met
-            out |= ~allowed[keys]
+            if not allowed.all():
+                out |= ~allowed[keys]
+                if items.weights[out].sum() > most:
+                    return False
+        return True
 
     def insider_violation(self, items: _Items) -> Violation | None:
         """Judge the inference bounds in every (group on all columns, class value) cell after the specialization."""

@@ -17,7 +17,7 @@ from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
 from jobs.lkc.exploring import Changes, Explorer, Figures, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
-from jobs.lkc.suggesting import Suggested, changes_of, suggested
+from jobs.lkc.suggesting import MOST_SEARCHES, Suggested, number_of_runs, suggested
 from jobs.release.folder import refuse_existing, write_for_owner
 from jobs.task import Task
 from party.cli.arguments import PATH
@@ -89,11 +89,11 @@ def explore(
         explorer = Explorer.of(str(job), job.load, table_source(task, job, data, delimiter))
         progress.phase("anonymize")
         found, n = [], len(points)
-        most = n + (len(changes_of(explorer.task)) if suggest else 0)
+        most = n + (number_of_runs(explorer.task) if suggest else 0)
         for number, point in enumerate(explorer.points(points), start=1):
             progress.trial(number, most)
             found.append(point)
-        better = suggested(explorer, lambda number, _: progress.trial(n + number, most)) if suggest else None
+        better = suggested(explorer, lambda number: progress.trial(n + number, most)) if suggest else None
     if file is not None:
         write_for_owner(file, picture(f"{task.job.name}: loss over K", found))
     _say(explorer, found, better, file)
@@ -202,6 +202,11 @@ def _suggested_lines(asked: str, better: Suggested) -> list[str]:
     lines += [f"{name} stays whole: {reason}" for name, reason in better.reasons.items()]
     if not better.best:
         return [*lines, f"none of {counted(better.tried, 'change', 'changes')} of {asked} frees detail"]
+    if better.compared:
+        lines.append(
+            f"{better.compared} changes of columns were compared without `withhold`, and the {MOST_SEARCHES} best of "
+            "these changes were tried with `withhold`"
+        )
     lines.append(f"single changes that free the most detail, from {asked}:")
     return [*lines, *(f"  {n}. {each.sentence}" for n, each in enumerate(better.shown(), start=1))]
 
@@ -211,6 +216,7 @@ def _suggested_fields(better: Suggested) -> Mapping[str, Any]:
         "loss": better.before,
         "whole": dict(better.reasons),
         "tried": better.tried,
+        "compared": better.compared,
         "best": [each.fields for each in better.best],
         **({} if better.before is not None else {"unmet": better.unmet}),
     }

@@ -210,8 +210,8 @@ def joined(changes: Sequence[Changes]) -> dict[str, Any]:
     return made
 
 
-_LARGE = 5000
-"""Records from which runs are made in several processes."""
+_LARGE = 50_000
+"""Cells, records times quasi-identifiers, from which runs are made in several processes."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,8 @@ class Explorer:
     @property
     def is_large(self) -> bool:
         """True if a run takes longer than the start of a process."""
-        return self.loaded.table.n_records >= _LARGE
+        table = self.loaded.table
+        return table.n_records * len(table.qid) >= _LARGE
 
     def points(self, grid: Sequence[Changes]) -> Iterator[Point]:
         """Measure every requirement of a grid, in order."""

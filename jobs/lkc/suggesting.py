@@ -7,8 +7,8 @@ lost, and a coarser domain is measured in cells of the unchanged domain. So a ch
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from anonymize.grid import Grid
 from jobs.data.counted import counted
+from jobs.data.tables import Loaded
 from jobs.file.columns import Column
 from jobs.file.job import Job
 from jobs.forked import mapped
@@ -42,6 +43,13 @@ MOST_CHANGES = 200
 
 In jobs with many columns, changes of the last columns are not tried.
 """
+MOST_SEARCHES = 16
+"""Most changes of columns that a job with `withhold` tries with the search for rows to suppress.
+
+The search is many runs. If there are more changes of columns, the changes are first compared without `withhold`.
+"""
+_BATCH = 8
+"""Changes whose tables are in memory at the same time."""
 _SHARES = tuple(Fraction(1, n) for n in (100, 50, 20))
 _BOUNDS = tuple(Fraction(n, 20) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18))
 """Values of C, from strict to weak. The next greater value is a step."""
@@ -116,6 +124,7 @@ class Suggested:
     unmet:    reason that no table meets the requirement of the unchanged job, if so.
     reasons:  by whole column, the reason that the column is no finer.
     tried:    number of changes with a table.
+    compared: number of changes of columns that were first compared without `withhold`; 0 if all changes were tried.
     """
 
     before: float | None
@@ -123,6 +132,7 @@ class Suggested:
     reasons: dict[str, str]
     tried: int
     best: tuple[Suggestion, ...]
+    compared: int = 0
 
     def shown(self, most: int = 3) -> list[Suggestion]:
         """Return the best changes, and the best change without a weaker K, L or C if that one is not among them."""
@@ -237,12 +247,26 @@ def _dropped(job: Job) -> Iterator[Change]:
         yield Change(f"no column {name}", changes, f"The table loses {name}.")
 
 
-def suggested(explorer: Explorer, trial: Callable[[int, int], None]) -> Suggested:
-    """Try all changes on the table, and return the changes that free detail.
+def compared_first(task: Task) -> list[Change]:
+    """Return the changes of columns that are compared before a part of them is tried; empty if all are tried."""
+    if not task.job.lkc.withhold:
+        return []
+    of_columns = [change for change in changes_of(task) if change.reads]
+    return of_columns if len(of_columns) > MOST_SEARCHES else []
 
-    trial:  is told the number of each run, and the number of runs.
+
+def number_of_runs(task: Task) -> int:
+    """Return the number of changed jobs that are measured for suggestions."""
+    compared = len(compared_first(task))
+    return len(changes_of(task)) + (MOST_SEARCHES if compared else 0)
+
+
+def suggested(explorer: Explorer, trial: Callable[[int], None]) -> Suggested:
+    """Try the changes on the table, and return the changes that free detail.
+
+    trial:  is told the number of each run, of :func:`number_of_runs`.
     """
-    changes, task = changes_of(explorer.task), explorer.task
+    task, compared = explorer.task, compared_first(explorer.task)
     before, unmet, reasons = None, "", {}
     try:
         found = measured(task, explorer.loaded)
@@ -252,32 +276,61 @@ def suggested(explorer: Explorer, trial: Callable[[int, int], None]) -> Suggeste
         before = _loss(explorer, found, None)
         told = found.made.noted.reasons
         reasons = {name: told[name] for name in found.figures.whole if name in told}
-    made = [each for each in _all_tried(explorer, changes, before, trial) if each is not None]
+    left = _promising(explorer, compared, trial)
+    changes = [change for change in changes_of(task) if change not in compared or change in left]
+    made = _all_tried(explorer, changes, before, lambda number: trial(len(compared) + number))
     freeing = [each for each in made if round(each.freed, _SAME_LOSS) > 0]
     best = sorted(
         freeing, key=lambda each: -round(each.freed, _SAME_LOSS)
     )  # of equals the smaller change first
-    return Suggested(before, unmet, reasons, len(made), tuple(best))
+    return Suggested(before, unmet, reasons, len(made), tuple(best), len(compared))
+
+
+def _promising(explorer: Explorer, compared: list[Change], trial: Callable[[int], None]) -> list[Change]:
+    """Return the changes with the least loss in runs without `withhold`."""
+    shorter = [replace(each, changes=joined([each.changes, of_lkc(withhold=None)])) for each in compared]
+    found = _all_tried(explorer, shorter, None, trial)
+    best = sorted(found, key=lambda each: round(each.after, _SAME_LOSS))[:MOST_SEARCHES]
+    words = {each.change.words for each in best}
+    return [change for change in compared if change.words in words]
 
 
 def _all_tried(
-    explorer: Explorer, changes: list[Change], before: float | None, trial: Callable[[int, int], None]
-) -> list[Suggestion | None]:
-    """Try every change, in order. Only this process reads tables: a reader's threads do not survive a fork."""
-    kept = [change for change in changes if not change.reads]
-    of_kept = mapped(lambda change: _tried(explorer, change, before), kept, pays=explorer.is_large)
-    by_change = {}
-    for change in [*kept, *(change for change in changes if change.reads)]:
-        by_change[change.words] = _tried(explorer, change, before) if change.reads else next(of_kept)
-        trial(len(by_change), len(changes))
-    return [by_change[change.words] for change in changes]
+    explorer: Explorer, changes: Sequence[Change], before: float | None, trial: Callable[[int], None]
+) -> list[Suggestion]:
+    """Try changes, in order; leave out changes that are refused, or with which no table meets the requirement.
+
+    Only this process reads tables: a reader's threads do not survive a fork.
+    """
+    made: list[Suggestion | None] = []
+    for first in range(0, len(changes), _BATCH):
+        batch = changes[first : first + _BATCH]
+        read = [_read(explorer, change) for change in batch]
+        places = range(len(batch))  # numbers, because items are pickled
+        tried = mapped(lambda i: _tried(explorer, batch[i], read[i], before), places, pays=explorer.is_large)  # noqa: B023
+        for each in tried:
+            made.append(each)
+            trial(len(made))
+    return [each for each in made if each is not None]
 
 
-def _tried(explorer: Explorer, change: Change, before: float | None) -> Suggestion | None:
-    """Measure a changed job; None if the change is refused, or if no table meets the requirement."""
+def _read(explorer: Explorer, change: Change) -> tuple[Task, Loaded] | None:
+    """Return a changed job with its table; None if the change is refused."""
     try:
         task = explorer.load(change.changes)
-        loaded = form_of(task.job).load(explorer.source, task) if change.reads else explorer.loaded
+        return task, form_of(task.job).load(explorer.source, task) if change.reads else explorer.loaded
+    except REFUSED:
+        return None
+
+
+def _tried(
+    explorer: Explorer, change: Change, read: tuple[Task, Loaded] | None, before: float | None
+) -> Suggestion | None:
+    """Measure a changed job; None if the change is refused, or if no table meets the requirement."""
+    if read is None:
+        return None
+    task, loaded = read
+    try:
         found = measured(task, loaded)
     except REFUSED:
         return None

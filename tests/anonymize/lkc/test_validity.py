@@ -22,6 +22,7 @@ from anonymize.lkc.requirement import (
     root_refused,
 )
 from anonymize.lkc.validity import PartitionTest, coarsest_cells
+from anonymize.qid_groups import Scope
 from anonymize.table import MAX_RECORDS, Schema, SensitiveColumn
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
@@ -50,6 +51,28 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     plan = plan_of(schema, entries, generalized, candidate)
     by_plan = plan.violation(plan.sums(counts))
     assert (by_partition is None) == (by_pair is None) == (by_plan is None)
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(case=cases(), data=st.data())
+def test_the_violation_of_pairs_is_that_of_the_first_partner(case: Case, data: st.DataObject) -> None:
+    """All partners are counted at once; the reported criterion is that of the partners one by one."""
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    (entry,) = jobs.requirement_of(bundle).entries(table.schema)
+    cut, _, _ = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+
+    def of(*columns: int) -> tuple[str, str | None] | None:
+        some = dataclasses.replace(entry, scope=Scope(tuple(sorted(columns)), 2))
+        found = PairTest(table, [some]).violation(cut, candidate, 2)
+        return found and (found.criterion, found.column)
+
+    column = candidate.column
+    partners = [other for other in range(len(table.qid)) if other != column and cut.is_refined(other)]
+    one_by_one = (of(column, other) for other in partners) if partners else (of(column),)
+    assert of(*range(len(table.qid))) == next((found for found in one_by_one if found), None)
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -14,7 +14,7 @@ import pytest
 
 from jobs.lkc import suggesting
 from jobs.lkc.exploring import joined
-from jobs.lkc.suggesting import Suggested, changes_of, suggested
+from jobs.lkc.suggesting import Suggested, changes_of, number_of_runs, suggested
 from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
@@ -32,7 +32,7 @@ CELLS = 10
 
 
 def suggested_of(folder: Path, fields: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> Suggested:
-    return suggested(explorer_of(folder, fields, rows), lambda number, most: None)
+    return suggested(explorer_of(folder, fields, rows), lambda number: None)
 
 
 def leaves_of(label: str, cut: Sequence[str]) -> set[str]:
@@ -73,6 +73,37 @@ def changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     }
 
 
+def test_wide_jobs_compare_columns_before_they_search_for_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tried changes are measured as before; changes of columns beyond the bound are left out."""
+    fields = single_job(goal="general", model=lkc(L="2", K="8", C="0.4", withhold="1/20"))
+    everything = suggested_of(tmp_path, fields, sample_rows(70))
+    assert everything.compared == 0
+    monkeypatch.setattr(suggesting, "MOST_SEARCHES", 2)
+    explorer = explorer_of(tmp_path, fields, sample_rows(70))
+    of_columns = [change for change in changes_of(explorer.task) if change.reads]
+    runs: list[int] = []
+    found = suggested(explorer, runs.append)
+    assert found.compared == len(of_columns) > 2
+    assert runs == [*range(1, number_of_runs(explorer.task) + 1)]
+    assert found.before == everything.before
+    full = {each.change.words: each.after for each in everything.best}
+    assert {each.change.words: each.after for each in found.best}.items() <= full.items()
+    plain = {key: value for key, value in fields["model"]["lkc"].items() if key != "withhold"}
+    worth = {}
+    for change in of_columns:
+        (tmp_path / "plain").mkdir(exist_ok=True)
+        changed_job = changed({**fields, "model": {"lkc": plain}}, change.changes)
+        out = tmp_path / "plain" / f"out-{len(worth)}"
+        jobs.write_csv(tmp_path / "plain" / "table.csv", sample_rows(70))
+        write_job(tmp_path / "plain", changed_job, "job.yaml")
+        assert invoke("coordinator", "run", tmp_path / "plain" / "job.yaml", "--out", out).code == 0
+        worth[change.words] = round(lost(out, 70), 9)
+    limit = sorted(worth.values())[1]
+    assert all(worth[each.change.words] <= limit for each in found.best if each.change in of_columns)
+
+
 @pytest.mark.some(4)
 @pytest.mark.parametrize("goal", ["general", "classification"])
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +111,7 @@ def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, go
     n = 70
     fields = single_job(goal=goal, model=lkc(L="2", K="8", C="0.4"))
     explorer = explorer_of(tmp_path, fields, sample_rows(n, seed))
-    found = suggested(explorer, lambda number, most: None)
+    found = suggested(explorer, lambda number: None)
     worth = []
     for place, change in enumerate([None, *changes_of(explorer.task)]):
         out = tmp_path / f"out-{place}"
