@@ -28,6 +28,8 @@ _MOST_KEPT = 4096
 _OUTSIDE = "data-outside-domain"
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _DECIMAL = 'say `decimal: ","` under `data`'
+_POINTS_AND_COMMA = re.compile(r"[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+")
+_COMMAS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
 _QUOTED = re.compile(r"'[^']*'")
 
 
@@ -169,7 +171,17 @@ class Unfit:
             point = printed(each.value.replace(",", "."))
             return value, f"; write {point}, with a decimal point (or no thousands separator), or {_DECIMAL}"
         value, text = f"{place}: {printed(each.value)}", self._refused(each, place).private
-        return (value, text.removeprefix(value)) if text.startswith(value) else (text, "")
+        if not text.startswith(value):
+            return text, ""
+        return value, text.removeprefix(value) or self._about_thousands(each.value.strip())
+
+    def _about_thousands(self, text: str) -> str:
+        """Return a hint on a number with separated thousands that the table's form of numbers does not read."""
+        if not self.coder.of_numbers or self.read([text])[0] != text:
+            return ""
+        if _POINTS_AND_COMMA.fullmatch(text):
+            return f"; points separate thousands: {_DECIMAL}, which reads such numbers"
+        return "; commas separate thousands: write numbers without them" if _COMMAS.fullmatch(text) else ""
 
     @property
     def _rows(self) -> str:

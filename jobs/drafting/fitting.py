@@ -114,13 +114,19 @@ def fitted(
             chosen = [] if column.name in found else choose(column, left)
             if len(chosen) == 1:
                 take(column, chosen[0], "" if choose is _same_name else "another spelling of the name")
-    for column in wanted:
-        if column.name not in found:
-            chosen, why = _by_values(column, left, wording, numerals)
-            if len(chosen) == 1:
-                take(column, chosen[0], why)
-            else:
-                found[column.name] = Fitted(column.name, None, _unclear(chosen))
+    is_taken = True
+    while is_taken:  # a column that is taken may leave a single column to another
+        is_taken = False
+        unclear: dict[str, list[Own]] = {}
+        for column in wanted:
+            if column.name not in found:
+                chosen, why = _by_values(column, left, wording, numerals)
+                if len(chosen) == 1:
+                    take(column, chosen[0], why)
+                    is_taken = True
+                else:
+                    unclear[column.name] = chosen
+    found |= {name: Fitted(name, None, _unclear(name, chosen)) for name, chosen in unclear.items()}
     return [found[column.name] for column in wanted]
 
 
@@ -194,10 +200,11 @@ def _share_a_word(one: str, other: str) -> bool:
     return len(short) > 2 and long.startswith(short)
 
 
-def _unclear(chosen: Sequence[Own]) -> str:
+def _unclear(name: str, chosen: Sequence[Own]) -> str:
+    cure = f"write `rename: {{OUR COLUMN: {name}}}` for the right column"
     if not chosen:
-        return "no column of the table can be meant"
-    return f"several columns of the table can be meant: {', '.join(own.name for own in chosen)}"
+        return f"no column of the table can be meant by name and values; {cure}"
+    return f"several columns of the table can be meant: {', '.join(own.name for own in chosen)}; {cure}"
 
 
 # Values

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anonymize.dates import ISO
+from anonymize.table import MOST_TAKEN_OUT
 from jobs.data.counted import counted
 from jobs.drafting import kinds
 from jobs.drafting.counting import RARE, Counted, has_rare_spellings
@@ -98,8 +99,12 @@ def _left_out(column: Counted) -> str | None:
             if dense and share > 0.9
             else None
         )
-    if word is not None and distinct > 2 * _FEW:
+    if word is not None and (distinct > 2 * _FEW or kinds.sounds_like_a_surname(column.name)):
         return f"{word!r} in its name and many different values suggest single people"
+    if kinds.have_a_zone(column):
+        return (
+            "its dates have a time zone (Z or +01:00), which no job reads: write local times without a zone"
+        )
     if share > 0.5:
         return "most of its values are different: an id or free text"
     if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
@@ -211,6 +216,8 @@ def _listed(column: Counted, dp: bool) -> Guess:
         why = "values with an order, joined in neighbouring groups"
         return Guess(column.name, {"role": "qid", "order": {"values": in_order}}, why, told)
     why = "values without an order; write groups as a `taxonomy` to keep more detail"
+    if len(listed) > MOST_TAKEN_OUT:
+        why += f": more than {MOST_TAKEN_OUT} values are published all together or not at all"
     keys: dict[str, Any] = {"taxonomy": {"*": sorted(listed)}} if dp else {"suppress": sorted(listed)}
     return Guess(column.name, {"role": "qid", **keys}, why, told)
 

@@ -23,6 +23,7 @@ _ILLNESS = frozenset(
     {"icd", "diag", "diagnosis", "diagnoses", "diagnose", "dx", "disease", "cause", "icdcode"}
 )
 _SENSITIVE = _ILLNESS | {"illness", "condition", "hiv", "salary", "wage", "religion", "medication", "drug"}
+_PARTS_OF_NAMES = frozenset({"surname", "forename", "firstname", "lastname", "fullname", "initials"})
 _COUNTS = frozenset({"number", "num", "count", "n", "no", "date", "time"})
 
 
@@ -35,6 +36,14 @@ def sounds_sensitive(name: str) -> bool:
     """Return True if a column's name suggests sensitive values, and not their number or their time."""
     words = words_of(name)
     return bool(words & _SENSITIVE) and not words & _COUNTS
+
+
+def sounds_like_a_surname(name: str) -> bool:
+    """Return True if a column's name suggests a part of people's names, which is short of values but names people."""
+    words = words_of(name)
+    return bool(words & _PARTS_OF_NAMES) or (
+        "name" in words and bool(words & {"first", "last", "family", "given"})
+    )
 
 
 # Numbers
@@ -102,6 +111,7 @@ DATE_FORMS = (
 )
 """Forms that are looked for; of equally good forms the first."""
 _PACKED = "YYYYMMDD"
+_ZONED = re.compile(r"([^ T]+[ T][0-9:.]+) ?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})")
 _YEARS = range(1850, 2101)
 
 
@@ -147,6 +157,15 @@ def _differ(column: Counted, form: str, other: str) -> bool:
     """Return True if some text is a date of two forms, and not the same day. Every form reads ISO dates alike."""
     days = ((reader_of(form)(text), reader_of(other)(text)) for text in column.counts)
     return any(one != two for one, two in days if _is_plausible(one) and _is_plausible(two))
+
+
+def have_a_zone(column: Counted) -> bool:
+    """Return True if nearly all values are dates with a time and a zone."""
+    read = reader_of(ISO)
+    zoned = (
+        text for text in column.counts if (found := _ZONED.fullmatch(text)) and _is_plausible(read(found[1]))
+    )
+    return column.share([*zoned]) >= MOSTLY
 
 
 def _share_of_dates(column: Counted, form: str) -> float:

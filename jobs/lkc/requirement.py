@@ -117,7 +117,8 @@ def _check_bounded(job: Job, lkc: LkcModel) -> None:
     for name in job.names("sensitive"):
         if not _is_bounded(job, lkc, name):
             raise ValueError(
-                f"sensitive column {name} needs a C, at the column or in `model.lkc` (1: no bound)"
+                f"sensitive column {name} needs a C, at the column or in `model.lkc` (1: no bound): add e.g. "
+                "`C: 1/2` under `model.lkc`"
             )
 
 

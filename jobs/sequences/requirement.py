@@ -123,7 +123,8 @@ def _check_sensitive(job: Job) -> None:
         column = job.columns[name]
         if not of_all and column.C is None and name not in said:
             raise ValueError(
-                f"sensitive column {name} needs a C, at the column or in `model.sequences` (1: no bound)"
+                f"sensitive column {name} needs a C, at the column or in `model.sequences` (1: no bound): add e.g. "
+                "`C: 1/2` under `model.sequences`"
             )
         for key in ("at_most", "other"):
             if getattr(column, key) is not None:

@@ -329,6 +329,21 @@ def test_decimal_commas_beside_points_are_told_once(tmp_path: Path) -> None:
     ) in ran.err
 
 
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        ("1.234,56", 'points separate thousands: say `decimal: ","` under `data`, which reads such numbers'),
+        ("1,234.56", "commas separate thousands: write numbers without them"),
+    ],
+)
+def test_thousands_are_told(number: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'age,city,smoker,ill\n5.5,Kiel,true,Flu\n"{number}",Kiel,true,Flu\n')
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert f"line 3: '{number}'; {says}" in caught.value.private
+
+
 def test_a_number_outside_the_domain_of_a_table_with_decimal_commas(tmp_path: Path) -> None:
     """No decimal comma is unexpected."""
     (tmp_path / "t.csv").write_text("age;city;smoker;ill\n101,5;Kiel;true;Flu\n102,5;Kiel;true;Flu\n")

@@ -106,6 +106,24 @@ def test_dates_that_can_be_read_in_two_ways() -> None:
     assert "DD/MM/YYYY is possible, too" in found.hints[0]
 
 
+def test_a_column_that_is_taken_leaves_a_single_column_to_another() -> None:
+    days = ["2024-01-31", "2024-02-29"]
+    left = Wanted("left", ADMITTED.coder)
+    found = fitted(
+        [ADMITTED, left], [own("came", *days), own("day_left", *days)], AS_WRITTEN, lambda texts: texts
+    )
+    assert [each.own for each in found] == ["came", "day_left"]
+
+
+def test_dates_in_the_form_of_the_job_that_fit_another_form() -> None:
+    cells = from_dates(date(2024, 1, 1), date(2025, 1, 1), "1mo", "MM/DD/YYYY", timed=False, column="x")
+    found = fit(Wanted("x", Numeric(cells)), own("x", "01/02/2024", "12/11/2024"))
+    assert found.form == ""
+    assert "every date fits DD/MM/YYYY, too: if that is meant, write `dates: {x: DD/MM/YYYY}`" in found.hints
+    assert not fit(Wanted("x", Numeric(cells)), own("x", "01/02/2024", "12/31/2024")).hints
+    assert not fit(ADMITTED, own("admitted", "2024-02-01", "2024-03-04")).hints
+
+
 def test_decimal_commas_are_numbers() -> None:
     (found,) = fitted([AGE], [own("age", "12,5", "30,0")], AS_WRITTEN, with_point)
     assert not found.others
@@ -121,12 +139,18 @@ def test_names() -> None:
     ]
     fits = fitted([SEX, AGE, ADMITTED, PATIENT, WARD], table, AS_WRITTEN, list)
     assert [found.own for found in fits] == ["gender", "Age at entry", "Admission", "PATIENT", None]
-    assert fits[-1].why == "no column of the table can be meant"
+    assert (
+        fits[-1].why
+        == "no column of the table can be meant by name and values; write `rename: {OUR COLUMN: ward}` for the right column"
+    )
 
 
 def test_two_columns_with_fitting_values_are_told() -> None:
     (found,) = fitted([SEX], [own("a", "male"), own("b", "f", "m")], AS_WRITTEN, list)
-    assert (found.own, found.why) == (None, "several columns of the table can be meant: a, b")
+    assert (found.own, found.why) == (
+        None,
+        "several columns of the table can be meant: a, b; write `rename: {OUR COLUMN: sex}` for the right column",
+    )
 
 
 def test_a_column_of_numbers_is_not_guessed_by_its_values() -> None:

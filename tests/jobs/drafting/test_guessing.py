@@ -31,6 +31,11 @@ def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
         (column("nr", {str(1000 + i): 1 for i in range(100)}), "nearly all its numbers are different"),
         (column("customerId", {str(7 * i): 3 for i in range(100)}), "'customer' in its name"),
         (column("surname", {f"n{i}": 20 for i in range(100)}), "'surname' in its name"),
+        (column("Last_Name", {f"n{i}": 20 for i in range(25)}), "'name' in its name"),
+        (
+            column("at", {f"2024-01-{1 + i % 28:02d}T{i % 24:02d}:05:00Z": 1 for i in range(99)}),
+            "have a time zone",
+        ),
         (column("note", {" ".join("abcdefgh") + str(i): 20 for i in range(50)}), "texts of several words"),
         (column("b", {"x": 20, "y": 20}, missing=41), "most of its cells are empty"),
         (column("b", {}, missing=0), "it has no values"),
