@@ -149,18 +149,27 @@ class LocalRecords:
         entry_of_cell[generalized.cell] = np.arange(generalized.n_entries)
         self._entry = entry_of_cell[cells]
         self._unit = bool((table.weights == 1).all())
+        self._moved: Ints | None = None
+        self._has_moved = np.zeros(generalized.n_entries, dtype=bool)
 
     @property
     def entry(self) -> Ints:
         """Entry of T_g of every row: int64, shape (n_rows,)."""
         return self._entry
 
-    def members(self, candidate: Candidate) -> tuple[Ints, Codes]:
-        """Return the rows with the candidate's node, ascending, and each row's child."""
+    def members(self, candidate: Candidate, within: Ints | None = None) -> tuple[Ints, Codes]:
+        """Return the rows with the candidate's node, ascending, and each row's child.
+
+        within:  rows to look at, ascending; None: all rows.
+        """
         codes = self._table.qid[candidate.column]
         node = candidate.node
+        if within is not None:
+            codes = codes[within]
         rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
         child = child_of_leaf(candidate)[codes[rows].astype(np.int64) - node.first]
+        if within is not None:
+            rows = within[rows]
         if not node.without:
             return rows, child
         own = child >= 0
@@ -181,7 +190,8 @@ class LocalRecords:
 
         entries:  all or some of the entries that the candidate refines, ascending.
         """
-        rows, child = self.members(candidate)
+        # All rows of an entry move together. So entries that moved last have no other rows than the moved rows.
+        rows, child = self.members(candidate, self._moved if self._has_moved[entries].all() else None)
         n_children, owner = len(candidate.children), self._entry[rows]
         size = len(entries) * n_children
         place = np.full(max(owner.max(initial=-1), entries.max(initial=-1)) + 1, size, dtype=np.int64)
@@ -198,3 +208,5 @@ class LocalRecords:
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))
         self._entry[rows] = refinement.targets[place[self._entry[rows]], child]
+        self._moved, self._has_moved = rows, np.zeros(refinement.table.n_entries, dtype=bool)
+        self._has_moved[refinement.targets[refinement.targets >= 0]] = True

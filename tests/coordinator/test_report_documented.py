@@ -37,6 +37,10 @@ IN_ORDER = columns(
     patient={"role": "qid", "numeric": {"min": "0", "max": "100", "step": "1"}},
     age={"role": "qid", "numeric": {"min": "0", "max": "100", "step": "1"}},
 )
+DATED = columns(
+    patient={"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}},
+    age={"role": "qid", "dates": {"from": "2024-01-01", "to": "2025-01-01", "step": "3mo"}},
+)
 OPAQUE = ("model.*", "cost.parties.*", "cut.*", "cuts.*")
 
 
@@ -126,6 +130,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         run_single(
             tmp_path / "drawn" / "out", synthetic_single({"order": ["age", "patient"]}, columns=IN_ORDER)
         ),
+        run_single(tmp_path / "dated" / "out", synthetic_single({"max_outside": "1"}, columns=DATED)),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),

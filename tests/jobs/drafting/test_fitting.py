@@ -139,9 +139,9 @@ def test_names() -> None:
     ]
     fits = fitted([SEX, AGE, ADMITTED, PATIENT, WARD], table, AS_WRITTEN, list)
     assert [found.own for found in fits] == ["gender", "Age at entry", "Admission", "PATIENT", None]
-    assert (
-        fits[-1].why
-        == "no column of the table can be meant by name and values; write `rename: {OUR COLUMN: ward}` for the right column"
+    assert fits[-1].why == (
+        "no column of the table can be meant by name and values; "
+        "write `rename: {OUR COLUMN: ward}` for the right column"
     )
 
 
