@@ -261,7 +261,7 @@ TABLE_43 = {"a1 d2": (1, "0 %"), "a1 b2 c3": (2, "50 %"), "a1 b2": (3, "100 %")}
 """Records of each sequence, and the share with AIDS, as the thesis says."""
 TABLE_44 = {"b2": (3, 4), "d3": (1, 4), "c4": (3, 2), "f6": (1, 5), "c7": (1, 6), "e8": (1, 5)}
 TABLE_45 = {"b2": (2, 4), "d3": (1, 3), "f6": (1, 4)}
-"""Gain and cost of each item: sequences that the removal mends; one more than the frequent sequences that are lost."""
+"""Gain and cost of each item: sequences that its removal mends; one more than the lost frequent sequences."""
 _MANY = 10_000
 
 
