@@ -15,7 +15,7 @@ from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
 from jobs.lkc.exploring import Explorer, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
-from jobs.lkc.suggesting import Suggested, changes_of, suggested
+from jobs.lkc.suggesting import Suggested, number_of_runs, suggested
 from jointcut.api.errors import told
 from jointcut.api.frames import Data, source_of_data
 from jointcut.api.job import JobLike, job_of
@@ -114,11 +114,11 @@ def explore(
         explorer = Explorer.of(str(asked), asked.load, source)
         shown.phase("anonymize")
         points, n = [], len(grid)
-        most = n + (len(changes_of(explorer.task)) if suggest else 0)
+        most = n + (number_of_runs(explorer.task) if suggest else 0)
         for number, point in enumerate(explorer.points(grid), start=1):
             shown.trial(number, most)
             points.append(point)
-        better = suggested(explorer, lambda number, _: shown.trial(n + number, most)) if suggest else None
+        better = suggested(explorer, lambda number: shown.trial(n + number, most)) if suggest else None
     rows = explorer.loaded.rows
     notes += rows.words() if rows.n_dropped else []
     return Explored(task.job.name, tuple(points), better, tuple(notes))
