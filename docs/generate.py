@@ -268,6 +268,7 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     ),
     "columns: set": ({"role": "qid", "set": {"taxonomy": {"Any": ["A", "B"]}}}, {}),
     "columns: suppress": ({"role": "qid", "suppress": ["A", "B"]}, {}),
+    "columns: ranges": ({"role": "qid", "ranges": ["0", "5", "9"]}, {}),
     "columns: prefix": ({"role": "qid", "prefix": {"values": ["11", "12", "21"], "lengths": ["1"]}}, {}),
     "columns: order": ({"role": "qid", "order": {"values": ["low", "medium", "high"]}}, {}),
     "columns: icd": ({"role": "qid", "icd": {"version": "10", "values": ["I21.0", "I21.4", "C50"]}}, {}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -19,7 +18,6 @@ OF_MODELS: Mapping[str, AbstractSet[str]] = {
     "sequences": SequencesModel.model_fields.keys(),
 }
 """Keys of each model, by the key under `model`. The first model with a key gives the advice."""
-_NUMBER = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
 DROPPED: Mapping[str, str] = {
     "accept_exact_quasi_identifiers": "leave the key out, since `quasi: exact` says the same",
     "relinkable": "leave the key out; for the table of a single holder, `diversity` and `ruled_out` hold even for "
@@ -27,9 +25,6 @@ DROPPED: Mapping[str, str] = {
 }
 """Keys of version 0.1, no longer in LKC jobs, with advice."""
 _SEVERAL = "requirements"
-_RANGES = "ranges"
-_MOST_EDGES = 20
-_EXAMPLE = ("0", "18", "40", "65", "120")
 
 
 def advice_on(keys: Sequence[str], job: Any) -> str:
@@ -39,8 +34,6 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
     job:   the file as read.
     """
     *above, key = keys
-    if above[:1] == ["columns"] and len(above) == 2 and key == _RANGES:
-        return _as_grid(job["columns"][above[1]][key])
     model = job.get("model")
     given = [name for name in OF_MODELS if isinstance(model, Mapping) and name in model]
     of_job = given[0] if given else None
@@ -57,15 +50,6 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
     if above[:3] == ["model", "lkc", _SEVERAL] and key in LkcSettings.model_fields:
         return f"write the key beside `{_SEVERAL}`, since the key is for the whole job"
     return ""
-
-
-def _as_grid(said: Any) -> str:
-    """Return the advice to write ranges as the grid of a column of numbers (D45). said: the edges, if they are."""
-    edges = said if isinstance(said, list) and 3 <= len(said) <= _MOST_EDGES else ()
-    are_numbers = all(isinstance(edge, str) and _NUMBER.fullmatch(edge) for edge in edges)
-    first, *inner, last = edges if edges and are_numbers else _EXAMPLE
-    grid = f"{{min: {first}, max: {last}, cuts: [{', '.join(inner)}]}}"
-    return f"write `numeric: {grid}`, where `max` is the first value above the domain"
 
 
 def _below_model(key: str, of_job: str | None) -> str:

@@ -18,6 +18,7 @@ from crypto.ot import base
 from party import compiling
 from tests.support.bare import strip
 from tests.support.demo import INSTALLED, in_locale, run_demo
+from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from anonymize.dates import ISO, LEVELS, are_nested
+from anonymize.grid import plain
 from anonymize.taxonomy import MISSING
 from jobs.data.ids import IdForm
 from jobs.data.table_file import as_read
@@ -39,6 +40,7 @@ from jobs.file.fields import (
 )
 from jobs.file.makers import MAKERS, ROOT, Icd, Maker, Order, Prefix
 
+RANGES = "ranges"
 CATEGORY = "category"
 ORDERED = "ordered"
 MOST_CELLS = 1 << 20
@@ -50,10 +52,10 @@ _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset({"normalize"}),
     "qid": _DOMAINS_OF_QID
-    | {"refine", "weight", "missing", "other", "outside", "from_data", "spellings", *MAKERS},
+    | {"refine", "weight", "missing", "other", "outside", "from_data", "spellings", RANGES, *MAKERS},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
-        | {"missing", "other", "outside", "from_data", "spellings", *MAKERS}
+        | {"missing", "other", "outside", "from_data", "spellings", RANGES, *MAKERS}
     ),
     "class": frozenset(
         {"domain", "missing", "shared_by", "other", "outside", "from_data", "spellings", "publish_as_is"}
@@ -342,6 +344,12 @@ class Column(Fields):
         default=None,
         description="Like `taxonomy`, and short for a tree of ICD codes by chapter, block and category.",
     )
+    ranges: tuple[Number, ...] | None = Field(
+        default=None,
+        min_length=3,
+        description="Like `numeric`, and short for a grid by its edges, ascending: [0, 18, 40, 65, 120] has cells "
+        "from [0,18) to [65,120).",
+    )
     numeric: NumericDomain | None = Field(
         default=None,
         description="qid: domain and grid of a numeric column, at most 4,096 cells in sealed horizontal "
@@ -472,17 +480,24 @@ class Column(Fields):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_taxonomy(cls, fields: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Replace a maker by its taxonomy: a job has a single form."""
+    def _with_domain(cls, fields: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Replace a maker by its taxonomy, and ranges by their grid: a job has a single form."""
         column = read(fields)
-        made: dict[str, Maker] = {key: maker for key in MAKERS if (maker := getattr(column, key)) is not None}
-        if not isinstance(fields, Mapping) or not made.keys() & KEYS_OF_ROLE[column.role]:
+        short = [key for key in (*MAKERS, RANGES) if getattr(column, key) is not None]
+        if not isinstance(fields, Mapping) or not KEYS_OF_ROLE[column.role].intersection(short):
             return column
-        if len(made) > 1 or column.taxonomy is not None:
-            raise ValueError("give one of `taxonomy`, `prefix`, `order` and `icd`")
-        ((key, maker),) = made.items()
-        others = {name: value for name, value in fields.items() if name != key}
-        return read({**others, "taxonomy": maker.taxonomy()})
+        if len(short) > 1 or column.taxonomy is not None or column.numeric is not None:
+            raise ValueError("give one of `taxonomy`, `numeric`, `prefix`, `order`, `icd` and `ranges`")
+        others = {name: value for name, value in fields.items() if name != short[0]}
+        return read({**others, **column._made(short[0])})
+
+    def _made(self, key: str) -> dict[str, Any]:
+        """Return the domain in place of a short key."""
+        if key != RANGES:
+            maker: Maker = getattr(self, key)
+            return {"taxonomy": maker.taxonomy()}
+        first, *cuts, last = map(plain, self.ranges or ())
+        return {"numeric": {"min": first, "max": last, "cuts": cuts}}
 
     @field_validator("publish_as_is")
     @classmethod
@@ -560,7 +575,7 @@ class Column(Fields):
         if self.role == "qid" and len(said & _DOMAINS_OF_QID) != 1:
             raise ValueError(
                 "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`, `prefix`, `order`, "
-                "`icd`; in DP jobs also `set`)"
+                "`icd`, `ranges`; in DP jobs also `set`)"
             )
         self._check_refined()
         self._check_sensitive()

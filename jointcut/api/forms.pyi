@@ -32,6 +32,7 @@ class Column(jobs.file.columns.Column):
         prefix: Prefix | Mapping[str, Any] | None = ...,
         order: Order | Mapping[str, Any] | None = ...,
         icd: Icd | Mapping[str, Any] | None = ...,
+        ranges: Iterable[Number] | None = ...,
         numeric: Numeric | Mapping[str, Any] | None = ...,
         dates: Dates | Mapping[str, Any] | None = ...,
         set: Set | Mapping[str, Any] | None = ...,
@@ -81,6 +82,8 @@ class Column(jobs.file.columns.Column):
         prefix: Like `taxonomy`, and short for a tree of codes by their first characters, such as ZIP codes.
         order: Like `taxonomy`, and short for a tree of ordered values in neighbouring groups.
         icd: Like `taxonomy`, and short for a tree of ICD codes by chapter, block and category.
+        ranges: Like `numeric`, and short for a grid by its edges, ascending: [0, 18, 40, 65, 120] has cells
+            from [0,18) to [65,120).
         numeric: qid: domain and grid of a numeric column, at most 4,096 cells in sealed horizontal jobs and
             1,024 in strict ones. sensitive in LKC jobs: the cells of the grid are the column's values, and
             are published.
@@ -160,7 +163,7 @@ class Dates(jobs.file.columns.DateDomain):
         start: str,
         to: str,
         step: str | None = ...,
-        levels: Iterable[Literal['decade', 'year', 'quarter', 'month', 'day']] | None = ...,
+        levels: Iterable[Literal['decade', 'year', 'quarter', 'month', 'week', 'day']] | None = ...,
         form: str | None = ...,
         time: Literal['cut', 'keep'] | None = ...,
     ) -> None:
@@ -168,10 +171,12 @@ class Dates(jobs.file.columns.DateDomain):
 
         start: First day of the domain, e.g. 2024-01-01.
         to: First day after the domain, e.g. 2025-01-01.
-        step: Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y.
-            The last cell may be shorter. A column has either `step` or `levels`.
+        step: Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y;
+            or a unit of the calendar, on whose first day `from` lies: day, week (from a Monday), month,
+            quarter, year. The last cell may be shorter. A column has either `step` or `levels`.
         levels: LKC jobs, instead of `step`: units of the calendar, e.g. [year, month]. A date is published as
-            the day, month, quarter, year or decade that holds it: 2024-03-31, 2024-03, 2024-Q1, 2024, 2020s.
+            the day, week, month, quarter, year or decade that holds it: 2024-03-31, 2024-W13, 2024-03,
+            2024-Q1, 2024, 2020s. ISO weeks lie in no month: with `week`, the only other level is `day`.
         form: The form of dates in table and release: YYYY, MM and DD, with `-`, `.`, `/` or nothing between
             them, e.g. DD.MM.YYYY or YYYYMMDD. Default YYYY-MM-DD, which is always read, too. A time of day
             may follow, as in 2024-01-31 10:00:00.

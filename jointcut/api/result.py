@@ -15,7 +15,7 @@ from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, csv_header
-from jobs.release.folder import OWN_PAGE, refuse_existing
+from jobs.release.folder import OWN, OWN_PAGE, refuse_existing
 from jobs.release.sums import SUMS, release_digest
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
@@ -120,10 +120,13 @@ class Result:
 
     @told()
     def save(self, folder: str | Path) -> Path:
-        """Copy the release into a new folder; return the folder. Raises Error if the folder exists."""
+        """Copy the release into a new folder, without the files for owners alone; return the folder.
+
+        Raises Error if the folder exists.
+        """
         target = path_of(folder)
         refuse_existing(target)
-        shutil.copytree(self._folder, target)
+        shutil.copytree(self._folder, target, ignore=shutil.ignore_patterns(OWN, OWN_PAGE))
         return target
 
     def __repr__(self) -> str:

@@ -251,6 +251,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(columns=column("job", taxonomy=None, icd={"version": "10", "values": ["I21.0", "I21.4"]})),
         sealed(columns=column("job", taxonomy={"*": ["I21.0", "I21.4"]})),
     ),
+    "Column.ranges": (
+        sealed(columns=column("age", numeric=None, ranges=["0", "40", "65", "120"])),
+        sealed(columns=column("age", numeric=None, ranges=["0", "40", "66", "120"])),
+    ),
     "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),
     "Column.values": (sealed(), sealed(columns=column("surgery", values=["Rare", "Knee"]))),
     "Column.at_most": (

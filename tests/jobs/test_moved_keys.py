@@ -35,11 +35,6 @@ def lkc_job(**keys: Any) -> dict[str, Any]:
     return {**single_job(), "model": {"lkc": keys}}
 
 
-def with_ranges(edges: object) -> dict[str, Any]:
-    fields = single_job()
-    return {**fields, "columns": {**fields["columns"], "age": {"role": "qid", "ranges": edges}}}
-
-
 @pytest.mark.parametrize("key", MOVED)
 def test_keys_of_lkc_jobs_stand_under_the_model(key: str) -> None:
     assert told({**single_job(), key: "said"}) == f"job.yaml: unknown key `{key}`: {WRITE.format('lkc', key)}"
@@ -81,12 +76,6 @@ def test_jobs_of_other_models_are_not_sent_to_lkc(kind: str, key: str) -> None:
             lkc_job(requirements=[{**ENTRY, "method": "kd"}]),
             "requirements.0.method`: write the key beside `req",
         ),
-        (
-            with_ranges(["0", "18", "65", "120"]),
-            "`numeric: {min: 0, max: 120, cuts: [18, 65]}`, where `max` is",
-        ),
-        (with_ranges(["0", "x", "120"]), "`numeric: {min: 0, max: 120, cuts: [18, 40, 65]}`, where `max` is"),
-        (with_ranges("0-18"), "write `numeric: {min: 0, max: 120, cuts: [18, 40, 65]}`"),
         (lkc_job(**ENTRY, L="1", goal="general"), "`model.lkc.goal`: write the key at the top of the file"),
         (lkc_job(**ENTRY, L="1", epsilon="1"), f"`model.lkc.epsilon`: {LEAVE}`model.dp`"),
     ],

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymize.errors import SchemaError
 from anonymize.taxonomy import from_nested
 from jobs.errors import ConfigError
 from jobs.file.makers import ROOT, category_9, category_10
-from jobs.loading import load_task, parse_job
+from jobs.loading import check_task, load_task, parse_job, task_of
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.job_files import job_file
@@ -307,3 +308,38 @@ def test_a_release_with_makers(tmp_path: Path) -> None:
     fields["columns"]["x"] = {"role": "qid", "taxonomy": tree}
     by_hand = job_file(tmp_path / "by hand", fields)
     assert load_task(by_hand).bundle.digest == load_task(job).bundle.digest
+
+
+@pytest.mark.parametrize("role", [{}, {"role": "sensitive", "C": "1/2"}])
+def test_ranges_are_a_grid(role: Mapping[str, str]) -> None:
+    """The edges, with fractions and below 0; the job is the job with the grid written by hand."""
+    grid = {"numeric": {"min": "-1.5", "max": "120", "cuts": ["0", "18"]}}
+    fields = job_of({"order": {"values": ["a", "b"]}})
+    made, by_hand = (
+        parse_job(
+            {**fields, "columns": {**fields["columns"], "age": {"role": "qid", **said, **role}}}, "job.yaml"
+        )
+        for said in ({"ranges": ["-1.5", "0", "18", "120"]}, grid)
+    )
+    assert made == by_hand
+    assert made.columns["age"].ranges is None
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"ranges": ["0", "18"]}, "list 3 or more entries"),
+        ({"ranges": "0-18"}, "ranges"),
+        ({"ranges": ["0", "x", "18"]}, "number"),
+        ({"ranges": ["0", "9", "18"], "numeric": {"min": "0", "max": "9", "step": "1"}}, "give one of"),
+        ({"ranges": ["0", "9", "18"], "taxonomy": {"*": ["a"]}}, "give one of"),
+    ],
+)
+def test_ranges_that_are_none(said: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_job(job_of(said), "job.yaml")
+
+
+def test_edges_that_do_not_ascend() -> None:
+    with pytest.raises(SchemaError, match="must ascend"):
+        check_task(task_of(job_of({"ranges": ["0", "20", "9", "30"]}), Path("job.yaml")))

@@ -77,8 +77,9 @@ def test_a_result(tmp_path: Path) -> None:
     assert repr(result) == f"Result(job='visits', tables=['anonymized.csv'], folder={str(result.folder)!r})"
     kept = result.save(tmp_path / "kept")
     assert rows_of(kept) == rows_of(result.folder)
-    assert result.owner_page == (kept / "owner-report.html").read_text()
-    assert (kept / "owner-report.html").stat().st_mode & 0o777 == 0o600
+    assert result.owner_page is not None
+    assert not (kept / "owner-report.html").exists()  # the owner's alone
+    assert (result.folder / "owner-report.html").stat().st_mode & 0o777 == 0o600
     assert jc.verify(kept, visits_job(), result.digest).fields["agreed"] is True
     with pytest.raises(jc.Error) as exists:
         result.save(tmp_path / "kept")
