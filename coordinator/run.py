@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.tds import ROOT, Observer
+from coordinator.completing import completed
 from coordinator.conduct import Conductor
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
 from coordinator.progress import OWN_FIGURES, Turns
@@ -44,7 +45,7 @@ def run_joint(
 ) -> Path:
     """Conduct a joint job with the parties' daemons, into a new folder."""
     refuse_existing(out)
-    asyncio.run(conduct(task, config, out, options, voice))
+    completed(conduct(task, config, out, options, voice))
     return out
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from coordinator.commands.runs import require_counts
 from coordinator.single import run_single
@@ -26,7 +24,6 @@ from jointcut.api.voices import listening
 if TYPE_CHECKING:
     from party.owner.config import CoordinatorConfig
 
-T = TypeVar("T")
 Epsilon: TypeAlias = int | float | str | Fraction
 
 
@@ -126,7 +123,7 @@ def simulate(
     run = run_in_process if in_process else run_simulated
     with Place(out) as place, sources_of_data(tables, asked) as sources:
         notes += [f"{party}: {words}" for party, source in sources.items() for words in source.notes()]
-        _apart(lambda: run(task, sources, place.folder, Options(as_records), voice))
+        run(task, sources, place.folder, Options(as_records), voice)
         return place.bind(Result(task, place.folder, tuple(notes)))
 
 
@@ -167,7 +164,7 @@ class Client:
         warned = certificate_warnings(self._config)
         notes += [f"warning: the certificate of {name} {words}" for name, words in warned.items()]
         with Place(out) as place:
-            _apart(lambda: run_joint(task, self._config, place.folder, Options(as_records), voice))
+            run_joint(task, self._config, place.folder, Options(as_records), voice)
             return place.bind(Result(task, place.folder, tuple(notes)))
 
     def __repr__(self) -> str:
@@ -187,16 +184,3 @@ def _budget(budget: Epsilon | None) -> Fraction:
         return UNLIMITED if budget is None else positive(budget)
     except ValueError as error:
         raise ConfigError("usage", f"budget={budget}: {error}") from error
-
-
-def _apart(work: Callable[[], T]) -> T:
-    """Return the result of work with an event loop of its own; in a thread if this thread has a running loop.
-
-    A notebook runs its cells inside such a loop.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
