@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,10 +25,18 @@ def listening(progress: bool | None) -> tuple[Voice, list[str]]:
 
 
 def _chosen(progress: bool | None) -> Callable[[str, int], Progress]:
-    is_terminal, is_notebook = sys.stderr.isatty(), "ipykernel" in sys.modules
+    is_terminal, is_notebook = sys.stderr.isatty(), _is_notebook()
     if progress is False or (progress is None and not is_terminal and not is_notebook):
         return Silent
+    if is_notebook:
+        return CellOutput().progress
     return progress_of if is_terminal else Rewritten
+
+
+def _is_notebook() -> bool:
+    """Return True in a kernel of Jupyter: IPython with a kernel, and so with displays that change in place."""
+    found = sys.modules.get("IPython")
+    return found is not None and hasattr(found.get_ipython(), "kernel")
 
 
 class Silent:
@@ -73,3 +82,41 @@ class Rewritten(ForPeople):
     def __exit__(self, *_: Any) -> None:
         self._write("")
         print("\r", end="", file=sys.stderr, flush=True)
+
+
+class CellOutput:
+    """Line in the output of a notebook cell. A run with several parts has a single line."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self._handle: Any = None
+
+    def progress(self, job: str, parties: int) -> Progress:
+        """Return the progress of a part of the run."""
+        return _InCell(job, parties, self)
+
+    def show(self, text: str) -> None:
+        """Show the line, or change the line."""
+        from IPython.display import display
+
+        shown = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+
+
+class _InCell(ForPeople):
+    def __init__(self, job: str, parties: int, output: CellOutput) -> None:
+        super().__init__(job, parties)
+        self._start, self._output = output.start, output
+
+    def _show(self) -> None:
+        self._output.show(self._text())
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._phase, self._last = "", "done" if kind is None else "stopped"
+        self._show()
