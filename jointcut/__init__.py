@@ -10,6 +10,7 @@ imports nothing; a name is imported when somebody asks for the name.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jointcut.api.budgets import Budget, budget
     from jointcut.api.checks import Verified, verify
     from jointcut.api.drafts import Draft, draft
     from jointcut.api.errors import Error
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from jointcut.api.runs import Client, anonymize, simulate
 
 __all__ = [
+    "Budget",
     "Client",
     "Clock",
     "Clusters",
@@ -67,6 +69,7 @@ __all__ = [
     "Table",
     "Verified",
     "anonymize",
+    "budget",
     "draft",
     "evaluate",
     "explore",
@@ -75,6 +78,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "budgets": ("Budget", "budget"),
     "checks": ("Verified", "verify"),
     "drafts": ("Draft", "draft"),
     "errors": ("Error",),

@@ -77,10 +77,16 @@ class Frame(Feather):
 
 def require_ledger(job: Job, source: Source) -> None:
     """Refuse a run with differential privacy that no ledger would count. Raises BudgetError."""
-    if isinstance(source, Frame) and source.kept is None and job.settings.model.dp is not None:
+    if job.settings.model.dp is not None:
+        require_place(source, "and every run of a DP job is charged")
+
+
+def require_place(source: Source, consequence: str) -> None:
+    """Refuse a table without a place for a ledger. Raises BudgetError."""
+    if isinstance(source, Frame) and source.kept is None:
         raise BudgetError(
             "budget-ledger",
-            "a table given in Python has no place for a privacy ledger, and every run of a DP job is charged",
+            f"a table given in Python has no place for a privacy ledger, {consequence}",
             remedy="name the ledger of the table, the same in each run: ledger='patients.privacy.sqlite'",
         )
 

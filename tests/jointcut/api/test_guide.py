@@ -27,5 +27,5 @@ def test_the_guide_for_python(
     assert names["same"] == names["job"]
     assert len(names["result"].table) == len(names["shared"].table) == len(names["table"])
     assert capsys.readouterr().out.splitlines()[-1].startswith("data-missing-column age ")
-    charges = invoke("coordinator", "budget", "synthetic.yaml")
-    assert charges.out.startswith("privacy ledger of the table: epsilon 1 charged, by 1 run")
+    assert (names["spent"].charged, names["spent"].runs) == (1, 1)
+    assert invoke("coordinator", "budget", "synthetic.yaml").out == f"{names['spent']}\n"

@@ -96,7 +96,7 @@ def test_examples_of_docstrings_work(path: Path) -> None:
 
 def test_every_function_has_an_example() -> None:
     functions = {name: getattr(jc, name) for name in jc.__all__ if name.islower()}
-    assert functions.keys() == {"anonymize", "draft", "evaluate", "explore", "simulate", "verify"}
+    assert functions.keys() == {"anonymize", "budget", "draft", "evaluate", "explore", "simulate", "verify"}
     assert [name for name, function in functions.items() if ">>> " not in function.__doc__] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -142,6 +143,37 @@ def test_the_ledger_beside_a_table_counts_the_table_in_memory_too(tmp_path: Path
     with pytest.raises(jc.Error) as spent:
         jc.anonymize(visits(), drawn_job().with_(name="another"), ledger=ledger, budget=8)
     assert spent.value.id == "budget-exceeded"
+
+
+def test_the_budget_is_that_of_the_command(tmp_path: Path) -> None:
+    table = as_csv(tmp_path / "visits.csv", visits())
+    ledger = tmp_path / "visits.csv.privacy.sqlite"
+    job = drawn_job(data=table.name, folder=tmp_path)
+    assert (jc.budget(job).charged, jc.budget(job).runs) == (0, 0)
+    assert not ledger.exists()
+    jc.anonymize(None, job)
+    jc.anonymize(visits(), job.with_(name="another", model={"dp": {"epsilon": "1/3"}}), ledger=ledger)
+    (tmp_path / "job.yaml").write_text(job.to_yaml())
+    for data, kept in ((None, None), (table, None), (visits(), ledger)):
+        spent = jc.budget(job, data, ledger=kept)
+        assert (spent.charged, spent.runs) == (Fraction(16, 3), 2)
+        assert f"{spent}\n" == invoke("coordinator", "budget", tmp_path / "job.yaml").out
+    assert repr(spent) == "Budget(charged=Fraction(16, 3), runs=2)"
+
+
+@pytest.mark.parametrize(
+    ("job", "data", "id", "words"),
+    [
+        (drawn_job(), visits(), "budget-ledger", "no place for a privacy ledger, so no ledger is found"),
+        (visits_job(), visits(), "budget-ledger", "no place for a privacy ledger, so no ledger is found"),
+        (shared_job(), visits(), "usage", "each holder has a ledger"),
+    ],
+)
+def test_a_budget_without_a_ledger_is_told(job: jc.Job, data: Any, id: str, words: str) -> None:
+    with pytest.raises(jc.Error) as refused:
+        jc.budget(job, data)
+    assert refused.value.id == id
+    assert words in str(refused.value)
 
 
 def test_an_lkc_release_is_listed_in_a_named_ledger(tmp_path: Path) -> None:
