@@ -44,6 +44,8 @@ _WARNING = (
     "keep the page with the table, and do not publish, send or deliver the page."
 )
 
+_MOST_SPACE = 1 << 18
+"""Most values that are counted without sorting."""
 _MOST_CELLS = 20
 """Most intervals with a bar."""
 _OF_ALL = "Before: your own rows. The release has the records of all parties."
@@ -221,9 +223,14 @@ class Aligned:
 
     def distance(self, weights: Ints, others: Ints) -> float:
         """Return the total variation distance: the share of records that would have to move, 0 to 1."""
-        found = (np.bincount(self.one, weights), np.bincount(self.other, others))
-        size = max(map(len, found))
-        one, other = (np.pad(each / each.sum(), (0, size - len(each))) for each in found)
+        ours, theirs, size = self.one, self.other, self.size
+        if size > _MOST_SPACE:
+            kinds, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+            ours, theirs, size = both[: len(ours)], both[len(ours) :], len(kinds)
+        one, other = (
+            np.bincount(codes, w, minlength=size) / w.sum()
+            for codes, w in ((ours, weights), (theirs, others))
+        )
         return float(np.abs(one - other).sum() / 2)
 
 

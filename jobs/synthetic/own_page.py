@@ -24,6 +24,8 @@ from jobs.task import Task
 
 _MOST_PAIRS = 2_000
 """Most pairs of columns that are compared."""
+_MOST_READ = 200_000_000
+"""Most rows that are read for all pairs together: seconds."""
 _MOST_SHOWN = 40
 """Most pairs on the page, the pairs with the greatest differences."""
 
@@ -76,11 +78,13 @@ def _one_way(raw: Release, drawn: Release, names: Sequence[str]) -> Section:
 def _two_way(raw: Release, drawn: Release, names: Sequence[str]) -> Section:
     weights = weights_of(raw), weights_of(drawn)
     columns = {name: aligned(raw.columns[name], drawn.columns[name]) for name in names}
-    pairs = list(islice(combinations(names, 2), _MOST_PAIRS))
+    whole = len(names) * (len(names) - 1) // 2
+    most = max(min(_MOST_PAIRS, _MOST_READ // (raw.n_rows + drawn.n_rows)), 1)
+    pairs = list(islice(combinations(names, 2), most))
     found = [(f"{a} and {b}", columns[a].beside(columns[b]).distance(*weights)) for a, b in pairs]
     found = sorted(found, key=lambda line: -line[1])
     mean = sum(away for _, away in found) / max(len(found), 1)
-    said = counted(len(pairs), "pair", "pairs")
+    said = counted(len(pairs), "pair", "pairs") + (f" of {whole:,}" if len(pairs) < whole else "")
     words = (
         f"The same share for pairs of columns: on average {percent(mean)}, over {said}. Fine grids have large "
         "differences by chance alone."

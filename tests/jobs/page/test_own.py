@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import random
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from selenium.webdriver import Chrome
 
+from anonymize.release import LabelledColumn
+from jobs.page.own import Aligned, aligned
 from jobs.page.page import PAGE
 from jobs.release.folder import OWN, OWN_PAGE
 from tests.jobs.page.releases import EVIL, JOBS, PARTIES
@@ -129,3 +133,17 @@ def test_no_raw_value_becomes_an_element(releases: Mapping[str, Path], name: str
 def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
     for scheme in ("light", "dark"):
         expect_access(browser, releases[name] / "out" / OWN_PAGE, scheme)
+
+
+def test_distances_of_many_values_are_those_of_few() -> None:
+    """Sorted and counted, against the definition with a dictionary."""
+    rng = random.Random(3)  # noqa: S311
+    ours, theirs = ([str(rng.randrange(9)) for _ in range(n)] for n in (40, 25))
+    one, other = (
+        LabelledColumn(tuple(sorted(set(of))), np.array([sorted(set(of)).index(v) for v in of]))
+        for of in (ours, theirs)
+    )
+    pair, ones = aligned(one, other), (np.ones(40, dtype=np.int64), np.ones(25, dtype=np.int64))
+    expected = sum(abs(ours.count(v) / 40 - theirs.count(v) / 25) for v in {*ours, *theirs}) / 2
+    assert pair.distance(*ones) == pytest.approx(expected)
+    assert Aligned(pair.one, pair.other, 1 << 40).distance(*ones) == pytest.approx(expected)

@@ -135,7 +135,13 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     for name, text in {"right.py": CONSUMER, "wrong.py": WRONG}.items():
         (folder / name).write_text(text)
     files = [str(folder / name) for name in ("right.py", "wrong.py")]
-    command = [sys.executable, "-m", "mypy", "--strict", *files]  # in our folder: with what `make check` has cached
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        *files,
+    ]  # in our folder: with what `make check` has cached
     done = subprocess.run(command, cwd=ROOT, env=bare(), capture_output=True, text=True, check=False)
     found: dict[str, list[int]] = {"right.py": [], "wrong.py": []}
     for line in done.stdout.splitlines():
