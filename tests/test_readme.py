@@ -461,7 +461,7 @@ def test_every_command_shown_exists(page: Path) -> None:
         for line in lines_of(page.read_text())
         if line.startswith(("party ", "coordinator "))
     ]
-    assert shown
+    assert shown or page.stem == "python"  # the page of functions
     for words in shown:
         depth = 3 if words[1] in ("peers", "clusters") else 2
         helped = invoke(*words[:depth], "--help")
