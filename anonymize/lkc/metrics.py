@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 from anonymize.cut import Cut
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
-from anonymize.table import Ints, Schema, tally
-from anonymize.verification.tables import kinds_of_rows, label_codes
+from anonymize.table import Ints, Schema, pack, tally
+from anonymize.verification.tables import kinds_of_rows, label_codes, number_rows
 
 
 def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:
@@ -54,6 +54,24 @@ def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
     """Count the records of every group that agrees on the given columns."""
     columns = [label_codes(release.columns[name]) for name in qid]
     return kinds_of_rows(columns, release)[1]
+
+
+def largest_share(release: Release, qid: Sequence[str], name: str, protected: Collection[str]) -> float:
+    """Return the largest share of a protected value of a column in a group that agrees on the given columns."""
+    column = release.columns[name]
+    codes = label_codes(column)
+    present, first = np.unique(codes, return_index=True)
+    wanted = np.zeros(int(present.max()) + 1, dtype=bool)
+    wanted[present] = [column.labels[code] in protected for code in column.codes[first]]
+    groups = number_rows([label_codes(release.columns[each]) for each in qid], release.n_rows)
+    _, group = np.unique(groups, return_inverse=True)
+    sizes = tally(group, release.counts, int(group.max()) + 1)
+    kept = wanted[codes]
+    keys, pair = np.unique(pack([group[kept], codes[kept]], [len(sizes), len(wanted)]), return_inverse=True)
+    if not len(keys):
+        return 0.0
+    counts = tally(pair, None if release.counts is None else release.counts[kept], len(keys))
+    return float((counts / sizes[keys // len(wanted)]).max())
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def before(task: Task, rows: RowsRead, raw: Release) -> Iterator[Section]:
     """Yield the sections on the raw rows of any DP job, one row or more."""
     yield rows_section(rows.words())
     known = [name for name in task.job.names("qid") if name in raw.columns]
-    yield risk_section(sizes_of(raw, known), None, None, NO_FIGURE)
+    yield risk_section(sizes_of(raw, known), None, None, NO_FIGURE, known=known)
 
 
 def own_sections(

@@ -32,8 +32,11 @@ def own_sections(task: Task, rows: RowsRead, raw: Release, released: Release) ->
     if not raw.n_records:
         return
     known = [name for name in task.job.names("qid") if name in raw.columns]
-    after = sizes_of(released, form_of(task.job).groups(task.job))
-    yield risk_section(sizes_of(raw, known), after, greatest_k(entries_of(task.job)))
+    whole = len(known) == len(task.job.names("qid"))
+    groups = form_of(task.job).groups(task.job) if whole else known
+    yield risk_section(
+        sizes_of(raw, known), sizes_of(released, groups), greatest_k(entries_of(task.job)), known=known
+    )
     yield from _model(task, raw, released, known)
     yield columns_section(raw, released, raw.columns)
 
@@ -44,6 +47,6 @@ def _model(task: Task, raw: Release, released: Release, known: list[str]) -> Ite
         name for name in task.job.names("class") if {name} <= raw.columns.keys() & released.columns.keys()
     ]
     if classes and known and not parts_apart(task.job):
-        share = predicted_by_own(released, classes[0], task.job.names("qid"))
+        share = predicted_by_own(released, classes[0], known)
         meaning = "Each released record is predicted from all other released records."
         yield model_section(raw, classes[0], known, share, meaning)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from anonymize.lkc.metrics import partition_sizes
+from anonymize.lkc.metrics import largest_share, partition_sizes
 from anonymize.lkc.stopped import Stopped
 from anonymize.release import Release
 from anonymize.table import Ints
@@ -40,13 +41,13 @@ def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
     """Yield the sections of an LKC release. table: the rows that readers can make of the release."""
     yield promises(report, promises_of(task))
     sizes = partition_sizes(table, form_of(task.job).groups(task.job))
-    yield _risk(task, report, sizes)
+    yield _risk(task, report, table, sizes)
     yield _groups(task, sizes)
     yield Section("Columns", [*_columns(task, report, table)])
     yield _worth(report)
 
 
-def _risk(task: Task, report: Mapping[str, Any], sizes: Ints) -> Section:
+def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) -> Section:
     """Return the risk of being found, for a reader within the requirement and for a reader who knows everything."""
     found = report["requirements"]
     within = min(each["smallest_group"] for each in found)
@@ -60,15 +61,14 @@ def _risk(task: Task, report: Mapping[str, Any], sizes: Ints) -> Section:
             f"table: 1 in {within:,}.",
         ),
         (
+            term("Journalist risk", ", within L"),
+            f"at most {percent(1 / within)}",
+            "The same reader, if the reader does not know that the person is in the table: never higher.",
+        ),
+        (
             term("Prosecutor risk", ", all attributes"),
             percent(1 / least),
             f"The same chance for a reader who knows every quasi-identifier: 1 in {least:,}.",
-        ),
-        (
-            term("Journalist risk"),
-            f"at most {percent(1 / within)}",
-            "The same chance if the reader does not know that the person is in the table. It is never higher than "
-            "the prosecutor risk.",
         ),
         (
             term("Marketer risk"),
@@ -96,24 +96,34 @@ def _risk(task: Task, report: Mapping[str, Any], sizes: Ints) -> Section:
         [
             facts(lines, head=("risk", "figure", "meaning")),
             warning,
-            paragraph(plain) if plain else None,
-            _inference(report),
+            verdict(plain, good=False) if plain else None,
+            _inference(report, table, form_of(task.job).groups(task.job)),
         ],
     )
 
 
-def _inference(report: Mapping[str, Any]) -> Any:
-    """Return the greatest shares of protected values in a group, against C."""
-    lines = [
+def _inference(report: Mapping[str, Any], table: Release, groups: Sequence[str]) -> Any:
+    """Return the greatest shares of protected values: for a reader within each requirement, and for any reader."""
+    found = report["requirements"]
+    lines: list[Line] = [
         (
-            name,
+            f"{name}, L={each['L']} K={each['K']:,}",
             percent(share),
-            f"The largest share of a protected value of {name} in a group. The job allows {c}.",
+            f"The largest share of a protected value of {name} among the records that a reader within the "
+            f"requirement finds. The job allows {percent(float(Fraction(each['C'][name])))}.",
         )
-        for each in report["requirements"]
+        for each in found
         for name, share in each.get("largest_share", {}).items()
-        if (c := each["C"].get(name)) is not None
+        if name in each["C"]
     ]
+    for name in dict.fromkeys(name for each in found for name in each.get("largest_share", {})):
+        protected = report["sensitive"].get(name, {})
+        if "level" not in protected and name in table.columns:
+            share = largest_share(table, groups, name, protected.get("values", ()))
+            words = "The same share for a reader who knows every quasi-identifier, which no C bounds."
+            bound = max(float(Fraction(each["C"].get(name, 1))) for each in found)
+            if share > bound:
+                lines.append((f"{name}, all attributes", percent(share), words))
     return facts(lines, head=("inference", "figure", "meaning")) if lines else None
 
 
@@ -147,7 +157,7 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
     loss = report["metrics"].get("generalization_loss", {})
     for name, column in table.columns.items():
         role = task.job.columns[name].role if name in task.job.columns else "cluster"
-        said = [_ROLES.get(role, "")]
+        said = [_said_of_role(report, name, role)]
         if name in loss:
             said.append(f"{percent(loss[name])} of its detail is generalized away.")
         yield tag("h3", name)
@@ -182,6 +192,14 @@ def _why(task: Task, stopped: Stopped) -> str:
     return f"{', '.join(stopped.values[:_MOST_NAMED])}{more}: no finer, because {words}{on}."
 
 
+def _said_of_role(report: Mapping[str, Any], name: str, role: str) -> str:
+    """Say what a column is, and for a sensitive column if a C below 1 bounds inferences."""
+    bounds = [Fraction(each["C"].get(name, 1)) for each in report["requirements"]]
+    if role == "sensitive" and min(bounds, default=Fraction(1)) == 1:
+        return "Sensitive: published as it is; no C below 1 bounds inferences."
+    return _ROLES.get(role, "")
+
+
 _ROLES = {
     "qid": "Quasi-identifier: attackers may know it.",
     "sensitive": "Sensitive: inferences are bounded.",
@@ -202,7 +220,11 @@ def _worth(report: Mapping[str, Any]) -> Section:
     if loss:
         mean = sum(loss.values()) / len(loss)
         lines.append(
-            (term("Detail lost (NCP)"), percent(mean), "Mean over columns and records; 0 % is the raw table.")
+            (
+                term("Detail lost (NCP)"),
+                percent(mean),
+                "Mean over columns and records; 0 %: all detail of the job.",
+            )
         )
     if "discernibility_ratio" in metrics:
         meaning = (

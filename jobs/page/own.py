@@ -48,7 +48,11 @@ _MOST_SPACE = 1 << 18
 """Most values that are counted without sorting."""
 _MOST_CELLS = 20
 """Most intervals with a bar."""
-_OF_ALL = "Before: your own rows. The release has the records of all parties."
+_OF_ALL = "Before: your own rows and columns. The release has the records of all parties."
+_IN_CELLS = (
+    "Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
+    "numbers themselves is higher than the risk before."
+)
 
 
 def own_page_of_folder(task: Task, table: Table, folder: Path) -> str:
@@ -79,12 +83,15 @@ def rows_section(words: Sequence[str]) -> Section:
     return Section("Rows of the table", [listing(sentence(line) for line in words)])
 
 
-def risk_section(raw: Ints, released: Ints | None, k: int | None, why: str = "") -> Section:
+def risk_section(
+    raw: Ints, released: Ints | None, k: int | None, why: str = "", *, known: Sequence[str]
+) -> Section:
     """Compare the risk of raw rows with the risk of the release, for a reader who knows every quasi-identifier.
 
     raw, released:  sizes of the groups; None where no released row belongs to a person.
     k:    of the requirement.
     why:  a sentence for a release without figures.
+    known: quasi-identifiers of the reader.
     """
     sides = [raw] if released is None else [raw, released]
     head = ["risk", "before"] if released is None else ["risk", "before", "after"]
@@ -118,7 +125,7 @@ def risk_section(raw: Ints, released: Ints | None, k: int | None, why: str = "")
     return Section(
         "Risk before and after" if released is not None else "Risk of the raw rows",
         [
-            paragraph("For a reader who knows all quasi-identifiers of a person."),
+            paragraph(f"For a reader who knows of a person: {', '.join(known) or 'nothing'}. {_IN_CELLS}"),
             facts(lines, head=(*head, "meaning")),
             paragraph(why) if why else None,
         ],

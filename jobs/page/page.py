@@ -13,6 +13,7 @@ from jobs.page.parts import Section, facts, listing, number, paragraph, sentence
 from jobs.page.words import with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS, release_digest
 from jobs.task import Task
 
 PAGE = "report.html"
@@ -28,15 +29,17 @@ def place_page(page: str, folder: Path) -> None:
 
 
 def page_of_folder(task: Task, folder: Path) -> str:
-    """Return the page of the release in a folder. Raises PartyError."""
+    """Return the page of the release in a folder with all files but the page. Raises PartyError."""
     report = read_report((folder / REPORT).read_bytes())
-    return page_of(task, report, tuple(task.model.sections(task, report, folder)))
+    release = release_digest((folder / SUMS).read_bytes())
+    return page_of(task, report, tuple(task.model.sections(task, report, folder)), release)
 
 
-def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section]) -> str:
+def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], release: bytes) -> str:
     """Return the page of a release.
 
     sections:  of the model, from the requirement to the worth of the table.
+    release:   digest of the release.
     """
     job = task.job
     parties = list(report.get("parties", []))
@@ -46,9 +49,34 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section]) 
     return document(
         f"Release {job.name}",
         tag("h1", f"Release {job.name}"),
-        paragraph(f"Made {report['finished']} by {of_whom}. Job {report['job_sha256'][:8]}.", "soft"),
-        *with_words((*sections, *_after(task, report))),
+        tag(
+            "p",
+            f"Made {report['finished']} by {of_whom}. Job ",
+            tag("code", report["job_sha256"]),
+            class_="soft",
+        ),
+        paragraph(_asked(task)),
+        *with_words((*sections, *_after(task, report, release))),
     )
+
+
+def _asked(task: Task) -> str:
+    """Say what the table is for, who gets the release, and what nothing bounds."""
+    job = task.job
+    target = next(iter(job.names("class")), "")
+    goals = {
+        "classification": f"to predict {target}",
+        "clusters": "to find clusters",
+        "general": "for general use",
+    }
+    said = [f"The table is made {goals[job.goal]}."] if job.goal is not None else []
+    if job.roster:
+        said.append(
+            f"The {'coordinator alone gets' if job.deliver == 'coordinator' else 'parties get'} the release."
+        )
+    if not job.names("sensitive") and task.model.name in ("lkc", "sequences"):
+        said.append("No column is sensitive, so nothing bounds inferences.")
+    return " ".join(said)
 
 
 def promises(report: Mapping[str, Any], sentences: Sequence[str]) -> Section:
@@ -57,14 +85,14 @@ def promises(report: Mapping[str, Any], sentences: Sequence[str]) -> Section:
     return Section("What the table promises", [listing(sentence(each) for each in sentences), checked])
 
 
-def _after(task: Task, report: Mapping[str, Any]) -> Iterator[Section]:
+def _after(task: Task, report: Mapping[str, Any], release: bytes) -> Iterator[Section]:
     """Yield the sections behind the sections of a model."""
     if notes := list(report.get("notes", [])):
         yield Section("Notes on the job", [listing(sentence(note) for note in notes)])
     if "data" in report:
         yield Section("Rows", [listing(_rows(report))])
     yield _learned(task, report)
-    yield _files(report)
+    yield _files(report, release)
 
 
 def _rows(report: Mapping[str, Any]) -> list[str]:
@@ -95,7 +123,7 @@ def _finer(revealed: Mapping[str, Any]) -> str:
     return f"{sentence(revealed['meaning'])}{finer}"
 
 
-def _files(report: Mapping[str, Any]) -> Section:
+def _files(report: Mapping[str, Any], release: bytes) -> Section:
     """Return the section on files and costs."""
     files = [
         (name, f"{number(of['bytes'])} bytes", tag("code", of["sha256"]))
@@ -108,6 +136,7 @@ def _files(report: Mapping[str, Any]) -> Section:
         "Files and costs",
         [
             facts(files, head=("file", "size", "SHA-256")) if files else None,
+            tag("p", "Digest of the release: ", tag("code", release.hex())),
             paragraph(took) if took else None,
             paragraph(f"Made with {made}." if made else "", "soft"),
             paragraph("coordinator verify counts the table again, and makes this page again.", "soft"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -11,10 +12,13 @@ import numpy as np
 
 from anonymize.release import LabelledColumn
 from anonymize.table import Ints
+from jobs.data.counted import counted
 from jobs.page.html import Content, rows, tag
 
 Line: TypeAlias = Sequence[Content]
 """Line of a table."""
+INTERVAL = re.compile(r"\[(-?[0-9.]+),(-?[0-9.]+)\)")
+"""Form of an interval of numbers."""
 MOST_BARS = 24
 """Most values of a column with a bar; the most frequent values have bars."""
 
@@ -81,12 +85,11 @@ def bars(counts: Mapping[str, int], name: str) -> Element:
     if len(counts) > MOST_BARS:
         frequent = sorted(counts, key=lambda value: -counts[value])[:MOST_BARS]
         shown = {value: n for value, n in counts.items() if value in set(frequent)}
-    most = max(shown.values(), default=0) or 1
     lines: Iterator[Element] = (
         tag(
             "tr",
             tag("th", value, scope="row"),
-            tag("td", _bar(n / most), aria_hidden="true"),
+            tag("td", _bar(n / total), aria_hidden="true"),
             tag("td", percent(n / total), class_="number"),
         )
         for value, n in shown.items()
@@ -95,7 +98,8 @@ def bars(counts: Mapping[str, int], name: str) -> Element:
     if len(shown) == len(counts):
         return table
     rest = sum(counts.values()) - sum(shown.values())
-    words = f"and {len(counts) - len(shown):,} rarer values with {percent(rest / total)} of the records"
+    others = counted(len(counts) - len(shown), "other value", "other values")
+    words = f"and {others} with {percent(rest / total)} of the records"
     return tag("div", table, paragraph(words, "soft"))
 
 
@@ -110,9 +114,14 @@ def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
 
 
 def ordered(counts: Mapping[str, int], labels: Sequence[str]) -> dict[str, int]:
-    """Return counts in the order of labels; other values follow, the most frequent first."""
+    """Return counts in the order of labels; other values follow, intervals by their beginning, texts by frequency."""
     place = {label: i for i, label in enumerate(labels)}
-    order = sorted(counts, key=lambda label: (place.get(label, len(place)), -counts[label], label))
+
+    def rank(label: str) -> tuple[float, float, str]:
+        interval = INTERVAL.fullmatch(label)
+        return place.get(label, len(place)), float(interval[1]) if interval else -counts[label], label
+
+    order = sorted(counts, key=rank)
     return {label: counts[label] for label in order}
 
 

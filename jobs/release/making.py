@@ -50,15 +50,17 @@ def write_report(
     content = _report({**report, **files}, cost)
     (folder / REPORT).write_bytes(content)
     told = read_report(content)
-    place_page(page_of(task, told, tuple(sections(told))), folder)
-    return write_sums(folder, (*names, REPORT))
+    release = write_sums(folder, (*names, REPORT))
+    place_page(page_of(task, told, tuple(sections(told)), release), folder)
+    return release
 
 
 def write_release(task: Task, folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:
     """Write the files of a release with page and digests; return the digest of the release."""
     write_files(folder, {**files, **beside})
+    release = write_sums(folder, (*files, *beside))
     write_page(task, folder)
-    return write_sums(folder, (*files, *beside))
+    return release
 
 
 def write_joint_release(

@@ -21,7 +21,7 @@ def own_sections(task: Task, rows: RowsRead, raw: Paths, left: Paths | None) -> 
     if not raw.n_records:
         return
     after = None if left is None else sizes_of_paths(left)
-    yield risk_section(sizes_of_paths(raw), after, settings(task.job).K, _WHOLE)
+    yield risk_section(sizes_of_paths(raw), after, settings(task.job).K, _WHOLE, known=["the whole sequence"])
     lines = [
         ("Records", *(number(paths.n_records) for paths in (raw, left) if paths is not None)),
         ("Items of all records", *(number(paths.n_instances) for paths in (raw, left) if paths is not None)),

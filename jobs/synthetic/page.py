@@ -31,8 +31,11 @@ def sections(task: Task, report: Mapping[str, Any], drawn: Release, marginals: R
 def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
     noise = report["mostly_noise"]
     if noise["tables"]:
+        named = {table["table"]: " and ".join(table["columns"]) for table in report["tables"]}
         tables = counted(len(noise["tables"]), "table is", "tables are")
-        yield verdict(f"{tables} mostly noise: {noise['meaning']}.", good=False)
+        which = ", ".join(dict.fromkeys(named[number] for number in noise["tables"]))
+        yield verdict(f"{tables} of {len(named):,} mostly noise ({which}): {noise['meaning']}.", good=False)
+    yield paragraph(f"The table has {report['rows']:,} synthetic rows.")
     for pair in report.get("order", []):
         first, second = pair["columns"]
         rows = counted(pair["mended_rows"], "drawn row", "drawn rows")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anonymize.errors import AnonymizeError
 from crypto.errors import ProtocolError
-from jobs.errors import PartyError, Problem, problem_of
+from jobs.errors import ConfigError, PartyError, Problem, problem_of
 
 
 class Error(Exception):
@@ -113,5 +113,7 @@ def _in_python(text: str) -> str:
 
 
 def path_of(value: str | Path) -> Path:
-    """Return a path as Path, with `~` expanded."""
+    """Return a path as Path, with `~` expanded. Raises ConfigError for anything else."""
+    if not isinstance(value, str | Path):
+        raise ConfigError("usage", f"a {type(value).__name__} is no path", remedy="give a text or a Path")
     return Path(value).expanduser()

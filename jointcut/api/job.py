@@ -222,6 +222,13 @@ def job_of(job: JobLike) -> Job:
     """Return the job of any form. Raises Error."""
     if isinstance(job, Job):
         return job
+    if not isinstance(job, Mapping | str | Path):
+        with told():
+            raise ConfigError(
+                "usage",
+                f"no job can be read from a {type(job).__name__}",
+                remedy="give a Job, keys, a path or YAML",
+            )
     return Job.from_dict(job) if isinstance(job, Mapping) else Job.from_yaml(job)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +25,10 @@ from jointcut.api.voices import listening
 if TYPE_CHECKING:
     from party.owner.config import CoordinatorConfig
 
+_AGAIN = (
+    "the release of an earlier run of the job, again: nothing was charged, and the table was not read; a new release "
+    "needs a job with another name"
+)
 Epsilon: TypeAlias = int | float | str | Fraction
 
 
@@ -75,6 +80,8 @@ def anonymize(
         require_ledger(asked, source)
         notes += [*source.notes(), *notes_on_dates(source, task)]
         noted = run_single(task, source, place.folder, options, voice)
+        if noted.again:
+            warnings.warn(_AGAIN, stacklevel=3)
         notes += [f"{name}: no finer: {reason}" for name, reason in noted.reasons.items()]
         notes += noted.advice
         return place.bind(Result(task, place.folder, tuple(notes)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anonymize.cut import Cut
-from anonymize.lkc.metrics import measure_loss, measure_partitions
+from anonymize.lkc.metrics import largest_share, measure_loss, measure_partitions
 from anonymize.release import LabelledColumn, Release, cut_labels
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import from_nested
@@ -40,3 +40,19 @@ def test_nodes_that_print_alike_are_one_value() -> None:
         }
         loss = measure_loss(release, schema, cut)
         assert loss == {"code": pytest.approx((2 * 4 + 2 * 1) / 4 / 9)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_largest_share_is_that_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [tuple(rng.integers(0, 3, 3).tolist()) for _ in range(40)]
+    columns = {
+        name: LabelledColumn(("x", "y", "z"), np.array([row[i] for row in rows]))
+        for i, name in enumerate("abs")
+    }
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for a, b, s in rows:
+        groups.setdefault((a, b), []).append("xyz"[s])
+    expected = max(found.count(value) / len(found) for found in groups.values() for value in "xz")
+    assert largest_share(Release(columns), ["a", "b"], "s", ["x", "z"]) == pytest.approx(expected)
+    assert largest_share(Release(columns), ["a", "b"], "s", ["none"]) == 0

@@ -60,4 +60,4 @@ def test_bars_show_the_most_frequent_values_in_their_order() -> None:
     read = Reader(document("t", bars(counts, "x")))
     values = [text for text in read.texts if text.startswith("v")]
     assert values == [f"v{i}" for i in range(3, MOST_BARS + 3)]
-    assert any("and 3 rarer values with" in text for text in read.texts)
+    assert any("and 3 other values with" in text for text in read.texts)

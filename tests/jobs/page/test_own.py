@@ -17,8 +17,10 @@ from jobs.page.own import Aligned, aligned
 from jobs.page.page import PAGE
 from jobs.release.folder import OWN, OWN_PAGE
 from tests.jobs.page.releases import EVIL, JOBS, PARTIES
+from tests.support import jobs
 from tests.support.browser import expect_access
 from tests.support.commands import invoke
+from tests.support.job_files import job_file
 from tests.support.pages import Reader
 
 SINGLE = [name for name, job in JOBS.items() if "parties" not in job]
@@ -147,3 +149,51 @@ def test_distances_of_many_values_are_those_of_few() -> None:
     expected = sum(abs(ours.count(v) / 40 - theirs.count(v) / 25) for v in {*ours, *theirs}) / 2
     assert pair.distance(*ones) == pytest.approx(expected)
     assert Aligned(pair.one, pair.other, 1 << 40).distance(*ones) == pytest.approx(expected)
+
+
+def test_a_party_with_own_columns_compares_these_columns(tmp_path: Path) -> None:
+    """Before and after are counted on the columns of the party, not on columns that the party does not have."""
+    fields = {
+        "version": "1",
+        "name": "columns",
+        "partition": "vertical",
+        "goal": "classification",
+        "disclosure": "sealed",
+        "parties": {
+            "a": {"address": "127.0.0.1:7401", "columns": ["age"]},
+            "b": {"address": "127.0.0.1:7402", "columns": ["town"]},
+        },
+        "model": {"lkc": {"L": "all", "K": "5", "C": "1"}},
+        "columns": {
+            "person": {"role": "id"},
+            "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "50"}},
+            "town": {"role": "qid", "taxonomy": {"*": ["Bonn", "Lyon"]}, "refine": "children"},
+            "died": {"role": "class", "domain": ["N", "Y"]},
+        },
+    }
+    rng = random.Random(5)  # noqa: S311
+    rows = [
+        {
+            "person": f"p{i}",
+            "age": str(rng.randrange(100)),
+            "town": "Bonn" if i % 4 else "Lyon",
+            "died": "Y" if i % 4 else "N",
+        }
+        for i in range(80)
+    ]
+    data = [f"--data={party}={jobs.write_csv(tmp_path / f'{party}.csv', rows)}" for party in "ab"]
+    ran = invoke(
+        "coordinator",
+        "simulate",
+        job_file(tmp_path, fields),
+        *data,
+        "--in-process",
+        "--out",
+        tmp_path / "out",
+    )
+    assert ran.code == 0, ran.err
+    text = text_of(tmp_path / "out" / OWN / "b.html")
+    assert "For a reader who knows of a person: town." in text
+    assert "Prosecutor risk 5 % 5 %" in text  # 20 people of Lyon, before and in the release
+    assert "Raw rows 100 %" in text
+    assert "Release 100 %" in text

@@ -17,8 +17,10 @@ from selenium.webdriver.common.print_page_options import PrintOptions
 from jobs.loading import load_task
 from jobs.page.page import PAGE, page_of_folder
 from tests.jobs.page.releases import EVIL, JOBS
+from tests.support import jobs
 from tests.support.browser import expect_access
 from tests.support.commands import invoke
+from tests.support.job_files import job_file
 from tests.support.pages import Reader
 
 
@@ -34,6 +36,8 @@ def test_the_page_follows_from_the_files_beside_it(releases: Mapping[str, Path],
     checked = invoke("coordinator", "verify", folder / "job.yaml", folder / "out")
     assert checked.code == 0, checked.err
     assert f"{PAGE}: as job, report and table say" in checked.out
+    (digest,) = re.findall(r"digest of the release: ([0-9a-f]{64})", checked.out)
+    assert f"Digest of the release: <code>{digest}</code>" in page
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -119,3 +123,57 @@ def test_the_page_prints_on_few_sheets(releases: Mapping[str, Path], browser: Ch
     printed = b64decode(browser.print_page(options))
     assert printed.startswith(b"%PDF")
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", printed)) <= 6
+
+
+def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
+    """Names that are published as they are stand in a red box; a sensitive column with C=1 is called unbounded."""
+    fields = {
+        "version": "1",
+        "name": "names",
+        "partition": "single",
+        "goal": "general",
+        "data": "t.csv",
+        "model": {"lkc": {"L": "all", "K": "5", "C": "1"}},
+        "columns": {
+            "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "50"}},
+            "ill": {"role": "sensitive", "domain": ["flu", "HIV"]},
+            "name": {"role": "plain", "publish_as_is": "true"},
+        },
+    }
+    rows = [{"age": str(i), "ill": "HIV" if i < 50 else "flu", "name": f"person {i}"} for i in range(100)]
+    jobs.write_csv(tmp_path / "t.csv", rows)
+    ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    page = (tmp_path / "out" / PAGE).read_text()
+    (warning,) = re.findall(r'<div class="warning">(.*?)</div>', page)
+    assert "name is published unchanged, without protection" in warning
+    assert "Sensitive: published as it is; no C below 1 bounds inferences." in page
+
+
+def test_inference_of_a_reader_who_knows_all_columns_is_shown(tmp_path: Path) -> None:
+    """L=1 bounds a reader of one column. The share in a group on both columns, counted by hand, is above C."""
+    fields = {
+        "version": "1",
+        "name": "low",
+        "partition": "single",
+        "goal": "general",
+        "data": "t.csv",
+        "model": {"lkc": {"L": "1", "K": "4", "C": "1/2"}},
+        "columns": {
+            "sex": {"role": "qid", "taxonomy": {"*": ["f", "m"]}, "refine": "children"},
+            "ward": {"role": "qid", "taxonomy": {"*": ["a", "b"]}, "refine": "children"},
+            "ill": {"role": "sensitive", "domain": ["flu", "HIV"], "values": ["HIV"]},
+        },
+    }
+    groups = {("f", "a"): "HHHf", ("f", "b"): "fffH", ("m", "a"): "fffH", ("m", "b"): "ffff"}
+    rows = [
+        {"sex": sex, "ward": ward, "ill": "HIV" if each == "H" else "flu"}
+        for (sex, ward), found in groups.items()
+        for each in found
+    ]
+    jobs.write_csv(tmp_path / "t.csv", rows)
+    ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    text = " ".join(Reader((tmp_path / "out" / PAGE).read_text()).texts).replace("\u00a0", " ")
+    assert "ill, L=1 K=4 50 %" in text
+    assert "ill, all attributes 75 %" in text
