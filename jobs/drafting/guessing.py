@@ -75,7 +75,8 @@ def guess(column: Counted, asked: Asked) -> Guess:
 
 def _is_of_people(column: Counted) -> bool:
     """Return True if a column may name people, some of them in several rows."""
-    return names_a_person(column.name) is not None and any(n > 1 for n in column.counts.values())
+    is_of_people = names_a_person(column.name) is not None or kinds.sounds_like_an_id(column.name)
+    return is_of_people and any(n > 1 for n in column.counts.values())
 
 
 def _left_out(column: Counted) -> str | None:
@@ -85,6 +86,8 @@ def _left_out(column: Counted) -> str | None:
     if not column.n:
         return "it has no values"
     distinct = len(column.counts)
+    if distinct > 2 and (reason := _of_people(column, distinct)):
+        return reason
     if distinct <= _FEW or kinds.days_of(column) is not None:
         return None
     share = distinct / column.n
@@ -109,6 +112,28 @@ def _left_out(column: Counted) -> str | None:
         return "most of its values are different: an id or free text"
     if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
         return "its values are texts of several words"
+    return None
+
+
+def _of_people(column: Counted, distinct: int) -> str | None:
+    """Return the reason against a column of ids or of parts of names, however often values repeat.
+
+    distinct:  number of different values, 3 or more.
+    """
+    word = names_a_person(column.name)
+    said = "its name suggests" if word is None else f"{word!r} in its name suggests"
+    is_number = column.share_of_numbers >= kinds.MOSTLY
+    if kinds.sounds_like_a_surname(column.name) and not is_number:
+        return f"{said} a part of people's names"
+    if kinds.sounds_like_an_id(column.name) and (distinct > _FEW or not is_number):
+        return f"{said} an id of people"
+    if (
+        distinct > _FEW
+        and not is_number
+        and kinds.icd_of(column) is None
+        and kinds.are_numbered(column.counts)
+    ):
+        return "its values are numbered, like ids"
     return None
 
 
@@ -229,13 +254,12 @@ def _is_enough(column: Counted, listed: Sequence[str]) -> bool:
 
 
 def _with_codes(found: Guess, column: Counted) -> Guess:
-    """Say which frequent values of a column of numbers are taken for missing cells."""
-    if not column.codes:
-        return found
-    values = ", ".join(column.codes)
-    return replace(
-        found, why=f"{found.why}; {values}: taken for a missing cell (`map`), correct if a value is meant"
-    )
+    """Say which frequent values of a column are taken for missing cells."""
+    for values, key in ((column.codes, "`map`"), (column.marks, "`missing` under `data`")):
+        if values:
+            taken = f"{', '.join(values)}: taken for a missing cell ({key}), correct if a value is meant"
+            found = replace(found, why=f"{found.why}; {taken}")
+    return found
 
 
 def _with_domain_marks(found: Guess, dp: bool) -> Guess:

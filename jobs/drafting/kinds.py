@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -23,7 +23,21 @@ _ILLNESS = frozenset(
     {"icd", "diag", "diagnosis", "diagnoses", "diagnose", "dx", "disease", "cause", "icdcode"}
 )
 _SENSITIVE = _ILLNESS | {"illness", "condition", "hiv", "salary", "wage", "religion", "medication", "drug"}
-_PARTS_OF_NAMES = frozenset({"surname", "forename", "firstname", "lastname", "fullname", "initials"})
+_PARTS_OF_NAMES = frozenset(
+    {"surname", "forename", "firstname", "lastname", "fullname", "initials"}
+    | {"nachname", "vorname", "familienname", "nom", "prenom", "apellido", "cognome"}
+)
+_OF_ONE_PERSON = frozenset(
+    {"ssn", "nin", "nhs", "mrn", "iban", "passport", "plate", "email", "phone", "telephone", "mobile", "fax"}
+    | {"telefon", "telefonnummer", "handy", "kundennummer", "fallnummer", "fallnr", "patientennummer"}
+    | {"versichertennummer", "versicherungsnummer", "personalnummer", "matrikelnummer"}
+)
+_PEOPLE = frozenset(
+    {"patient", "person", "customer", "member", "subject", "user", "case", "client", "insurance"}
+)
+_IDS = frozenset({"id", "ids", "no", "nr", "number", "num", "code", "key", "uid", "uuid", "guid"})
+_JOINED_ID = re.compile(r"(patient|person|customer|member|subject|user|case|client)s?(id|ids|no|nr|number)")
+_NUMBERED_ID = re.compile(r"([A-Za-z]{1,12}[-_/ ]?)[0-9]{3,}")
 _COUNTS = frozenset({"number", "num", "count", "n", "no", "date", "time"})
 
 
@@ -44,6 +58,22 @@ def sounds_like_a_surname(name: str) -> bool:
     return bool(words & _PARTS_OF_NAMES) or (
         "name" in words and bool(words & {"first", "last", "family", "given"})
     )
+
+
+def sounds_like_an_id(name: str) -> bool:
+    """Return True if a column's name suggests a number or an address of one person."""
+    words = words_of(name)
+    return (
+        bool(words & _OF_ONE_PERSON)
+        or any(map(_JOINED_ID.fullmatch, words))
+        or bool(words & _PEOPLE and (words & _IDS or len(words) == 1))
+    )
+
+
+def are_numbered(values: Collection[str]) -> bool:
+    """Return True for texts that differ in a number of three digits or more alone, such as C-00123."""
+    found = [_NUMBERED_ID.fullmatch(value) for value in values]
+    return all(found) and len({match[1] for match in found if match}) == 1
 
 
 # Numbers

@@ -17,7 +17,7 @@ from jobs.page.html import Content, rows, tag
 
 Line: TypeAlias = Sequence[Content]
 """Line of a table."""
-INTERVAL = re.compile(r"\[(-?[0-9.]+),(-?[0-9.]+)\)")
+INTERVAL = re.compile(r"\[(-?[0-9]+(?:\.[0-9]+)?),(-?[0-9]+(?:\.[0-9]+)?)\)")
 """Form of an interval of numbers."""
 MOST_BARS = 24
 """Most values of a column with a bar; the most frequent values have bars."""

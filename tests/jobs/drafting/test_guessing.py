@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,11 @@ def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
         (column("customerId", {str(7 * i): 3 for i in range(100)}), "'customer' in its name"),
         (column("surname", {f"n{i}": 20 for i in range(100)}), "'surname' in its name"),
         (column("Last_Name", {f"n{i}": 20 for i in range(25)}), "'name' in its name"),
+        (column("patient_id", {str(1000 + i): 13 for i in range(300)}), "'patient' in its name"),
+        (column("iban", {f"DE{i}": 200 for i in range(19)}), "'iban' in its name"),
+        (column("nachname", {f"n{i}": 200 for i in range(15)}), "a part of people's names"),
+        (column("Kundennummer", {str(i): 12 for i in range(50)}), "an id of people"),
+        (column("ref", {f"C-{i:05d}": 12 for i in range(40)}), "numbered, like ids"),
         (
             column("at", {f"2024-01-{1 + i % 28:02d}T{i % 24:02d}:05:00Z": 1 for i in range(99)}),
             "have a time zone",
@@ -162,3 +168,16 @@ def test_values_that_may_be_meant_stay(texts: dict[str, int], tmp_path: Path) ->
     column = counted(texts, tmp_path)
     assert column.codes == ()
     assert sum(column.counts.values()) == sum(texts.values())
+
+
+@pytest.mark.parametrize("name", ["hospital_id", "number_of_children", "patient_age", "ward", "case_type"])
+def test_numbers_about_people_are_no_ids(name: str) -> None:
+    found = guess(column(name, {str(i): 12 for i in range(18, 60)}), Asked())
+    assert found.keys is not None
+    assert "numeric" in found.keys
+
+
+def test_marks_of_missing_cells_are_told_at_the_column() -> None:
+    """`NA` may be a region."""
+    region = replace(column("region", {"EU": 50, "AS": 50}, missing=50), marks=("NA",))
+    assert "NA: taken for a missing cell (`missing` under `data`)" in guess(region, Asked()).why
