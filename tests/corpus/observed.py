@@ -16,6 +16,7 @@ from jobs.loading import load_task
 from jobs.owner.objections import allowance
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS
 from tests.corpus.cases import Case
 from tests.support.commands import Ran, invoke
@@ -76,7 +77,9 @@ def _files(out: Path) -> dict[str, str]:
     The page follows from the files, with times (tests/jobs/page).
     """
     found = {}
-    for path in sorted(path for path in out.iterdir() if path.is_file() and path.name not in (SUMS, PAGE)):
+    for path in sorted(
+        path for path in out.iterdir() if path.is_file() and path.name not in (SUMS, PAGE, OWN_PAGE)
+    ):
         text = path.read_text(encoding="utf-8")
         if path.name == REPORT:
             fields: dict[str, Any] = json.loads(text)

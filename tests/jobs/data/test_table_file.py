@@ -183,6 +183,14 @@ def test_another_separator_than_the_stated_one(tmp_path: Path, separator: str, s
     assert load_table(Csv(path), open_task(jobs.bundle_of(single_job()))).rows.used == 1
 
 
+def test_all_missing_columns_and_repeated_names_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text((HEADER + ROW).replace("job", "age").replace("transfused", "t"))
+    found = refused(path)
+    assert (found.column, found.error_id) == ("job", "data-missing-column")
+    assert found.private.endswith("; no column transfused either; more than one column age")
+
+
 def test_a_header_in_another_case(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text((HEADER + ROW).replace("patient", "Patient"))
