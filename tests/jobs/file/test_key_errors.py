@@ -167,7 +167,7 @@ def test_a_missing_file_is_told_with_job_and_key(tmp_path: Path, old: str, new: 
             "",
             "data-empty: the table is empty [{table} has no header]. What to do: give the table a header line",
         ),
-        ("job,age\nMover,5\n", "the table has no column died [{table}: it has job, age]"),
+        ("job,age\nMover,5\n", "no column died [{table}: it has job, age; no column surgery either]"),
     ],
 )
 def test_the_file_of_a_table_is_named(tmp_path: Path, content: str, says: str) -> None:
