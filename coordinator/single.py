@@ -13,6 +13,12 @@ from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
+AGAIN = (
+    "the release of an earlier run, again: nothing was charged, and later changes of tables are left out. A new "
+    "release needs a new name"
+)
+"""Note on a release that the ledger keeps."""
+
 
 def run_single(
     task: Task, source: Source, out: Path, options: Options = NO_OPTIONS, voice: Voice = CONSOLE
@@ -30,8 +36,7 @@ def tell_noted(noted: Noted, budget: Fraction = UNLIMITED, voice: Voice = CONSOL
     """Tell the owner of the table the facts outside the release."""
     if noted.again:
         voice.note(
-            "the release of an earlier run, again: nothing was charged, and later changes of tables are left out. "
-            "A new release needs a new name",
+            AGAIN,
             again=True,
         )
     if noted.rows is not None:

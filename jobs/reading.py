@@ -176,19 +176,21 @@ def check_columns(source: Source, task: Task, me: str | None = None) -> None:
             private=f"{source.identity} has no header",
         )
     wrong = [name for name in task.held_by(me) if names.count(name) != 1]
-    for name in wrong[:1]:
-        is_there = name in names
-        others = [each for each in wrong[1:] if each not in names]
-        twice = [each for each in dict.fromkeys(names) if names.count(each) > 1 and each != name]
-        more = [f"no column {', '.join(others)} either"] * bool(others)
-        more += [f"more than one column {', '.join(twice)}"] * bool(twice)
-        raise DataError(
-            "data-missing-column",
-            f"the table has {'more than one' if is_there else 'no'} column {name}",
-            column=name,
-            remedy=_RENAME if is_there else "",
-            private="; ".join([f"{source.identity}: {source.about_names(names, name)}", *more]),
-        )
+    if not wrong:
+        return
+    name, *others = wrong
+    is_there, absent = name in names, [each for each in others if each not in names]
+    twice = [each for each in dict.fromkeys(names) if names.count(each) > 1 and each != name]
+    told = [f"{source.identity}: {source.about_names(names, name)}"]
+    told += [f"no column {', '.join(absent)} either"] if absent else []
+    told += [f"more than one column {', '.join(twice)}"] if twice else []
+    raise DataError(
+        "data-missing-column",
+        f"the table has {'more than one' if is_there else 'no'} column {name}",
+        column=name,
+        remedy=_RENAME if is_there else "",
+        private="; ".join(told),
+    )
 
 
 def check_rows(coded: Coded, coding: Coding) -> None:

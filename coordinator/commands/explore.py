@@ -17,7 +17,7 @@ from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
 from jobs.lkc.exploring import Changes, Explorer, Figures, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
-from jobs.lkc.suggesting import MOST_SEARCHES, Suggested, number_of_runs, suggested
+from jobs.lkc.suggesting import MOST_SEARCHES, Suggested, explored
 from jobs.release.folder import refuse_existing, write_for_owner
 from jobs.task import Task
 from party.cli.arguments import PATH
@@ -88,12 +88,7 @@ def explore(
         progress.phase("read")
         explorer = Explorer.of(str(job), job.load, table_source(task, job, data, delimiter))
         progress.phase("anonymize")
-        found, n = [], len(points)
-        most = n + (number_of_runs(explorer.task) if suggest else 0)
-        for number, point in enumerate(explorer.points(points), start=1):
-            progress.trial(number, most)
-            found.append(point)
-        better = suggested(explorer, lambda number: progress.trial(n + number, most)) if suggest else None
+        found, better = explored(explorer, points, suggest=suggest, trial=progress.trial)
     if file is not None:
         write_for_owner(file, picture(f"{task.job.name}: loss over K", found))
     _say(explorer, found, better, file)

@@ -22,7 +22,6 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
-    from anonymize.release import Release
     from jobs.data.tables import Table
     from jobs.dp.result import DpResult
     from jobs.page.parts import Section
@@ -99,29 +98,25 @@ class DifferentialPrivacy(Charged):
 
     def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
         from jobs.dp.page import sections
+        from jobs.release.csv import read_table
 
-        return sections(task, report, _counts(folder))
+        return sections(task, report, read_table(folder / COUNTS))
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
     ) -> Iterable[Section]:
         from jobs.dp.own_page import own_sections
         from jobs.page.own import raw_rows
+        from jobs.release.csv import read_table
 
-        return own_sections(task, table.rows, raw_rows(task, table), _counts(folder), report["cut"])
+        return own_sections(
+            task, table.rows, raw_rows(task, table), read_table(folder / COUNTS), report["cut"]
+        )
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.dp.report import shown_fields
 
         return shown_fields(report)
-
-
-def _counts(folder: Path) -> Release:
-    """Return the cells of a release, with the column `count`."""
-    from jobs.release.csv import csv_header, read_csv
-
-    content = (folder / COUNTS).read_bytes()
-    return read_csv(content, csv_header(content), COUNTS)
 
 
 MODEL = DifferentialPrivacy()

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Ints, Schema, pack
+from anonymize.table import Schema, pack
 from jobs.data.rows_read import RowsRead
 from jobs.dp.nodes import nodes_of
+from jobs.dp.page import counts_in
 from jobs.page.own import (
     aligned,
     columns_section,
@@ -30,10 +31,11 @@ NO_FIGURE = (
 
 
 def before(task: Task, rows: RowsRead, raw: Release) -> Iterator[Section]:
-    """Yield the sections on the raw rows of any DP job, one row or more."""
+    """Yield the sections on the raw rows of any DP job."""
     yield rows_section(rows.words())
     known = [name for name in task.job.names("qid") if name in raw.columns]
-    yield risk_section(sizes_of(raw, known), None, None, NO_FIGURE, known=known)
+    if raw.n_records:
+        yield risk_section(sizes_of(raw, known), None, None, NO_FIGURE, known=known)
 
 
 def own_sections(
@@ -44,10 +46,9 @@ def own_sections(
     cells:  the cells as released, a row each, with the column `count`.
     cut:    labels of each column in the release.
     """
-    if not raw.n_records:
-        yield rows_section(rows.words())
-        return
     yield from before(task, rows, raw)
+    if not raw.n_records:
+        return
     of_sets = any(column.sets is not None for column in task.schema.qid)  # a record counts for several values
     of_others = bool(task.job.roster)
     if cells.n_rows and not of_sets and not of_others:
@@ -70,7 +71,7 @@ def generalized(schema: Schema, raw: Release, cut: Mapping[str, Sequence[str]]) 
 
 def _noise(task: Task, raw: Release, cells: Release) -> Section:
     """Compare noisy counts with true counts: of each cell, and of the values of each column."""
-    noisy = _numbers(cells)
+    noisy = counts_in(cells)
     names = [name for name in cells.columns if name != "count"]
     pairs = [aligned(raw.columns[name], cells.columns[name]) for name in names]
     sizes = [pair.size for pair in pairs]
@@ -99,9 +100,3 @@ def _noise(task: Task, raw: Release, cells: Release) -> Section:
     words = "Share of records that would have to move to make the sums of a column equal to the true counts."
     head = ("measure", "figure", "meaning")
     return Section("Noise against true counts", [facts(lines, head=head), paragraph(words), shown])
-
-
-def _numbers(cells: Release) -> Ints:
-    column = cells.columns["count"]
-    found: Ints = np.array([int(text) for text in column.labels], dtype=np.int64)[column.codes]
-    return found

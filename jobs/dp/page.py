@@ -55,9 +55,16 @@ def _meaning(epsilon: Fraction) -> str:
 def sections(task: Task, report: Mapping[str, Any], counts: Release) -> Iterator[Section]:
     """Yield the sections of noisy counts. counts: the cells as released, a row each, with the column `count`."""
     yield guarantee(report)
-    values = np.array([int(text) for text in counts.columns["count"].labels])[counts.columns["count"].codes]
+    values = counts_in(counts)
     yield _cells(task, report, values)
     yield Section("Columns", [*_columns(task, report, counts, values)])
+
+
+def counts_in(cells: Release) -> Ints:
+    """Return the column `count` of released cells: int64, shape (n_cells,)."""
+    column = cells.columns["count"]
+    found: Ints = np.array([int(text) for text in column.labels], dtype=np.int64)[column.codes]
+    return found
 
 
 def _cells(task: Task, report: Mapping[str, Any], values: Ints) -> Section:

@@ -28,6 +28,7 @@ from jobs.lkc.exploring import (
     Explorer,
     Figures,
     Measured,
+    Point,
     joined,
     measured,
     of_lkc,
@@ -259,6 +260,22 @@ def number_of_runs(task: Task) -> int:
     """Return the number of changed jobs that are measured for suggestions."""
     compared = len(compared_first(task))
     return len(changes_of(task)) + (MOST_SEARCHES if compared else 0)
+
+
+def explored(
+    explorer: Explorer, grid: Sequence[Changes], *, suggest: bool, trial: Callable[[int, int], None]
+) -> tuple[list[Point], Suggested | None]:
+    """Run the points of a grid, and with ``suggest`` the changes of the job.
+
+    trial:  is told the number of each run, and of how many.
+    """
+    n = len(grid)
+    most = n + (number_of_runs(explorer.task) if suggest else 0)
+    found = []
+    for number, point in enumerate(explorer.points(grid), start=1):
+        trial(number, most)
+        found.append(point)
+    return found, suggested(explorer, lambda number: trial(n + number, most)) if suggest else None
 
 
 def suggested(explorer: Explorer, trial: Callable[[int], None]) -> Suggested:

@@ -6,7 +6,6 @@ page. Raw rows are the rows as the algorithms read the rows: numbers as cells of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from jobs.data.counted import counted
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.page.html import Content, document, tag
 from jobs.page.parts import (
+    INTERVAL,
     Line,
     Section,
     bars,
@@ -269,12 +269,9 @@ def _columns(raw: Release, released: Release | None, names: Iterable[str]) -> It
         yield bars(_in_few(raw.columns[name], counts), name)
 
 
-_INTERVAL = re.compile(r"\[([^,]+),([^,]+)\)")
-
-
 def _in_few(column: LabelledColumn, counts: Mapping[str, int]) -> Mapping[str, int]:
     """Join neighbouring cells of a column of numbers, so that every cell is in one of the bars of a page."""
-    cells = [found for label in column.labels if (found := _INTERVAL.fullmatch(label))]
+    cells = [found for label in column.labels if (found := INTERVAL.fullmatch(label))]
     width = -(-len(cells) // _MOST_CELLS)
     if width < 2 or len(cells) + 1 < len(column.labels):
         return counts

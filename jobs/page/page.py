@@ -55,7 +55,7 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], 
             tag("code", report["job_sha256"]),
             class_="soft",
         ),
-        paragraph(_asked(task)),
+        paragraph(asked) if (asked := _asked(task)) else None,
         *with_words((*sections, *_after(task, report, release))),
     )
 

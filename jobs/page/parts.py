@@ -17,8 +17,8 @@ from jobs.page.html import Content, rows, tag
 
 Line: TypeAlias = Sequence[Content]
 """Line of a table."""
-INTERVAL = re.compile(r"\[(-?[0-9]+(?:\.[0-9]+)?),(-?[0-9]+(?:\.[0-9]+)?)\)")
-"""Form of an interval of numbers."""
+INTERVAL = re.compile(r"\[([^,]+),([^,)]+)\)")
+"""Form of an interval of numbers or dates."""
 MOST_BARS = 24
 """Most values of a column with a bar; the most frequent values have bars."""
 
@@ -114,15 +114,22 @@ def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
 
 
 def ordered(counts: Mapping[str, int], labels: Sequence[str]) -> dict[str, int]:
-    """Return counts in the order of labels; other values follow, intervals by their beginning, texts by frequency."""
+    """Return counts in the order of labels; then intervals of numbers by their beginning, and others by frequency."""
     place = {label: i for i, label in enumerate(labels)}
 
     def rank(label: str) -> tuple[float, float, str]:
-        interval = INTERVAL.fullmatch(label)
-        return place.get(label, len(place)), float(interval[1]) if interval else -counts[label], label
+        start = _number(INTERVAL.sub(r"\1", label)) if INTERVAL.fullmatch(label) else None
+        return place.get(label, len(place)), -counts[label] if start is None else start, label
 
     order = sorted(counts, key=rank)
     return {label: counts[label] for label in order}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _bar(share: float) -> Element:

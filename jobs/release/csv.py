@@ -92,6 +92,12 @@ def _quoted(values: Iterable[str]) -> list[str]:
     return ['"' + v.replace('"', '""') + '"' if not v or _SPECIAL.search(v) else v for v in values]
 
 
+def read_table(path: Path) -> Release:
+    """Read a table of ours with all columns of its header. Raises PartyError."""
+    content = path.read_bytes()
+    return read_csv(content, csv_header(content), path.name)
+
+
 def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) -> Release:
     """Read a released table back. Raises PartyError unless the table has exactly the given columns.
 

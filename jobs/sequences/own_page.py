@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from anonymize.table import Ints
-from anonymize.trajectory.paths import Paths
+from anonymize.table import Ints, tally
+from anonymize.trajectory.paths import Paths, collapsed
 from jobs.data.rows_read import RowsRead
 from jobs.page.own import risk_section, rows_section
 from jobs.page.parts import Section, facts, number
@@ -39,8 +39,6 @@ _WHOLE = (
 
 def sizes_of_paths(paths: Paths) -> Ints:
     """Return the number of records of each different sequence, whatever the sensitive values."""
-    found: dict[tuple[int, ...], int] = {}
-    for r in range(paths.n_paths):
-        path = paths.path(r)
-        found[path] = found.get(path, 0) + int(paths.weights[r])
-    return np.array(list(found.values()), dtype=np.int64)
+    alike = np.zeros(paths.n_paths, dtype=np.int64)
+    different, number = collapsed(paths.items, paths.starts, alike, paths.domain)
+    return tally(number, paths.weights, different.n_paths)

@@ -23,7 +23,6 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
-    from anonymize.release import Release
     from jobs.data.tables import Table
     from jobs.page.parts import Section
     from jobs.synthetic.result import SyntheticResult
@@ -112,30 +111,24 @@ class SyntheticTables(Charged):
         return verify_synthetic(task, out)
 
     def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.release.csv import read_table
         from jobs.synthetic.page import sections
 
-        return sections(task, report, _table(folder, SYNTHETIC_TABLE), _table(folder, MARGINALS))
+        return sections(task, report, read_table(folder / SYNTHETIC_TABLE), read_table(folder / MARGINALS))
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
     ) -> Iterable[Section]:
         from jobs.page.own import raw_rows
+        from jobs.release.csv import read_table
         from jobs.synthetic.own_page import own_sections
 
-        return own_sections(task, table.rows, raw_rows(task, table), _table(folder, SYNTHETIC_TABLE))
+        return own_sections(task, table.rows, raw_rows(task, table), read_table(folder / SYNTHETIC_TABLE))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.synthetic.report import shown_fields
 
         return shown_fields(report)
-
-
-def _table(folder: Path, name: str) -> Release:
-    """Return a table of a release."""
-    from jobs.release.csv import csv_header, read_csv
-
-    content = (folder / name).read_bytes()
-    return read_csv(content, csv_header(content), name)
 
 
 MODEL = SyntheticTables()

@@ -15,7 +15,6 @@ from jobs.page.own import (
     differences,
     model_section,
     predicted_by_other,
-    rows_section,
     weights_of,
 )
 from jobs.page.parts import Section, paragraph, percent
@@ -32,10 +31,9 @@ _MOST_SHOWN = 40
 
 def own_sections(task: Task, rows: RowsRead, raw: Release, drawn: Release) -> Iterator[Section]:
     """Yield the sections. drawn: the synthetic rows, of the owner's rows alone or of the rows of all parties."""
-    if not raw.n_records:
-        yield rows_section(rows.words())
-        return
     yield from before(task, rows, raw)
+    if not raw.n_records:
+        return
     if drawn.n_records:
         yield from _compared(task, raw, drawn)
     yield columns_section(raw, None, raw.columns)

@@ -15,7 +15,7 @@ from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
 from jobs.lkc.exploring import Explorer, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
-from jobs.lkc.suggesting import Suggested, number_of_runs, suggested
+from jobs.lkc.suggesting import Suggested, explored
 from jointcut.api.errors import told
 from jointcut.api.frames import Data, source_of_data
 from jointcut.api.job import JobLike, job_of
@@ -113,12 +113,7 @@ def explore(
         shown.phase("read")
         explorer = Explorer.of(str(asked), asked.load, source)
         shown.phase("anonymize")
-        points, n = [], len(grid)
-        most = n + (number_of_runs(explorer.task) if suggest else 0)
-        for number, point in enumerate(explorer.points(grid), start=1):
-            shown.trial(number, most)
-            points.append(point)
-        better = suggested(explorer, lambda number: shown.trial(n + number, most)) if suggest else None
+        points, better = explored(explorer, grid, suggest=suggest, trial=shown.trial)
     rows = explorer.loaded.rows
     notes += rows.words() if rows.n_dropped else []
     return Explored(task.job.name, tuple(points), better, tuple(notes))

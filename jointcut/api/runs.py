@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from coordinator.commands.runs import require_counts
-from coordinator.single import run_single
+from coordinator.single import AGAIN, run_single
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
 from jobs.file.job import require_confirmed
@@ -25,10 +25,6 @@ from jointcut.api.voices import listening
 if TYPE_CHECKING:
     from party.owner.config import CoordinatorConfig
 
-_AGAIN = (
-    "the release of an earlier run of the job, again: nothing was charged, and the table was not read; a new release "
-    "needs a job with another name"
-)
 Epsilon: TypeAlias = int | float | str | Fraction
 
 
@@ -81,7 +77,7 @@ def anonymize(
         notes += [*source.notes(), *notes_on_dates(source, task)]
         noted = run_single(task, source, place.folder, options, voice)
         if noted.again:
-            warnings.warn(_AGAIN, stacklevel=3)
+            warnings.warn(AGAIN, stacklevel=3)
         notes += [f"{name}: no finer: {reason}" for name, reason in noted.reasons.items()]
         notes += noted.advice
         return place.bind(Result(task, place.folder, tuple(notes)))

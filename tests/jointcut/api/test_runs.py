@@ -126,7 +126,7 @@ def test_dp_on_a_table_in_memory_needs_a_ledger(tmp_path: Path) -> None:
     assert result.tables == ("synthetic.csv", "marginals.csv")
     assert result.table["age"].dtype.kind in "if"
     assert any("epsilon 5 charged, by 1 run" in note for note in result.notes)
-    with pytest.warns(UserWarning, match="an earlier run of the job, again"):
+    with pytest.warns(UserWarning, match="an earlier run, again"):
         again = jc.anonymize(visits().head(9), drawn_job(), ledger=ledger, budget=8)
     assert any("the release of an earlier run, again" in note for note in again.notes)
     assert again.table.equals(result.table)
