@@ -27,8 +27,11 @@ $(VENV)/.run: requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+# uv installs many packages in a fifth of the time of pip. It does not read pip's settings: behind a mirror, pip does it.
+$(VENV)/.dev: requirements-dev.lock requirements-uv.lock $(VENV)/.run
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
+		$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
 setup: $(VENV)/.run ## install the commands and what they need into .venv
