@@ -7,7 +7,6 @@ import errno
 import os
 import stat
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,16 +19,15 @@ from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect, open_text
-from jobs.data.streaming import Streamed, cell_of
 from jobs.data.table_file import (
     about_header,
-    as_read,
     lines_of_rows,
     lone_quote,
     other_kind,
     what_is_wrong,
 )
-from jobs.data.wording import AS_WRITTEN, Wording, with_point
+from jobs.data.worded import Worded
+from jobs.data.wording import AS_WRITTEN, Wording
 
 _BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 1 << 16
@@ -90,11 +88,8 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class FileSource(Streamed):
-    """Table in a single file.
-
-    wording:  the owner's names and values, as the job has them.
-    """
+class FileSource(Worded):
+    """Table in a single file."""
 
     path: Path
     wording: Wording = AS_WRITTEN
@@ -103,6 +98,10 @@ class FileSource(Streamed):
     def identity(self) -> str:
         """Path behind all links."""
         return str(self.path.resolve())
+
+    @property
+    def called(self) -> str:
+        return self.path.name
 
     @property
     def ledger(self) -> Path:
@@ -116,83 +115,8 @@ class FileSource(Streamed):
             found = self.path.stat()
         return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
-    def notes(self) -> list[str]:
-        """Return the entries of `map` and `dates` that fit nothing in the table. Raises DataError."""
-        if not self.wording.values and not self.wording.dates:
-            return []
-        names = self.column_names()
-        found = {name: self._texts_in(name) if name in names else None for name in self.wording.values}
-        idle = [*self.wording.idle(found), *self.wording.strange_dates(names)]
-        return [f"{self.path.name}: {words}" for words in idle]
-
-    def _texts_in(self, name: str) -> set[str]:
-        """Return the different texts of a column as in the file. name: the job's name."""
-        with self._readable():
-            batches = self._batches([self._own_name(name)])
-            return {as_read(text) for batch in batches for text in batch.column(0).dictionary.to_pylist()}
-
-    def column_names(self) -> list[str]:
-        with self._readable():
-            names = self._names()
-        self.wording.check(names)
-        return list(map(self.wording.name, names))
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with self._readable():
-            named = {self.wording.name(name): name for name in self._names()}
-            for batch in self._batches([named.get(name, name) for name in columns]):
-                worded = map(self.wording.worded, columns, batch.columns)
-                yield pa.RecordBatch.from_arrays(list(worded), list(columns))
-
-    def marks(self, columns: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        """Count in a pass of its own, over these columns alone, if the owner names texts of a missing cell."""
-        if not columns or not self.wording.missing:
-            return {}
-        found: dict[str, Counter[str]] = {name: Counter() for name in columns}
-        named = {self.wording.name(name): name for name in self._names()}
-        with self._readable():
-            for batch in self._batches([named[name] for name in columns]):
-                for name, column in zip(columns, batch.columns, strict=True):
-                    texts = [self.wording.mark(name, text) for text in column.dictionary.to_pylist()]
-                    for each in column.indices.value_counts().to_pylist():
-                        if (mark := texts[each["values"]]) is not None:
-                            found[name][mark] += each["counts"]
-        return {name: counts for name, counts in found.items() if counts}
-
-    def form_of_dates(self, name: str) -> str | None:
-        return self.wording.dates.get(name)
-
-    def written(self, name: str, row: int) -> str:
-        """Return a cell without the owner's words: a text of `missing` reads as an empty cell elsewhere."""
-        with self._readable():
-            return cell_of(self._batches([self._own_name(name)]), row)
-
-    def _own_name(self, name: str) -> str:
-        """Return the name of a column in the file. name: the job's name."""
-        return next(each for each in self._names() if self.wording.name(each) == name)
-
-    def numerals(self, texts: Sequence[str]) -> Sequence[str]:
-        return with_point(texts) if self._decimal == "," else texts
-
-    @property
-    def _decimal(self) -> str:
-        return self.wording.decimal or "."
-
-    def place(self, row: int) -> str:
-        return f"row {row}"
-
-    def about_names(self, names: Sequence[str], wanted: str) -> str:
-        return about_header(names, wanted, ",")
-
     @abstractmethod
     def settings(self) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _names(self) -> list[str]:
-        """Return the names of all columns as in the file, with blanks around."""
-
-    @abstractmethod
-    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
     def _wrong(self) -> str:
         """Return a sentence on a usual error in the file, or an empty text."""
