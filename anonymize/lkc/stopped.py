@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, islice
 
 import numpy as np
 
 from anonymize.candidates import propose, prospects
 from anonymize.criteria.clear import first_violation
+from anonymize.criteria.confidence import Confidence
 from anonymize.criteria.criterion import RECORDS, Criterion, Violation
 from anonymize.criteria.groups import GroupTest
+from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.lkc.requirement import Entry
 from anonymize.scores.score import Score
@@ -91,6 +94,20 @@ def _unspecialized(
 
 
 @dataclass(frozen=True)
+class Excess:
+    """Protected value that is too frequent in a forbidden group.
+
+    value:    the most frequent protected value, or its category.
+    records:  number of the group's records with the value.
+    bound:    largest share that the requirement allows.
+    """
+
+    value: str
+    records: int
+    bound: Fraction
+
+
+@dataclass(frozen=True)
 class Blocked:
     """Group of a single holder's records that the next step would make, and that the requirement forbids.
 
@@ -98,10 +115,12 @@ class Blocked:
 
     values:   printed values of the group by column; the column of the step comes first.
     records:  number of records.
+    excess:   the protected value, if the group violates C.
     """
 
     values: tuple[tuple[str, str], ...]
     records: int
+    excess: Excess | None = None
 
 
 _MOST_SPACE = 1 << 22
@@ -188,7 +207,24 @@ class _Rows:
         columns = [self._table.schema.qid[i] for i in (self._candidate.column, *others)]
         own = [of[place[first[smallest]]] for of, place in zip(nodes, places, strict=True)]
         values = tuple((column.name, column.label(node)) for column, node in zip(columns, own, strict=True))
-        return Blocked(values, int(sizes[smallest]))
+        inside = np.flatnonzero(group == smallest)
+        return Blocked(values, int(sizes[smallest]), self._excess(entry, violation, inside))
+
+    def _excess(self, entry: Entry, violation: Violation, inside: Ints) -> Excess | None:
+        """Return the most frequent protected value of a group that violates C; None for another criterion.
+
+        inside:  places of the group's rows.
+        """
+        broken = (each for each in entry.criteria if isinstance(each, Confidence))
+        criterion = next((each for each in broken if each.column == violation.column), None)
+        if criterion is None or criterion.name != violation.criterion:
+            return None
+        schema = self._table.schema
+        tested = schema.sensitive[criterion.number].tested
+        codes = sensitive_codes(schema, self._table.cells[self._rows[inside]])[criterion.number]
+        counts = tally(codes, self._weights[inside], len(tested))
+        most = max(criterion.values, key=counts.__getitem__)
+        return Excess(tested[most], int(counts[most]), criterion.bound)
 
 
 def _sets(cut: Cut, entries: Sequence[Entry], step: Step) -> Iterator[tuple[Entry, tuple[int, ...]]]:

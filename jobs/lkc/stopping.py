@@ -54,7 +54,15 @@ def _reason(job: Job, name: str, stopped: Stopped, blocked: Mapping[tuple[str, s
         return threshold if stopped.columns in (None, 1) else f"{threshold} on {stopped.columns} columns"
     least = min(groups, key=lambda group: (len(group.values), group.records))
     values = ", ".join(f"{column} = {value}" for column, value in least.values)
-    return f"{threshold}: {values} would have {counted(least.records, 'record', 'records')}"
+    return f"{threshold}: {values} would have {counted(least.records, 'record', 'records')}{_excess_words(least)}"
+
+
+def _excess_words(group: Blocked) -> str:
+    """Return the frequent protected value of a group, with the share that C allows; empty for other criteria."""
+    if group.excess is None:
+        return ""
+    value, n, bound = group.excess.value, group.excess.records, group.excess.bound
+    return f", {n:,} of them ({n / group.records:.0%}) with {value}, and C={bound} allows {float(bound):.0%}"
 
 
 def advice(

@@ -70,7 +70,11 @@ def test_a_sensitive_column_is_named(tmp_path: Path) -> None:
     rows = [{**row, "ill": "Flu"} if row["sex"] == "M" else row for row in rows]
     changes = {**QIDS, "ill": {"role": "sensitive", "C": "0.5", "values": ["HIV"]}}
     ran = run(tmp_path, rows, columns=changes)
-    assert "no finer: C of ill: sex = F would have 9 records" in ran.out
+    n = sum(row["sex"] == "F" and row["ill"] == "HIV" for row in rows)
+    share = f"{n} of them ({n / 9:.0%}) with HIV, and C=1/2 allows 50%"
+    assert f"no finer: C of ill: sex = F would have 9 records, {share}\n" in ran.out
+    for name in ("report.json", "report.html"):
+        assert f"{n / 9:.0%}) with" not in (tmp_path / "out" / name).read_text()
 
 
 def test_a_column_that_predicts_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.stopped import Blocked, blocked
+from anonymize.lkc.stopped import Blocked, Excess, blocked
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
 from tests.support import jobs
@@ -87,6 +88,9 @@ def test_a_group_of_the_raw_table_holds_each_column_back(seed: int, known: int, 
         assert len(own) == group.records > 0
         ill = sum(row["ill"] == "HIV" for row in own)
         assert len(own) < size or ill > float(c) * len(own)
+        if group.excess is not None:
+            assert (group.excess.value, group.excess.records) == ("HIV", ill)
+            assert ill > group.excess.bound * len(own)
 
 
 def test_the_smallest_group_on_the_fewest_columns_is_named() -> None:
@@ -99,6 +103,18 @@ def test_the_smallest_group_on_the_fewest_columns_is_named() -> None:
             level = (lambda cell: cell) if value != "Any" else (lambda cell: GROUP_OF.get(cell, cell))
             sizes = {label: [level(cell) for cell in below].count(label) for label in map(level, below)}
             assert group.records == min(sizes.values())
+
+
+def test_of_several_protected_values_the_most_frequent_is_named() -> None:
+    """A single column and C = 1/2; K is met by every group."""
+    columns = {"b": COLUMNS["b"], "ill": {"role": "sensitive", "domain": ["HIV", "Flu", "Cold"]}}
+    lkc = {"L": "1", "K": "1", "C": "0.5"}
+    bundle = jobs.bundle_of(single_job(goal="general", model={"lkc": lkc}, columns=columns))
+    ills = {"b1": ["Flu"] * 5 + ["HIV"] * 2, "b2": ["HIV"] * 5 + ["Cold"] * 5, "b3": ["Cold", "HIV"]}
+    table = jobs.coded(bundle, [{"b": b, "ill": ill} for b, found in ills.items() for ill in found])
+    _, found = groups_of(bundle, table)
+    (group,) = found.values()
+    assert group == Blocked((("b", "b1"),), 7, Excess("Flu", 5, Fraction(1, 2)))
 
 
 def test_few_sets_of_columns_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
