@@ -17,7 +17,7 @@ from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.report import whole_jointly
 from jobs.lkc.sentences import promises_of
-from jobs.lkc.stopping import advice
+from jobs.lkc.stopping import advice, named
 from jobs.page.html import tag
 from jobs.page.page import promises
 from jobs.page.parts import (
@@ -162,7 +162,7 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
             said.append(f"{percent(loss[name])} of its detail is generalized away.")
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
-        yield listing(_why(task, each) for each in stopped.get(name, ()) if each.reason in _WHY)
+        yield listing(_why(task, name, each) for each in stopped.get(name, ()) if each.reason in _WHY)
         yield bars(ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ())), name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:
@@ -181,15 +181,13 @@ _WHY: Mapping[str, str] = {
     "adds nothing": "a finer value tells nothing more of {target}",
 }
 """Reason of the end of a column, in words. Single values, and values without a record, need no reason."""
-_MOST_NAMED = 3
 
 
-def _why(task: Task, stopped: Stopped) -> str:
+def _why(task: Task, name: str, stopped: Stopped) -> str:
     target = next(iter(task.job.names("class")), "the clusters")
     words = _WHY[stopped.reason].format(sensitive=stopped.sensitive, target=target, reason=stopped.reason)
-    more = f" and {len(stopped.values) - _MOST_NAMED:,} more" if len(stopped.values) > _MOST_NAMED else ""
     on = f" on {counted(stopped.columns, 'column', 'columns')}" if stopped.columns else ""
-    return f"{', '.join(stopped.values[:_MOST_NAMED])}{more}: no finer, because {words}{on}."
+    return f"{named(task.job, name, stopped.values)}: no finer, because {words}{on}."
 
 
 def _said_of_role(report: Mapping[str, Any], name: str, role: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from anonymize.lkc.stopped import Blocked, Stopped
 from jobs.data.counted import counted
 from jobs.file.job import Job
+from jobs.file.makers import ROOT
 
 _NO_REASON = frozenset({"leaf", "empty"})
 """Ends of a column that need no sentence: values without a finer value, and values without a record."""
@@ -33,13 +34,23 @@ def reasons(
         if len(values) == 1:
             (lines[name],) = values
         elif values:
-            lines[name] = "; ".join(f"{_named(those)}: {reason}" for reason, those in values.items())
+            lines[name] = "; ".join(
+                f"{named(job, name, those)}: {reason}" for reason, those in values.items()
+            )
     return lines
 
 
-def _named(values: Sequence[str]) -> str:
+def named(job: Job, column: str, values: Sequence[str]) -> str:
+    """Return the first printed values of a column in words, and the number of more values."""
     more = f" and {len(values) - _MOST_NAMED:,} more" if len(values) > _MOST_NAMED else ""
-    return ", ".join(values[:_MOST_NAMED]) + more
+    return ", ".join(_value_words(job, column, value) for value in values[:_MOST_NAMED]) + more
+
+
+def _value_words(job: Job, column: str, value: str) -> str:
+    """Return a printed value; the sign of suppressed values with its meaning."""
+    asked = job.columns.get(column)
+    is_suppressed = asked is not None and asked.suppress is not None and value == ROOT
+    return f"the suppressed values ({ROOT})" if is_suppressed else value
 
 
 def _reason(job: Job, name: str, stopped: Stopped, blocked: Mapping[tuple[str, str], Blocked]) -> str:
@@ -53,7 +64,7 @@ def _reason(job: Job, name: str, stopped: Stopped, blocked: Mapping[tuple[str, s
     if not groups:
         return threshold if stopped.columns in (None, 1) else f"{threshold} on {stopped.columns} columns"
     least = min(groups, key=lambda group: (len(group.values), group.records))
-    values = ", ".join(f"{column} = {value}" for column, value in least.values)
+    values = ", ".join(f"{column} = {_value_words(job, column, value)}" for column, value in least.values)
     return f"{threshold}: {values} would have {counted(least.records, 'record', 'records')}{_excess_words(least)}"
 
 

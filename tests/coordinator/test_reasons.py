@@ -100,6 +100,16 @@ def test_several_reasons_of_a_column_are_told_with_their_values(tmp_path: Path) 
     assert "no finer: Office: a step tells nothing more of died; Craft: K\n" in ran.out
 
 
+def test_suppressed_values_are_told_in_words(tmp_path: Path) -> None:
+    """`*` alone would look like a value of the table, in the reason and in the named group."""
+    columns = {"job": {"role": "qid", "suppress": ["Clerk", "Cook", "Mover"]}}
+    lkc = {"lkc": {"L": "1", "K": "4"}}
+    ran = run(tmp_path, people(F_Clerk=9, F_Cook=2, F_Mover=1), columns=columns, model=lkc)
+    assert "no finer: K: job = the suppressed values (*) would have 3 records\n" in ran.out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "the suppressed values (*): no finer, because a finer value would leave groups" in page
+
+
 def test_leaves_need_no_reason(tmp_path: Path) -> None:
     ran = run(tmp_path, people(F_Clerk=9, M_Mover=9, F_Mover=9, M_Clerk=9))
     assert "no finer: " not in ran.out
