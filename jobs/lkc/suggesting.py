@@ -1,7 +1,8 @@
 """Single changes of a job, measured on the table: the changes that free the most detail, and their costs.
 
-The measure is the loss of all rows and columns of the unchanged job. A suppressed row and a dropped column count as
-lost, and a coarser domain is measured in cells of the unchanged domain. So a change gains only by what readers see.
+Changes are compared by the loss of all rows and columns of the unchanged job. A suppressed row and a dropped column
+count as lost, and a coarser domain is measured in cells of the unchanged domain. So a change gains only by what
+readers see. The figures that are told are those of the report of the changed job.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from anonymize.dates import LEVELS
 from anonymize.grid import Grid
+from anonymize.table import Ints
+from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded
-from jobs.file.columns import Column
+from jobs.file.columns import Column, DateDomain
 from jobs.file.job import Job
 from jobs.forked import mapped
 from jobs.lkc.entries import entries_of
@@ -83,37 +88,52 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Unchanged:
+    """Figures of the unchanged job. loss: the loss of all rows; a suppressed row counts as lost."""
+
+    figures: Figures
+    loss: float
+
+
+@dataclass(frozen=True)
 class Suggestion:
     """Change with the figures of the changed job, and with its loss in the measure of the unchanged job.
 
-    before: None if no table meets the requirement of the unchanged job.
+    unchanged:  None if no table meets the requirement of the unchanged job.
     """
 
     change: Change
     figures: Figures
-    before: float | None
+    unchanged: Unchanged | None
     after: float
     used: int = field(repr=False)
 
     @property
     def freed(self) -> float:
         """Loss that the change frees."""
-        return (1 if self.before is None else self.before) - self.after
+        return (1 if self.unchanged is None else self.unchanged.loss) - self.after
+
+    @property
+    def before(self) -> float | None:
+        """Mean loss in the report of the unchanged job."""
+        return None if self.unchanged is None else self.unchanged.figures.loss
 
     @property
     def sentence(self) -> str:
-        after = f"{self.after:.1%}"
+        after = f"{self.figures.loss:.1%}"
         if self.before is None:
             lowers = f"makes a table possible, with a mean loss of {after}"
-        else:
+        elif self.figures.loss < self.before:
             lowers = f"lowers the mean loss from {self.before:.1%} to {after}"
+        else:  # rows come back, and their detail is worth more than the rise
+            lowers = f"keeps more rows, with a mean loss of {after}, not {self.before:.1%}"
         gone = self.figures.withheld
         rows = f"; {counted(gone, 'row', 'rows')} of {self.used:,} leave the table" if gone else ""
         return f"{self.change.words} {lowers}{rows}.{f' {self.change.cost}' if self.change.cost else ''}"
 
     @property
     def fields(self) -> dict[str, Any]:
-        measure = {"loss_before": self.before, "loss_after": self.after, "weaker": self.change.weaker}
+        measure = {"loss_before": self.before, "loss_after": self.figures.loss, "weaker": self.change.weaker}
         told = {"change": self.change.words, "changes": dict(self.change.changes), "sentence": self.sentence}
         return {**told, **measure, "figures": self.figures.fields}
 
@@ -122,6 +142,7 @@ class Suggestion:
 class Suggested:
     """All changes that free detail, the best first, with the unchanged job's state.
 
+    before:   mean loss in the report of the unchanged job; None if no table meets the requirement.
     unmet:    reason that no table meets the requirement of the unchanged job, if so.
     reasons:  by whole column, the reason that the column is no finer.
     tried:    number of changes with a table.
@@ -136,10 +157,25 @@ class Suggested:
     compared: int = 0
 
     def shown(self, most: int = 3) -> list[Suggestion]:
-        """Return the best changes, and the best change without a weaker K, L or C if that one is not among them."""
-        first = list(self.best[:most])
+        """Return the best changes, and the best change without a weaker K, L or C if that one is not among them.
+
+        Of changes of the same kind with equal tables only the first is shown, which is the smallest.
+        """
+        different = {_kind(each): each for each in reversed(self.best)}
+        first = [each for each in self.best if different[_kind(each)] is each][:most]
         as_strong = next((each for each in self.best if not each.change.weaker), None)
         return first if as_strong is None or as_strong in first else [*first, as_strong]
+
+
+def _kind(suggestion: Suggestion) -> tuple[str, str]:
+    """Return the changed setting, with the figures of the table. Of some settings, a change holds a smaller one."""
+    words = suggestion.change.words
+    setting = next((each for each in _GRADED if words.startswith(each)), words)
+    return setting, repr(suggestion.figures)
+
+
+_GRADED = ("`refine:", "`withhold:", "`K:")
+"""Beginnings of changes of which several are tried, a smaller change before a larger one."""
 
 
 def changes_of(task: Task) -> list[Change]:
@@ -211,13 +247,30 @@ def _with_bound(job: Job, name: str, c: Fraction) -> Changes:
 
 
 def _coarser(task: Task) -> Iterator[Change]:
-    """Yield domains of numbers and dates with half as many cells. Coarser taxonomies would need changed tables."""
+    """Yield domains of numbers and dates with fewer cells. Coarser taxonomies would need changed tables."""
     for name in task.job.names("qid"):
-        grid = task.taxonomies[name]
+        grid, dates = task.taxonomies[name], task.job.columns[name].dates
+        found = None
         if isinstance(grid, Grid) and grid.n_cells > 2:
-            words, keys = _with_larger_cells(task.job.columns[name])
-            cost = "No released value is finer than a cell of the coarser domain."
+            found = _with_larger_cells(task.job.columns[name])
+        elif dates is not None and dates.levels is not None:
+            found = _with_fewer_levels(dates)
+        if found is not None:
+            words, keys = found
+            cost = "No released value is finer than a cell of the coarser domain, and the loss counts these cells."
             yield Change(f"{words} at {name}", {"columns": {name: keys}}, cost, coarser=name)
+
+
+def _with_fewer_levels(dates: DateDomain) -> tuple[str, dict[str, Any]] | None:
+    """Return the change to levels without the finest, in words and as keys; None if no level is left.
+
+    The domain begins and ends with a unit of every level.
+    """
+    levels, ends = dates.levels or (), [date.fromisoformat(day) for day in (dates.start, dates.to)]
+    for n in range(len(levels) - 1, 0, -1):
+        if all(map(LEVELS[levels[n - 1]].begins, ends)):
+            return f"`levels: [{', '.join(levels[:n])}]`", {"dates": {"levels": list(levels[:n])}}
+    return None
 
 
 def _with_larger_cells(column: Column) -> tuple[str, dict[str, Any]]:
@@ -245,7 +298,8 @@ def _dropped(job: Job) -> Iterator[Change]:
         if entry.said.columns is not None:
             rest = [other for other in entry.said.columns if other != name]
             changes = joined([changes, of_lkc(columns=rest or None)])
-        yield Change(f"no column {name}", changes, f"The table loses {name}.")
+        cost = f"The table loses {name}, and the mean is that of the other columns."
+        yield Change(f"no column {name}", changes, cost)
 
 
 def compared_first(task: Task) -> list[Change]:
@@ -284,22 +338,23 @@ def suggested(explorer: Explorer, trial: Callable[[int], None]) -> Suggested:
     trial:  is told the number of each run, of :func:`number_of_runs`.
     """
     task, compared = explorer.task, compared_first(explorer.task)
-    before, unmet, reasons = None, "", {}
+    unchanged, unmet, reasons = None, "", {}
     try:
         found = measured(task, explorer.loaded)
     except REFUSED as error:
         unmet = explorer.reason(error)
     else:
-        before = _loss(explorer, found, None)
+        unchanged = Unchanged(found.figures, _loss(explorer, found, None))
         told = found.made.noted.reasons
         reasons = {name: told[name] for name in found.figures.whole if name in told}
     left = _promising(explorer, compared, trial)
     changes = [change for change in changes_of(task) if change not in compared or change in left]
-    made = _all_tried(explorer, changes, before, lambda number: trial(len(compared) + number))
+    made = _all_tried(explorer, changes, unchanged, lambda number: trial(len(compared) + number))
     freeing = [each for each in made if round(each.freed, _SAME_LOSS) > 0]
     best = sorted(
         freeing, key=lambda each: -round(each.freed, _SAME_LOSS)
     )  # of equals the smaller change first
+    before = None if unchanged is None else unchanged.figures.loss
     return Suggested(before, unmet, reasons, len(made), tuple(best), len(compared))
 
 
@@ -313,18 +368,19 @@ def _promising(explorer: Explorer, compared: list[Change], trial: Callable[[int]
 
 
 def _all_tried(
-    explorer: Explorer, changes: Sequence[Change], before: float | None, trial: Callable[[int], None]
+    explorer: Explorer, changes: Sequence[Change], unchanged: Unchanged | None, trial: Callable[[int], None]
 ) -> list[Suggestion]:
     """Try changes, in order; leave out changes that are refused, or with which no table meets the requirement.
 
     Only this process reads tables: a reader's threads do not survive a fork.
     """
     made: list[Suggestion | None] = []
+    pays = explorer.is_large
     for first in range(0, len(changes), _BATCH):
         batch = changes[first : first + _BATCH]
         read = [_read(explorer, change) for change in batch]
         places = range(len(batch))  # numbers, because items are pickled
-        tried = mapped(lambda i: _tried(explorer, batch[i], read[i], before), places, pays=explorer.is_large)  # noqa: B023
+        tried = mapped(lambda i: _tried(explorer, batch[i], read[i], unchanged), places, pays=pays)  # noqa: B023
         for each in tried:
             made.append(each)
             trial(len(made))
@@ -341,7 +397,7 @@ def _read(explorer: Explorer, change: Change) -> tuple[Task, Loaded] | None:
 
 
 def _tried(
-    explorer: Explorer, change: Change, read: tuple[Task, Loaded] | None, before: float | None
+    explorer: Explorer, change: Change, read: tuple[Task, Loaded] | None, unchanged: Unchanged | None
 ) -> Suggestion | None:
     """Measure a changed job; None if the change is refused, or if no table meets the requirement."""
     if read is None:
@@ -352,7 +408,7 @@ def _tried(
     except REFUSED:
         return None
     after = _loss(explorer, found, change)
-    return Suggestion(change, found.figures, before, after, loaded.table.n_records)
+    return Suggestion(change, found.figures, unchanged, after, loaded.table.n_records)
 
 
 def _loss(explorer: Explorer, found: Measured, change: Change | None) -> float:
@@ -368,12 +424,20 @@ def _loss_in_cells(task: Task, found: Measured, name: str) -> float:
     """Return the loss of a column with a coarser domain, in cells of the unchanged domain."""
     made, cells = found.made, task.taxonomies[name]
     assert isinstance(made, CutSingle)  # only top-down jobs have these changes
-    assert isinstance(cells, Grid)
     number = next(i for i, column in enumerate(made.outcome.schema.qid) if column.name == name)
-    coarse = made.task.taxonomies[name]
-    assert isinstance(coarse, Grid)
-    edges = {edge: number for number, edge in enumerate(cells.edges)}
-    place = [*(edges[edge] for edge in coarse.edges), cells.root.last]
+    inside = _cells_inside(cells, made.task.taxonomies[name])
     nodes = made.outcome.cut.nodes[number]
-    covered = np.array([place[node.last] - place[node.first] - 1 for node in nodes], dtype=np.float64)
+    covered = np.array([inside[node.leaves].sum() - 1 for node in nodes], dtype=np.float64)
     return float(covered[found.release.columns[name].codes].mean() / (cells.root.last - 1))
+
+
+def _cells_inside(cells: Taxonomy | Grid, coarse: Taxonomy | Grid) -> Ints:
+    """Return the number of cells of a domain in each cell of a coarser domain."""
+    if isinstance(cells, Grid):
+        assert isinstance(coarse, Grid)
+        edges = {edge: number for number, edge in enumerate(cells.edges)}
+        place = [*(edges[edge] for edge in coarse.edges), cells.root.last]
+        return np.diff(place)[: coarse.root.last]
+    assert isinstance(coarse, Taxonomy)  # units of the calendar without the finest levels
+    sizes = {cells.label(node): node.n_leaves for node in reversed(cells.nodes)}
+    return np.array([sizes[unit] for unit in coarse.leaves], dtype=np.int64)

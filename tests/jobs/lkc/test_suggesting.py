@@ -10,11 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from jobs.data.sources import Csv
 from jobs.lkc import suggesting
-from jobs.lkc.exploring import joined
+from jobs.lkc.exploring import Explorer, joined, measured
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.suggesting import Suggested, changes_of, number_of_runs, suggested
+from jobs.loading import load_task
 from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
@@ -192,6 +196,99 @@ def test_grids_with_every_second_edge() -> None:
     }
 
 
+def came(**dates: Any) -> dict[str, Any]:
+    return {
+        "role": "qid",
+        "dates": {"from": "2023-01-01", "to": "2025-01-01", "levels": ["year", "month"], **dates},
+    }
+
+
+@pytest.mark.parametrize(
+    ("dates", "words"),
+    [
+        ({}, ["`levels: [year]` at came"]),
+        ({"levels": ["year", "quarter", "day"]}, ["`levels: [year, quarter]` at came"]),
+        ({"levels": ["year", "month"], "from": "2023-02-01"}, []),
+        ({"levels": ["year", "quarter", "day"], "from": "2023-02-01"}, []),
+        (
+            {"levels": ["quarter", "month", "day"], "from": "2023-02-01"},
+            ["`levels: [quarter, month]` at came"],
+        ),
+        ({"levels": ["year"]}, []),
+    ],
+)
+def test_dates_lose_their_finest_level(dates: Mapping[str, Any], words: Sequence[str]) -> None:
+    """Levels whose units the domain's ends cut are not offered: the changed job would be refused."""
+    task = jobs.task_of(
+        single_job(
+            goal="general", columns={"job": COLUMNS["job"], "came": came(**dates)}, model=lkc(L="1", K="2")
+        )
+    )
+    found = [change for change in changes_of(task) if change.coarser]
+    assert [change.words for change in found] == words
+
+
+@pytest.mark.parametrize("missing", [{}, {"missing": "leaf"}])
+def test_coarser_levels_are_measured_in_units_of_the_job(tmp_path: Path, missing: Mapping[str, str]) -> None:
+    """The loss of each row is the number of the job's months in the published unit, counted in the release."""
+    months = [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)]
+    rows = [
+        {"came": "" if missing and i % 9 == 0 else f"{months[i * i % 24]}-11", "job": "Mover"}
+        for i in range(60)
+    ]
+    columns = {"came": {**came(), **missing}}
+    fields = single_job(goal="general", columns=columns, model=lkc(L="1", K="8"))
+    path = write_job(tmp_path, fields)
+    source = Csv(jobs.write_csv(tmp_path / "table.csv", rows, ["came", "job"]))
+    explorer = Explorer.of(str(path), lambda changes: load_task(path, changes), source)
+    (change,) = [change for change in changes_of(explorer.task) if change.coarser]
+    task = explorer.load(change.changes)
+    found = measured(task, form_of(task.job).load(source, task))
+    column = found.release.columns["came"]
+    n_cells = 24 + len(missing)
+    inside = {**dict.fromkeys(months, 1), "2023": 12, "2024": 12, "?": 1, "*": n_cells}
+
+    def cells_of(label: str) -> int:
+        rest = label.removeprefix("other ")
+        return (
+            inside[label] if rest == label else n_cells - sum(inside[o] for o in column.labels if o != label)
+        )
+
+    lost = [(cells_of(column.labels[code]) - 1) / (n_cells - 1) for code in column.codes]
+    weights = found.release.counts
+    assert suggesting._loss(explorer, found, change) == pytest.approx(np.average(lost, weights=weights))
+
+
+def test_told_losses_are_those_of_reports(tmp_path: Path) -> None:
+    """Figures are told of the rows that stay, as in the report of each changed job."""
+    rows = [{**row, "job": "Mover" if i > 1 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
+    fields = single_job(goal="general", columns=TOGETHER, model=lkc(L="1", K="5", C="1", withhold="1/100"))
+    found = suggested_of(tmp_path, fields, rows)
+    told = {"": found.before} | {each.change.words: each.fields["loss_after"] for each in found.best}
+    changes = {"": {}} | {each.change.words: each.change.changes for each in found.best}
+    assert len(told) > 2
+    for place, (words, loss) in enumerate(told.items()):
+        write_job(tmp_path, changed(fields, changes[words]), "other.yaml")
+        out = tmp_path / f"out-{place}"
+        assert invoke("coordinator", "run", tmp_path / "other.yaml", "--out", out).code == 0
+        losses = json.loads((out / REPORT).read_text())["metrics"]["generalization_loss"].values()
+        assert loss == pytest.approx(sum(losses) / len(losses))
+    for each in found.best:
+        assert f"{each.figures.loss:.1%}" in each.sentence
+        assert (each.figures.loss < found.before) == ("lowers the mean loss" in each.sentence)
+
+
+def test_changes_with_equal_tables_are_shown_once(tmp_path: Path) -> None:
+    """Two rows suffice for each share: the smaller share is shown, and the other one stays in the list."""
+    rows = [{**row, "job": "Mover" if i > 1 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
+    fields = single_job(goal="general", columns={"job": TOGETHER["job"]}, model=lkc(L="1", K="5"))
+    found = suggested_of(tmp_path, fields, rows)
+    shares = [each.change.words for each in found.best if "withhold" in each.change.words]
+    assert shares == ["`withhold: 1/50`", "`withhold: 1/20`"]
+    assert [each.change.words for each in found.shown(9) if "withhold" in each.change.words] == shares[:1]
+    assert len({each.change.words for each in found.shown(9)}) == len(found.shown(9))
+
+
 def test_a_column_leaves_the_requirement_too() -> None:
     model = lkc(L="2", K="2", C="0.5", columns=["job", "age"])
     dropped = [c.changes for c in changes_of(jobs.task_of(single_job(model=model))) if "no column" in c.words]
@@ -212,7 +309,7 @@ def test_what_is_said(tmp_path: Path) -> None:
     assert found.reasons["job"] == "K: job = Lawyer would have 2 records"
     (share,) = [each for each in found.best if each.change.words == "`withhold: 1/50`"]
     assert share.sentence.endswith("2 rows of 100 leave the table.")
-    assert f"from {found.before:.1%} to {share.after:.1%}" in share.sentence
+    assert f"from {found.before:.1%} to {share.figures.loss:.1%}" in share.sentence
     weaker = [each for each in found.best if each.change.weaker]
     assert all("Weaker: " in each.sentence for each in weaker)
     assert [each.freed for each in found.best] == sorted((each.freed for each in found.best), reverse=True)
@@ -223,7 +320,8 @@ def test_the_best_change_that_keeps_k_l_and_c_is_always_shown(tmp_path: Path) ->
         tmp_path, single_job(goal="general", model=lkc(L="2", K="8", C="0.4")), sample_rows(70)
     )
     as_strong = [each for each in found.best if not each.change.weaker]
-    assert set(map(id, found.best[:3])) <= set(map(id, found.shown()))
+    assert found.shown()[0] is found.best[0]
+    assert set(map(id, found.shown())) <= set(map(id, found.best))
     assert not as_strong or as_strong[0] in found.shown()
     assert len(found.shown()) <= 4
 
