@@ -16,6 +16,7 @@ from jobs.data.counted import counted
 from jobs.dp.page import guarantee
 from jobs.page.html import tag
 from jobs.page.parts import Section, bars, facts, number, paragraph, percent, verdict
+from jobs.synthetic.report import many_mended
 from jobs.task import Task
 
 
@@ -40,6 +41,8 @@ def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
         first, second = pair["columns"]
         rows = counted(pair["mended_rows"], "drawn row", "drawn rows")
         yield paragraph(f"{rows} had {second} below {first}, and got the same value in both columns.")
+        if warning := many_mended(report, pair):
+            yield verdict(f"{warning}.", good=False)
 
 
 def _one_way(task: Task, report: Mapping[str, Any], marginals: Release, drawn: Release) -> Section:

@@ -193,13 +193,33 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
     )
 
 
-def _order_words(report: Mapping[str, Any]) -> list[str]:
-    """Say how many rows of each ordered pair of columns were mended."""
-    return [
-        f"Order: {counted(pair['mended_rows'], 'drawn row', 'drawn rows')} had {pair['columns'][1]} below "
-        f"{pair['columns'][0]}; both columns of such a row now have the same value."
-        for pair in report.get("order", [])
-    ]
+def _order_words(report: Mapping[str, Any]) -> Iterator[str]:
+    """Say how many rows of each ordered pair of columns were mended, and warn of many."""
+    for pair in report.get("order", []):
+        yield (
+            f"Order: {counted(pair['mended_rows'], 'drawn row', 'drawn rows')} had {pair['columns'][1]} below "
+            f"{pair['columns'][0]}; both columns of such a row now have the same value."
+        )
+        if warning := many_mended(report, pair):
+            yield f"warning: {warning}"
+
+
+_MANY = 0.05
+"""Share of mended rows from which the rows show little of what lies between two columns."""
+
+
+def many_mended(report: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
+    """Return the warning of many mended rows of an ordered pair; empty for few. Both counts are of drawn rows."""
+    share, (first, second) = pair["mended_rows"] / max(report["rows"], 1), pair["columns"]
+    if share < _MANY:
+        return ""
+    is_measured = any(set(edge["columns"]) == {first, second} for edge in report["edges"])
+    why = "the noise hides the order" if is_measured else "the pair was not measured"
+    return (
+        f"{share:.0%} of the rows were mended to keep {second} from lying below {first}, because {why}: what lies "
+        f"between {first} and {second} is mostly made up. Publish the length between the two in place of {second}, "
+        "take larger cells, or raise epsilon"
+    )
 
 
 _MOST_PAIRS = 3

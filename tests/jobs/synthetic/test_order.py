@@ -13,6 +13,7 @@ import pytest
 
 from jobs.errors import ConfigError
 from jobs.loading import check_task, parse_job
+from jobs.synthetic.report import many_mended
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
@@ -24,18 +25,17 @@ COLUMNS: dict[str, Any] = {name: {"role": "qid", "numeric": grid} for name, grid
 COLUMNS |= {"sex": {"role": "qid", "taxonomy": {"Any": ["M", "F"]}}}
 
 
-def fields(order: object = None, columns: dict[str, Any] | None = None) -> dict[str, Any]:
-    dp = {"method": "synthetic", "epsilon": "2", "max_rows": "3000"} | (
-        {} if order is None else {"order": order}
-    )
+def fields(order: object = None, columns: dict[str, Any] | None = None, **more: str) -> dict[str, Any]:
+    dp: dict[str, Any] = {"method": "synthetic", "epsilon": "2", "max_rows": "3000", **more}
+    dp |= {} if order is None else {"order": order}
     return single_job(model={"dp": dp}, goal="general", columns=columns or COLUMNS)
 
 
-def run(folder: Path, order: object = None) -> Ran:
+def run(folder: Path, order: object = None, **more: str) -> Ran:
     days = [(i * 37 % 360, i * 37 % 360 + i % 9) for i in range(600)]
     rows = [{"admitted": str(a), "left": str(b), "sex": "MF"[i % 2]} for i, (a, b) in enumerate(days)]
     jobs.write_csv(folder / "table.csv", rows)
-    (folder / "job.yaml").write_text(yaml_of(fields(order)))
+    (folder / "job.yaml").write_text(yaml_of(fields(order, **more)))
     ran = invoke("coordinator", "run", folder / "job.yaml", "--out", folder / "out")
     assert ran.code == 0, ran.err
     return ran
@@ -56,6 +56,29 @@ def test_no_drawn_row_ends_before_it_begins(tmp_path: Path) -> None:
     assert pair["mended_rows"] > 0
     assert f"Order: {pair['mended_rows']} drawn rows had left below admitted" in ran.out
     assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
+
+
+def test_many_mended_rows_are_warned_of(tmp_path: Path) -> None:
+    """An epsilon that measures no pair: the columns are drawn independently, and many rows have to be mended."""
+    ran = run(tmp_path, ["admitted", "left"], edges="0")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (pair,) = report["order"]
+    share = pair["mended_rows"] / report["rows"]
+    assert share > 0.2
+    words = f"{share:.0%} of the rows were mended to keep left from lying below admitted, because the pair was not"
+    assert f"warning: {words} measured: " in ran.out
+    assert words in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("n", "says"), [(0, ""), (49, ""), (50, "5%"), (400, "40%")])
+@pytest.mark.parametrize("edges", [[], [{"columns": ["left", "admitted"]}]])
+def test_few_mended_rows_are_no_warning(n: int, says: str, edges: list[dict[str, Any]]) -> None:
+    pair = {"columns": ["admitted", "left"], "mended_rows": n}
+    found = many_mended({"rows": 1000, "edges": edges, "order": [pair]}, pair)
+    assert found[: len(says)] == says
+    assert bool(found) == bool(says)
+    assert ("because the noise hides the order" in found) == (bool(says) and bool(edges))
+    assert many_mended({"rows": 0, "edges": edges}, {**pair, "mended_rows": 0}) == ""
 
 
 def test_without_the_key_rows_end_before_they_begin(tmp_path: Path) -> None:
