@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -24,6 +25,14 @@ ENOUGH = 0.8
 """Share of the records that have to fit, for a column with another name to be taken for the job's column."""
 _TRUE = frozenset({"true", "t", "yes", "y", "1", "ja", "j", "oui", "si", "sí", "sim", "positive", "pos", "+"})
 _FALSE = frozenset({"false", "f", "no", "n", "0", "nein", "non", "não", "negative", "neg", "-"})
+_LIKELY = 0.3
+"""Least share of fitting records, below ``ENOUGH``, of a column that is asked about."""
+_ALIKE = 0.75
+"""Least likeness of two texts of which the owner is asked about."""
+_MOST_NEAR = 5
+_MOST_COMPARED = 1000
+"""Largest number of listed values with which a value is compared."""
+_MOST_READ = 64
 _MOST_INITIALS = 50
 """Largest number of listed values for which beginnings of values are compared."""
 
@@ -48,6 +57,18 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Near:
+    """Near miss. meant: what may be meant. share: part of the records that fit, or likeness of two texts; 0 to 1.
+
+    why:  the share in words.
+    """
+
+    meant: str = field(repr=False)
+    share: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Fitted:
     """Column of the job against the table.
 
@@ -58,6 +79,7 @@ class Fitted:
     form:     form of the dates in the table, where the job has another form; else empty.
     others:   number of records of each value that fits in no way.
     n:        number of records with a value.
+    near:     nearest misses, which nobody but the owner can decide: another column, or a listed value by value.
     """
 
     name: str
@@ -68,6 +90,7 @@ class Fitted:
     form: str = ""
     others: Mapping[str, int] = field(default_factory=dict, repr=False)
     n: int = field(default=0, repr=False)
+    near: Mapping[str, Near] = field(default_factory=dict, repr=False)
 
     @property
     def share(self) -> float:
@@ -126,8 +149,11 @@ def fitted(
                     is_taken = True
                 else:
                     unclear[column.name] = chosen
-    found |= {name: Fitted(name, None, _unclear(name, chosen)) for name, chosen in unclear.items()}
-    return [found[column.name] for column in wanted]
+    for column in wanted:
+        if (chosen := unclear.get(column.name)) is not None:
+            near = {} if chosen else _near_columns(column, left, wording, numerals)
+            found[column.name] = Fitted(column.name, None, _unclear(column.name, chosen), near=near)
+    return [_with_near_values(found[column.name], column.listed) for column in wanted]
 
 
 def worded(
@@ -191,6 +217,46 @@ def _by_values(
     if not (column.listed or column.grid):
         return [], ""
     return fitting, "the values fit"
+
+
+def _near_columns(
+    column: Wanted,
+    left: Sequence[Own],
+    wording: Wording,
+    numerals: Callable[[Sequence[str]], Sequence[str]],
+) -> dict[str, Near]:
+    """Return the column left over that is most like a wanted column, by values or by name; empty without likeness."""
+    shares = {own.name: _values(column, own, wording, numerals).share for own in left}
+    by_name = {own.name: _likeness(_joined(column.name), _joined(own.shown)) for own in left}
+    are_told = column.listed or column.grid  # numbers of any kind may lie in a range
+    likely = [
+        own.name for own in left if (are_told and shares[own.name] >= _LIKELY) or by_name[own.name] >= _ALIKE
+    ]
+    if not likely:
+        return {}
+    best = max(likely, key=lambda name: (shares[name] if column.coder else 0, by_name[name]))
+    if column.coder is None:
+        return {column.name: Near(best, by_name[best], f"the names are alike by {by_name[best]:.0%}")}
+    return {column.name: Near(best, shares[best], f"{shares[best]:.0%} of the column's records fit")}
+
+
+def _with_near_values(fit: Fitted, listed: Collection[str]) -> Fitted:
+    """Name the most similar listed value of each value that fits in no way, the most frequent values first."""
+    if len(listed) > _MOST_COMPARED:
+        return fit
+    first = sorted(fit.others, key=lambda text: (-fit.others[text], text))[:_MOST_NEAR]
+    spelled = {value: folded(value) for value in sorted(listed)}
+    near = {}
+    for text in first:
+        likeness = {value: _likeness(folded(text), each) for value, each in spelled.items()}
+        best = max(likeness, key=likeness.__getitem__, default="")
+        if likeness.get(best, 0) >= _ALIKE:
+            near[text] = Near(best, likeness[best], f"the texts are alike by {likeness[best]:.0%}")
+    return replace(fit, near={**fit.near, **near})
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one[:_MOST_READ], other[:_MOST_READ], autojunk=False).ratio()
 
 
 def _share_a_word(one: str, other: str) -> bool:

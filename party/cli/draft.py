@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def _problem(task: Task, source: FileSource, me: str) -> AnonymizeError | None:
 def _told(fit: Fitted) -> list[str]:
     """Return the owner's lines about a column."""
     if fit.own is None:
-        return [f"  {fit.name}: {fit.why}"]
+        return [f"  {fit.name}: {fit.why}", *_asked_of_column(fit)]
     named = "" if fit.own == fit.name else f"column {fit.own} of the table ({fit.why or 'as configured'})"
     mapped = f"{counted(len(fit.words), 'value', 'values')} mapped: " if fit.words else ""
     values = f"{mapped}{'; '.join(fit.hints)}"
@@ -108,7 +108,20 @@ def _told(fit: Fitted) -> list[str]:
         lines.append(f"    {_pairs(fit)}")
     if fit.others:
         lines.append(f"    {_strangers(fit)}")
+        lines += [
+            f"    question: is {shown(text)} the job's {shown(near.meant)}? ({near.why})"
+            for text, near in fit.near.items()
+        ]
     return lines
+
+
+def _asked_of_column(fit: Fitted) -> Iterator[str]:
+    """Yield the question about the column that may be meant."""
+    for near in fit.near.values():
+        yield (
+            f"    question: is column {near.meant} of the table meant ({near.why})? Then write "
+            f"`rename: {{{near.meant}: {fit.name}}}`"
+        )
 
 
 def _pairs(fit: Fitted) -> str:
@@ -136,7 +149,8 @@ def _strangers(fit: Fitted) -> str:
 def _fields(fit: Fitted) -> dict[str, Any]:
     """Return a column for programs."""
     found = {"name": fit.name, "column": fit.own, "why": [*filter(None, (fit.why, *fit.hints))]}
-    return {**found, "unknown": dict(fit.others)}
+    near = {text: {"meant": each.meant, "share": each.share} for text, each in fit.near.items()}
+    return {**found, "unknown": dict(fit.others), **({"near": near} if near else {})}
 
 
 def _next(

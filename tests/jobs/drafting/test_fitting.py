@@ -16,7 +16,7 @@ from anonymize.dates import from_dates
 from anonymize.grid import Grid
 from jobs.data.coders import Categorical, Numeric
 from jobs.data.wording import AS_WRITTEN, Wording, with_point
-from jobs.drafting.fitting import Fitted, Own, Wanted, fitted, worded
+from jobs.drafting.fitting import Fitted, Near, Own, Wanted, fitted, worded
 
 SEX = Wanted("sex", Categorical({"male": 0, "female": 1, "?": 2}, 2))
 WARD = Wanted("ward", Categorical({"surgery-1": 0, "surgery-2": 1, "cardiology": 2, "?": 3}, 3))
@@ -143,6 +143,37 @@ def test_names() -> None:
         "no column of the table can be meant by name and values; "
         "write `rename: {OUR COLUMN: ward}` for the right column"
     )
+
+
+def test_a_column_that_nearly_fits_is_asked_about() -> None:
+    """Too few of its records fit for a guess: nothing is renamed, and the owner is asked with the share."""
+    table = [own("x", "surgery-1", "surgery-2", "icu", "er"), own("y", "cardiology", "a", "b", "c", "d")]
+    (found,) = fitted([WARD], table, AS_WRITTEN, list)
+    assert found.own is None
+    assert found.near == {"ward": Near("x", 0.5, "50% of the column's records fit")}
+    assert worded([found], [WARD], table, AS_WRITTEN) == AS_WRITTEN
+
+
+def test_a_name_that_is_nearly_right_is_asked_about() -> None:
+    (found,) = fitted([PATIENT], [own("patent", "1", "2"), own("other", "3")], AS_WRITTEN, list)
+    assert (found.own, found.near["patient"].meant) == (None, "patent")
+    assert found.near["patient"].why == f"the names are alike by {2 * 6 / 13:.0%}"
+    (found,) = fitted([PATIENT], [own("zzz", "1", "2")], AS_WRITTEN, list)
+    assert found.near == {}
+
+
+def test_a_value_that_is_nearly_a_listed_value_is_asked_about() -> None:
+    found = fit(WARD, own("ward", "cardiology", "cardiolgy", "intensive", "surgery-2"))
+    assert found.others == {"cardiolgy": 1, "intensive": 1}
+    assert {text: near.meant for text, near in found.near.items()} == {"cardiolgy": "cardiology"}
+    assert found.words == {}
+
+
+def test_few_values_are_asked_about() -> None:
+    texts = [f"cardiology{'x' * n}" for n in range(1, 5)] + ["cardiolog", "cardiolo", "ardiology"]
+    assert len(fit(WARD, own("ward", *texts)).near) <= 5
+    many = Wanted("many", Categorical({f"value {n}": n for n in range(2000)}, 0))
+    assert fit(many, own("many", "valu 1")).near == {}
 
 
 def test_two_columns_with_fitting_values_are_told() -> None:

@@ -155,6 +155,25 @@ def test_a_missing_column(folder: Path) -> None:
     assert "data-missing-column" in ran.err
 
 
+def test_near_misses_are_questions(folder: Path) -> None:
+    """The best column and the best value are asked about; neither is written into the block."""
+    write_table(folder)
+    path = folder / "visits.csv"
+    head, *rows = path.read_text().replace("Station", "x").splitlines()
+    place = HEADER.index("Station")
+    cells = [row.split(";") for row in rows]
+    for number, row in enumerate(cells):
+        row[place] = "cardiology" if number % 2 else "other ward"
+    path.write_text("\n".join([head, *(";".join(row) for row in cells)]) + "\n")
+    ran = draft(folder)
+    assert "    question: is column x of the table meant (" in ran.out
+    assert "% of the column's records fit)? Then write `rename: {x: ward}`" in ran.out
+    found = json.loads(draft(folder, "--format", "json").out.partition('\n{"error')[0])
+    (ward,) = [column for column in found["columns"] if column["name"] == "ward"]
+    assert ward["near"]["ward"]["meant"] == "x"
+    assert "x" not in found["data"]["csv"].get("rename", {})
+
+
 def test_the_file_is_for_its_owner_alone(folder: Path) -> None:
     write_table(folder)
     assert draft(folder, "--out", folder / "data.yaml").code == 0
