@@ -14,6 +14,8 @@ from typing import IO
 
 from jobs.data.arrow import pa
 
+PARQUET, FEATHER, WORKBOOKS = (".parquet",), (".feather", ".arrow"), (".xlsx", ".xlsm")
+"""Ends of the names of files that are no text."""
 SEPARATORS = ",;\t|"
 """Separators that are looked for; of equally good separators the first."""
 UTF_8 = "utf-8"

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
-from jobs.data.dialect import SNIFFED, UTF_8, Dialect, open_text
+from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, open_text
 from jobs.data.table_file import (
     about_header,
     lines_of_rows,
@@ -31,6 +31,7 @@ from jobs.data.wording import AS_WRITTEN, Wording
 
 _BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 1 << 16
+_MOST_SHEETS = 10
 _SEPARATORS = {",": "commas", ";": "`;`", "\t": "tabs", "|": "`|`"}
 
 
@@ -299,13 +300,26 @@ class Excel(FileSource):
     def _names(self) -> list[str]:
         return next(self._rows(), [])
 
-    def _rows(self) -> Iterator[list[str]]:
+    def notes(self) -> list[str]:
+        """Return the sheets besides the first, unless a sheet is named. Raises DataError."""
+        from jobs.data.workbook import sheets_of
+
+        with self._readable():
+            first, *others = sheets_of(self.path) if self.sheet is None else ("",)
+        more = []
+        if others:
+            told = ", ".join(map(repr, others[:_MOST_SHEETS]))
+            rest = f" and {len(others) - _MOST_SHEETS} more" if len(others) > _MOST_SHEETS else ""
+            more = [f"{self.path.name}: the table is on sheet {first!r}; not read: {told}{rest} (`sheet`)"]
+        return [*more, *super().notes()]
+
+    def _rows(self, used: Sequence[str] = ()) -> Iterator[list[str]]:
         from jobs.data.workbook import rows_of_sheet
 
-        return rows_of_sheet(self.path, self.sheet)
+        return rows_of_sheet(self.path, self.sheet, used)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = self._rows()
+        rows = self._rows(columns)
         names = next(rows, [])
         places = [names.index(name) for name in columns]
         while block := list(islice(rows, _PARQUET_ROWS)):
@@ -333,11 +347,11 @@ def source_of_file(
     path: Path, dialect: Dialect = SNIFFED, wording: Wording = AS_WRITTEN, sheet: str | None = None
 ) -> FileSource:
     """Return a table by its file name: .parquet, .feather, .arrow, .xlsx, .tsv, or CSV."""
-    if path.suffix == ".parquet":
+    if path.suffix in PARQUET:
         return Parquet(path, wording)
-    if path.suffix in (".feather", ".arrow"):
+    if path.suffix in FEATHER:
         return Feather(path, wording)
-    if path.suffix in (".xlsx", ".xlsm"):
+    if path.suffix in WORKBOOKS:
         return Excel(path, wording, sheet)
     if ".tsv" in path.suffixes[-2:] and dialect.delimiter is None:
         dialect = replace(dialect, delimiter="\t")

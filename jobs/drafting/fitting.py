@@ -150,9 +150,10 @@ def fitted(
                 else:
                     unclear[column.name] = chosen
     for column in wanted:
-        if (chosen := unclear.get(column.name)) is not None:
-            near = {} if chosen else _near_columns(column, left, wording, numerals)
-            found[column.name] = Fitted(column.name, None, _unclear(column.name, chosen), near=near)
+        if column.name in unclear:
+            rivals = unclear[column.name]
+            near = {} if rivals else _near_columns(column, left, wording, numerals)
+            found[column.name] = Fitted(column.name, None, _unclear(column.name, rivals), near=near)
     return [_with_near_values(found[column.name], column.listed) for column in wanted]
 
 

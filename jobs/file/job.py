@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 
 from anonymize.scores.names import needs_class
 from jobs import plain_columns
+from jobs.data.dialect import FEATHER, PARQUET, WORKBOOKS
 from jobs.data.texts import alike, fault_of
 from jobs.dp.settings import DpModel
 from jobs.errors import ConfigError
@@ -99,6 +101,20 @@ class TableFile(TextFile):
 
     path: str = Field(description="The file, relative to the job file. The end of its name tells its kind.")
     sheet: str | None = Field(default=None, description="xlsx: the name of the sheet; default the first.")
+
+    @model_validator(mode="after")
+    def _keys_of_kind(self) -> TableFile:
+        """Refuse a key that the reader of this kind of file would overlook."""
+        ending = PurePath(self.path).suffix
+        is_workbook = ending in WORKBOOKS
+        if self.sheet is not None and not is_workbook:
+            raise ValueError(
+                f"`sheet` is for Excel workbooks (.xlsx), and {self.path} is none: leave `sheet` out"
+            )
+        for key in ("delimiter", "quote", "encoding"):
+            if key in self.model_fields_set and (is_workbook or ending in (*PARQUET, *FEATHER)):
+                raise ValueError(f"`{key}` is for text files, and {self.path} is none: leave `{key}` out")
+        return self
 
 
 def _form_of_data(value: object) -> str:

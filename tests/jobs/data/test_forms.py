@@ -7,8 +7,10 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -481,6 +483,9 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
         ("t.csv", {"encoding": "ascii"}, "is not ASCII text (line"),
         ("t.csv", {"separator": ";"}, "separator"),
         ("broken.xlsx", {}, "is no Excel workbook"),
+        ("t.csv", {"sheet": "Sheet"}, "`sheet` is for Excel workbooks (.xlsx), and t.csv is none"),
+        ("t.xlsx", {"delimiter": ";"}, "`delimiter` is for text files, and t.xlsx is none"),
+        ("t.parquet", {"encoding": "cp1252"}, "`encoding` is for text files, and t.parquet is none"),
     ],
 )
 def test_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -602,6 +607,63 @@ def test_dates_and_whole_numbers_of_a_workbook(tmp_path: Path) -> None:
         ["2024-01-31 14:05:00"],
         ["0.5"],
     ]
+
+
+def workbook(path: Path, *sheets: Sequence[Sequence[Any]]) -> None:
+    """Write sheets A, B, ... ; openpyxl stores no values of formulas."""
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for name, rows in zip("ABCDEFGHIJKLMN", sheets, strict=False):
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(list(row))
+    book.save(path)
+
+
+def test_further_sheets_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    workbook(path, [["a"], [1]], [["a"], [2]], [["b"], [3]])
+    assert source_of_file(path).notes() == ["t.xlsx: the table is on sheet 'A'; not read: 'B', 'C' (`sheet`)"]
+    assert source_of_file(path, sheet="A").notes() == []
+    workbook(path, *[[["a"], [1]]] * 14)
+    (note,) = source_of_file(path).notes()
+    assert note.endswith("'J', 'K' and 3 more (`sheet`)")
+    workbook(path, [["a"], [1]])
+    assert source_of_file(path).notes() == []
+
+
+def test_a_formula_without_a_stored_value_is_refused(tmp_path: Path) -> None:
+    """The cell would count as empty. Formulas of other columns stay unread."""
+    path = tmp_path / "t.xlsx"
+    workbook(path, [[None, "a", "b"], ["x", 1, "=B2+1"], ["y", 2, 5], [], ["z", "=1+1", "=B5+1"]])
+    with pytest.raises(DataError) as caught:
+        list(source_of_file(path).batches(["a", "b"]))
+    assert "formulas without a stored value in C2, B5, C5: open the workbook" in caught.value.private
+    with pytest.raises(DataError) as caught:
+        list(source_of_file(path).batches(["a"]))
+    assert "value in B5: " in caught.value.private
+    workbook(path, [["a", "b"], *([n, f"=A{n}"] for n in range(2, 40))])
+    (batch,) = source_of_file(path).batches(["a"])
+    assert batch.num_rows == 38
+    with pytest.raises(DataError) as caught:
+        list(source_of_file(path).batches(["b"]))
+    assert "B2, B3, " in caught.value.private
+    assert "B21 and 18 more: " in caught.value.private
+
+
+def test_stored_values_of_formulas_are_read(tmp_path: Path) -> None:
+    """A workbook that Excel saved has a value beside each formula; empty cells of such a workbook are empty."""
+    path = tmp_path / "t.xlsx"
+    workbook(path, [["a", "b"], [1, "=A2+1"], [None, 7]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = re.sub(rb"<f>A2\+1</f><v ?/?>(?:</v>)?", b"<f>A2+1</f><v>2</v>", parts[sheet])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    (batch,) = source_of_file(path).batches(["a", "b"])
+    assert [column.to_pylist() for column in batch.columns] == [["1", ""], ["2", "7"]]
 
 
 def test_a_source_with_words_is_told_to_a_daemon(tmp_path: Path) -> None:
