@@ -19,7 +19,7 @@ from jobs.data.table_file import as_read
 from jobs.data.texts import folded
 from jobs.data.wording import Wording
 from jobs.drafting.counting import MARKS
-from jobs.drafting.kinds import DATE_FORMS, MOSTLY, reader_of, words_of
+from jobs.drafting.kinds import DATE_FORMS, MOSTLY, reader_of, unread_dates, words_of
 
 ENOUGH = 0.8
 """Share of the records that have to fit, for a column with another name to be taken for the job's column."""
@@ -383,7 +383,8 @@ def _dated(fit: Fitted, grid: DateGrid, texts: Collection[str]) -> Fitted:
     shares = {form: sum(fit.others[text] for text in found) for form, found in days.items()}
     form = max(shares, key=shares.__getitem__)
     if shares[form] < MOSTLY * total:
-        return fit
+        unread = unread_dates(fit.others)
+        return fit if unread is None else replace(fit, hints=(unread.words, *fit.hints))
     rivals = [other for other, share in shares.items() if other != form and share == shares[form]]
     unsure = f"; {rivals[0]} is possible, too: check the dates" if rivals else ""
     first, below = (float(edge) / grid.per_day for edge in (grid.edges[0], grid.edges[-1]))

@@ -20,6 +20,7 @@ _ENDS = "each end is reached by 10 records or more: widen the range to keep rare
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
 _MOST_TOLD = 5
+_DIGITS_OF_YEAR = "4"
 _CONFIDENCES = ("1/2", "3/4", "9/10", "19/20")
 
 
@@ -109,7 +110,8 @@ def _left_out(column: Counted) -> str | None:
             "its dates have a time zone (Z or +01:00), which no job reads: write local times without a zone"
         )
     if share > 0.5:
-        return "most of its values are different: an id or free text"
+        form = kinds.unread_dates(column.counts)
+        return "most of its values are different: an id or free text" if form is None else form.words
     if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
         return "its values are texts of several words"
     return None
@@ -232,19 +234,33 @@ def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: st
 def _listed(column: Counted, dp: bool) -> Guess:
     """Return the guess about values without a hierarchy, or with an obvious order."""
     listed = column.common
+    form = kinds.unread_dates(column.counts)
     if not _is_enough(column, listed):
-        return Guess(
-            column.name, None, f"most of its values have fewer than {RARE} records, or it has one value"
-        )
+        why = f"most of its values have fewer than {RARE} records, or it has one value"
+        return Guess(column.name, None, why if form is None else f"{why}; {form.words}")
     told = _told_rare(column.name, column.others(listed))
+    if form is not None:
+        return _dates_as_texts(column, form, listed, told, dp)
     if (in_order := kinds.ordered(listed)) is not None:
-        why = "values with an order, joined in neighbouring groups"
-        return Guess(column.name, {"role": "qid", "order": {"values": in_order}}, why, told)
+        why = f"values with an order ({in_order.scale}), joined in neighbouring groups"
+        why += "; correct the order if other values are meant"
+        return Guess(column.name, {"role": "qid", "order": {"values": in_order.values}}, why, told)
     why = "values without an order; write groups as a `taxonomy` to keep more detail"
     if len(listed) > MOST_TAKEN_OUT:
         why += f": more than {MOST_TAKEN_OUT} values are published all together or not at all"
     keys: dict[str, Any] = {"taxonomy": {"*": sorted(listed)}} if dp else {"suppress": sorted(listed)}
     return Guess(column.name, {"role": "qid", **keys}, why, told)
+
+
+def _dates_as_texts(
+    column: Counted, form: kinds.Unread, listed: Sequence[str], told: tuple[str, ...], dp: bool
+) -> Guess:
+    """Return the guess about dates that no job reads: months are grouped by their years, others stay single."""
+    if form is kinds.MONTHS:
+        keys: dict[str, Any] = {"prefix": {"values": sorted(listed), "lengths": [_DIGITS_OF_YEAR]}}
+        return Guess(column.name, {"role": "qid", **keys}, f"{form.words}; here grouped by the year", told)
+    keys = {"taxonomy": {"*": sorted(listed)}} if dp else {"suppress": sorted(listed)}
+    return Guess(column.name, {"role": "qid", **keys}, f"{form.words}; here single values", told)
 
 
 def _is_enough(column: Counted, listed: Sequence[str]) -> bool:

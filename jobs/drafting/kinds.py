@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
@@ -198,6 +198,69 @@ def have_a_zone(column: Counted) -> bool:
     return column.share([*zoned]) >= MOSTLY
 
 
+@dataclass(frozen=True)
+class Unread:
+    """Form of dates that no job reads. name: the form in words. cure: what to write instead."""
+
+    name: str
+    pattern: re.Pattern[str] = field(repr=False)
+    cure: str
+
+    @property
+    def words(self) -> str:
+        return f"its values look like {self.name}, which no job reads as dates: {self.cure}"
+
+
+_MONTH_WORDS = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez)[a-zé]{0,6}"
+_CLOCK = r"(?:[ T,]+[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)?"
+_YEAR = "(?:18[5-9][0-9]|19[0-9]{2}|20[0-9]{2})"
+MONTHS = Unread(
+    "months such as 2023-05",
+    re.compile(rf"{_YEAR}[-/](?:0[1-9]|1[0-2])"),
+    "write the first day, such as 2023-05-01, in the table, and `dates` with `levels: [year, month]`",
+)
+_UNREAD = (
+    MONTHS,
+    Unread(
+        "months such as 05/2023",
+        re.compile(rf"(?:0?[1-9]|1[0-2])[./-]{_YEAR}"),
+        "write the first day, such as 01/05/2023 with `form: DD/MM/YYYY`, in the table",
+    ),
+    Unread(
+        "dates with two-digit years",
+        re.compile(rf"[0-9]{{1,2}}([./-])[0-9]{{1,2}}\1[0-9]{{2}}{_CLOCK}"),
+        "write four digits in the table, and then `dates` with the `form`, such as DD.MM.YYYY or MM/DD/YYYY",
+    ),
+    Unread(
+        "dates with the name of a month",
+        re.compile(
+            rf"{_MONTH_WORDS}\.?[ -][0-9]{{1,2}}(?:st|nd|rd|th)?,?[ -][0-9]{{2,4}}{_CLOCK}"
+            rf"|[0-9]{{1,2}}\.?[ -]?{_MONTH_WORDS}\.?,?[ -]?[0-9]{{2,4}}{_CLOCK}",
+            re.IGNORECASE,
+        ),
+        "write numbers in the table, such as 2023-01-31",
+    ),
+    Unread(
+        "dates with AM and PM",
+        re.compile(rf"[0-9]{{1,4}}[./-][0-9]{{1,2}}[./-][0-9]{{1,4}}{_CLOCK} ?[AP]\.?M\.?", re.IGNORECASE),
+        "write hours from 0 to 23 in the table, or leave the time out",
+    ),
+)
+
+
+def unread_dates(counts: Mapping[str, int]) -> Unread | None:
+    """Return the form of nearly all values if the form is one of dates that no job reads.
+
+    counts:  number of records of each value.
+    """
+    total = sum(counts.values())
+    for form in _UNREAD:
+        fitting = sum(n for text, n in counts.items() if form.pattern.fullmatch(text))
+        if total and fitting >= MOSTLY * total:
+            return form
+    return None
+
+
 def _share_of_dates(column: Counted, form: str) -> float:
     read = reader_of(form)
     if form == _PACKED and not words_of(column.name) & {"date", "day", "datum", "dt"}:
@@ -261,32 +324,42 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SCALES: Sequence[Sequence[str]] = (
-    _MONTHS,
-    [month[:3] for month in _MONTHS],
-    _DAYS,
-    [day[:3] for day in _DAYS],
-    ("very low", "low", "medium", "high", "very high"),
-    ("low", "moderate", "high"),
-    ("none", "mild", "moderate", "severe", "very severe"),
-    ("never", "rarely", "sometimes", "often", "always"),
-    ("very poor", "poor", "fair", "good", "very good", "excellent"),
-    ("xs", "s", "m", "l", "xl", "xxl"),
-    ("small", "medium", "large"),
-    ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+_SCALES: Sequence[tuple[str, Sequence[str]]] = (
+    ("months", _MONTHS),
+    ("months", [month[:3] for month in _MONTHS]),
+    ("days of the week", _DAYS),
+    ("days of the week", [day[:3] for day in _DAYS]),
+    ("a scale from very low to very high", ("very low", "low", "medium", "high", "very high")),
+    ("a scale from low to high", ("low", "moderate", "high")),
+    ("a scale from none to very severe", ("none", "mild", "moderate", "severe", "very severe")),
+    ("a scale from never to always", ("never", "rarely", "sometimes", "often", "always")),
+    ("a scale from very poor to excellent", ("very poor", "poor", "fair", "good", "very good", "excellent")),
+    ("sizes from XS to XXL", ("xs", "s", "m", "l", "xl", "xxl")),
+    ("sizes from small to large", ("small", "medium", "large")),
+    ("Roman numerals", ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")),
 )
+"""Usual scales, each with its name for the comment in a draft."""
+_NUMBERS = "the first number in each value"
 _NUMBERED = re.compile(r"([^0-9]{0,3})([0-9]{1,9}(?:\.[0-9]+)?)(.*)")
 _LESS = ("<", "under", "bis ")
 
 
-def ordered(values: Sequence[str]) -> list[str] | None:
+@dataclass(frozen=True)
+class Ordered:
+    """Values in their order. scale: the scale that was assumed, in words."""
+
+    values: Sequence[str] = field(repr=False)
+    scale: str
+
+
+def ordered(values: Sequence[str]) -> Ordered | None:
     """Return values in their order if the order is obvious: numbers, ranges, ordinals and usual scales."""
     if len(values) < 3:
         return None
-    for scale in _SCALES:
+    for name, scale in _SCALES:
         places = {word: place for place, word in enumerate(scale)}
         if all(value.casefold() in places for value in values):
-            return sorted(values, key=lambda value: places[value.casefold()])
+            return Ordered(sorted(values, key=lambda value: places[value.casefold()]), name)
     found = {value: _NUMBERED.fullmatch(value) for value in values}
     keys = {value: (float(m[2]), not value.startswith(_LESS)) for value, m in found.items() if m}
     patterns = {re.sub(r"[0-9.]+", "0", value) for value in values}
@@ -298,4 +371,4 @@ def ordered(values: Sequence[str]) -> list[str] | None:
         "rd",
         "th",
     }
-    return sorted(values, key=keys.__getitem__) if is_regular else None
+    return Ordered(sorted(values, key=keys.__getitem__), _NUMBERS) if is_regular else None

@@ -101,6 +101,12 @@ def test_the_form_of_dates(form: str) -> None:
     assert "possible, too" not in found.hints[0]
 
 
+def test_dates_that_no_job_reads_are_named() -> None:
+    found = fit(ADMITTED, own("admitted", "31.01.24", "01.02.24"))
+    assert "look like dates with two-digit years" in found.hints[0]
+    assert found.form == ""
+
+
 def test_dates_that_can_be_read_in_two_ways() -> None:
     found = fit(ADMITTED, own("admitted", "01/02/2024", "03/04/2024"))
     assert "DD/MM/YYYY is possible, too" in found.hints[0]

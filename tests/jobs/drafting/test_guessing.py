@@ -181,3 +181,34 @@ def test_marks_of_missing_cells_are_told_at_the_column() -> None:
     """`NA` may be a region."""
     region = replace(column("region", {"EU": 50, "AS": 50}, missing=50), marks=("NA",))
     assert "NA: taken for a missing cell (`missing` under `data`)" in guess(region, Asked()).why
+
+
+@pytest.mark.parametrize("dp", [False, True])
+def test_dates_that_no_job_reads_are_named(dp: bool) -> None:
+    """Months are grouped by the year, other dates stay texts. None has an order by its first number."""
+    asked = Asked(dp=dp)
+    months = guess(column("came", {f"20{y}-{m:02d}": 20 for y in (22, 23) for m in range(1, 13)}), asked)
+    assert months.keys is not None
+    assert months.keys["prefix"]["lengths"] == ["4"]
+    assert "look like months such as 2023-05, which no job reads as dates: write the first day" in months.why
+    short = guess(column("came", {f"{d:02d}.{d % 12 + 1:02d}.23": 20 for d in range(1, 16)}), asked)
+    assert short.keys is not None
+    assert "order" not in short.keys
+    assert "look like dates with two-digit years" in short.why
+    assert "01.02.23" not in short.why
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_dates_that_no_job_reads_are_left_out_with_a_reason(records: int) -> None:
+    texts = [f"Jan {d} {y}" for d in range(1, 29) for y in range(2000, 2010)]
+    found = guess(column("came", dict.fromkeys(texts, records)), NONE)
+    assert found.keys is None
+    assert "look like dates with the name of a month" in found.why
+
+
+def test_the_comment_names_the_scale() -> None:
+    found = guess(column("shirt", {"S": 30, "L": 20, "M": 10}), NONE)
+    assert found.keys is not None
+    assert found.keys["order"] == {"values": ["S", "M", "L"]}
+    assert "values with an order (sizes from XS to XXL)" in found.why
+    assert "correct the order if other values are meant" in found.why

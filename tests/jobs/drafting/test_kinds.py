@@ -19,6 +19,7 @@ from jobs.drafting.kinds import (
     prefixes_of,
     range_of,
     sounds_sensitive,
+    unread_dates,
     words_of,
 )
 
@@ -165,7 +166,51 @@ def test_codes_like_zip_codes(name: str, values: list[str], lengths: list[int] |
     ],
 )
 def test_order_where_it_is_obvious(values: list[str], found: list[str] | None) -> None:
-    assert ordered(values) == found
+    in_order = ordered(values)
+    assert (in_order and list(in_order.values)) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (["S", "M", "L"], "sizes from XS to XXL"),
+        (["Mar", "Jan", "Feb"], "months"),
+        (["III", "I", "II"], "Roman numerals"),
+        (["10-19", "20-29", "0-9"], "the first number in each value"),
+    ],
+)
+def test_the_assumed_scale_is_named(values: list[str], scale: str) -> None:
+    in_order = ordered(values)
+    assert in_order is not None
+    assert in_order.scale == scale
+
+
+@pytest.mark.parametrize(
+    ("texts", "name"),
+    [
+        (["2023-05", "1999-12"], "months such as 2023-05"),
+        (["05/2023", "12.1999"], "months such as 05/2023"),
+        (["31.01.23", "1.2.99"], "dates with two-digit years"),
+        (["31/01/23 10:00", "1/2/99 09:15:01"], "dates with two-digit years"),
+        (["Jan 3 2023", "February 14, 2024"], "dates with the name of a month"),
+        (["3 Jan 2023", "14-Feb-24", "3. März 2023"], "dates with the name of a month"),
+        (["01/31/2023 10:00 PM", "2/3/2024 1:05:09 am"], "dates with AM and PM"),
+        (["2023-13", "2023-05"], None),
+        (["3.14", "2.71"], None),
+        (["1.2.345", "31.01.2023"], None),
+        (["Market 3 2023", "Jan"], None),
+        ([], None),
+    ],
+)
+def test_dates_that_no_job_reads(texts: list[str], name: str | None) -> None:
+    found = unread_dates(dict.fromkeys(texts, 1))
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize("n_others", [5, 6])
+def test_nearly_all_values_look_like_dates(n_others: int) -> None:
+    found = unread_dates({"2023-05": 95, "never": n_others})
+    assert (found is not None) == (n_others == 5)
 
 
 @pytest.mark.parametrize(
