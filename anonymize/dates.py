@@ -110,6 +110,12 @@ class DateGrid(Grid):
                 return self._number(found, text[found.end() :])
         return math.nan
 
+    def is_impossible(self, text: str) -> bool:
+        """Return True for a text in the form of a date, with a day or a time that does not exist."""
+        found = next((match for pattern in self._patterns if (match := pattern.match(text))), None)
+        has_form = found is not None and (found.end() == len(text) or _TIME.fullmatch(text, found.end()))
+        return bool(has_form) and math.isnan(self.number(text))
+
     def _number(self, found: re.Match[str], rest: str) -> float:
         of_day = _TIME.fullmatch(rest)
         if rest and of_day is None:
@@ -130,7 +136,10 @@ def from_dates(first: date, below: date, step: str, form: str, *, timed: bool, c
     """
     if not first < below:
         raise SchemaError(
-            "grid-invalid", f"the dates of column {column} need `from` before `to`", column=column
+            "grid-invalid",
+            f"the dates of column {column} need `from` before `to`, and have `from: {first}` and `to: {below}`",
+            column=column,
+            remedy="correct `from` or `to`, the first day after the domain",
         )
     found = _STEP.fullmatch(step)
     assert found is not None, "job files are checked for it"

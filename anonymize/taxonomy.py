@@ -24,6 +24,8 @@ MISSING = "?"
 MAX_DEPTH = 100
 MAX_NODES = 1 << 20
 SEPARATOR = ";"
+_SUPPRESSED = "*"
+"""Usual root, and the published text of suppressed values."""
 _OTHER_SEPARATORS = ",\t|"
 _MOST_LOOKED_AT = 1000
 """Lines read behind two different roots, to tell a header from a wrong line."""
@@ -278,6 +280,9 @@ def _too_deep(column: str, line: int | None = None) -> SchemaError:
 
 def _from_paths(paths: Iterator[_Path], column: str, missing_leaf: bool) -> Taxonomy:
     root, values = _grown(paths, column)
+    if _SUPPRESSED in values and len(values) > 1:
+        what = f"has a value {_SUPPRESSED!r}, which means a suppressed value"
+        raise _malformed(column, what, "rename the value, also in the table", values[_SUPPRESSED])
     tree = _collapsed(root)
     if missing_leaf and MISSING not in values:
         tree = _Tree(tree.label, (*(tree.children or (_Tree(tree.label),)), _Tree(MISSING)))

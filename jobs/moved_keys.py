@@ -25,6 +25,8 @@ DROPPED: Mapping[str, str] = {
 }
 """Keys of version 0.1, no longer in LKC jobs, with advice."""
 _SEVERAL = "requirements"
+_NORMALIZE = frozenset({"normalize", "normalise", "normalization", "normalisation"})
+_STRIPPED = frozenset({"trim", "strip"})
 
 
 def advice_on(keys: Sequence[str], job: Any) -> str:
@@ -47,6 +49,10 @@ def advice_on(keys: Sequence[str], job: Any) -> str:
         return _below_model(key, of_job)
     if above[:-1] == ["model"]:
         return _for_others([name for name, keys in OF_MODELS.items() if key in keys and name != above[-1]])
+    if above == ["data"] and key in _NORMALIZE:
+        return "write `normalize` at the column with `role: id`, as `columns: {NAME: {role: id, normalize: ...}}`"
+    if above[:1] == ["columns"] and above[-1] == "normalize" and key in _STRIPPED:
+        return "leave the key out, since blanks around ids never count"
     if above[:3] == ["model", "lkc", _SEVERAL] and key in LkcSettings.model_fields:
         return f"write the key beside `{_SEVERAL}`, since the key is for the whole job"
     return ""

@@ -122,10 +122,15 @@ def _require_place(file: Path) -> None:
 
 def _values(option: str, text: str | None, read: Callable[[str], T], form: str) -> list[T]:
     """Return the different values of a list, in its order; no list is empty. Raises ConfigError."""
-    try:
-        return [] if text is None else list(dict.fromkeys(read(part.strip()) for part in text.split(",")))
-    except ValueError:
-        raise ConfigError("usage", f"--{option} {text}: write {form}") from None
+    found: dict[T, None] = {}
+    for part in [] if text is None else map(str.strip, text.split(",")):
+        try:
+            found[read(part)] = None
+        except ValueError:
+            raise ConfigError(
+                "usage", f"--{option} {text}: {part!r} is no possible {option}", remedy=f"write {form}"
+            ) from None
+    return list(found)
 
 
 def _reader(form: Any) -> Callable[[str], Any]:

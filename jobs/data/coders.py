@@ -338,6 +338,8 @@ class Numeric:
         """Return a hint for a value outside the domain, or nothing."""
         if not isinstance(self.grid, DateGrid) or not np.isnan(self.grid.number(value.strip())):
             return about_value(value, is_number=not isinstance(self.grid, DateGrid))
+        if self.grid.is_impossible(value.strip()):
+            return "; the calendar has no such day, or the clock no such time"
         form = self.grid.form if self.form is None else f"{self.form} (`dates` under `data`)"
         return about_value(value, is_number=False) or f"; the value is not a date written as {form}"
 

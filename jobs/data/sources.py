@@ -182,7 +182,14 @@ class Csv(FileSource):
                 notes.append(f"the text is {found.codec.upper()} (`encoding`)")
             if self.wording.decimal is None and self._decimal == ",":
                 notes.append("numbers have a decimal comma (`decimal`)")
+            names = self._names()
         sniffed = [f"{self.path.name}: {', '.join(notes)}: found in its first lines"] if notes else []
+        if (
+            said.quote == '"'
+            and names
+            and all(len(name) > 2 and name[0] == name[-1] == "'" for name in names)
+        ):
+            sniffed.append(f'{self.path.name}: its names are in single quotes (`quote: "\'"` under `data`)')
         return [*sniffed, *super().notes()]
 
     @cached_property

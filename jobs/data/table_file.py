@@ -189,6 +189,8 @@ def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
     """Return the header's alternatives to a missing column, for the owner."""
     has = f"it has {', '.join(names) or 'no header'}"
     alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
+    if f"'{wanted}'" in names:
+        return f'{has}; the names are in single quotes: say `quote: "\'"` under `data`'
     if alike:
         return f"{has}; {alike[0]!r} differs in blanks, case or Unicode form only"
     return has + (_other_separator(names[0], delimiter) if len(names) == 1 else "")

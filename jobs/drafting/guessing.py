@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from typing import Any
 
 from anonymize.dates import ISO
@@ -163,7 +164,14 @@ def _dates(column: Counted) -> Guess | None:
         column.name,
         {"role": "qid", "dates": {**dates, **form}},
         f"{taken}; {_ENDS}",
-        _told_rare(column.name, beyond, "beyond the range"),
+        (
+            *_told_rare(
+                column.name, {t: n for t, n in beyond.items() if not isnan(read(t))}, "beyond the range"
+            ),
+            *_told_rare(
+                column.name, {t: n for t, n in beyond.items() if isnan(read(t))}, "no date that exists"
+            ),
+        ),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -20,7 +21,7 @@ from anonymize.dates import ISO, LEVELS, are_nested
 from anonymize.grid import plain
 from anonymize.taxonomy import MISSING
 from jobs.data.ids import IdForm
-from jobs.data.table_file import as_read
+from jobs.data.table_file import as_read, shown
 from jobs.data.texts import alike
 from jobs.file.fields import (
     Confidence,
@@ -38,9 +39,12 @@ from jobs.file.fields import (
     is_duration,
     seconds_of,
 )
-from jobs.file.makers import MAKERS, ROOT, Icd, Maker, Order, Prefix
+from jobs.file.makers import MAKERS, ROOT, Icd, Maker, Order, Prefix, repeated
 
 RANGES = "ranges"
+_FEWEST_EDGES = 3
+_LONG = ("taxonomy", "numeric", "dates", "suppress")
+"""Domains that need no other form."""
 CATEGORY = "category"
 ORDERED = "ordered"
 MOST_CELLS = 1 << 20
@@ -67,6 +71,24 @@ KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "items": frozenset({"domain", "domain_file", "separator", "spellings"}),
 }
 """Allowed keys of a column, by role."""
+
+
+def _and_keys(keys: Sequence[str]) -> str:
+    """Return two keys or more in words."""
+    *first, last = [f"`{key}`" for key in keys]
+    return f"{', '.join(first)} and {last}"
+
+
+def _require_each_once(key: str, listed: Sequence[str] | None) -> None:
+    """Refuse an empty list, and a value that is listed twice. Raises ValueError."""
+    if listed is None:
+        return
+    if not listed:
+        raise ValueError(
+            f"`{key}` lists each value once, and at least one: list a value, or leave `{key}` out"
+        )
+    if (twice := repeated(listed)) is not None:
+        raise ValueError(f"`{key}` lists each value once, and {shown(twice)} twice: leave one of them out")
 
 
 class NumericDomain(Fields):
@@ -346,7 +368,7 @@ class Column(Fields):
     )
     ranges: tuple[Number, ...] | None = Field(
         default=None,
-        min_length=3,
+        min_length=_FEWEST_EDGES,
         description="Like `numeric`, and short for a grid by its edges, ascending: [0, 18, 40, 65, 120] has cells "
         "from [0,18) to [65,120).",
     )
@@ -486,8 +508,12 @@ class Column(Fields):
         short = [key for key in (*MAKERS, RANGES) if getattr(column, key) is not None]
         if not isinstance(fields, Mapping) or not KEYS_OF_ROLE[column.role].intersection(short):
             return column
-        if len(short) > 1 or column.taxonomy is not None or column.numeric is not None:
-            raise ValueError("give one of `taxonomy`, `numeric`, `prefix`, `order`, `icd` and `ranges`")
+        given = [*short, *(key for key in _LONG if getattr(column, key) is not None)]
+        if len(given) > 1:
+            raise ValueError(
+                f"{_and_keys(given)} are given: give one of `taxonomy`, `numeric`, `dates`, `suppress`, `prefix`, "
+                "`order`, `icd` and `ranges`"
+            )
         others = {name: value for name, value in fields.items() if name != short[0]}
         return read({**others, **column._made(short[0])})
 
@@ -498,6 +524,21 @@ class Column(Fields):
             return {"taxonomy": maker.taxonomy()}
         first, *cuts, last = map(plain, self.ranges or ())
         return {"numeric": {"min": first, "max": last, "cuts": cuts}}
+
+    @field_validator(RANGES, mode="before")
+    @classmethod
+    def _ascending(cls, edges: object) -> object:
+        """Refuse too few edges, and edges in another order. Other faults are told of each edge."""
+        if isinstance(edges, list | tuple):
+            try:
+                numbers = [Fraction(str(edge)) for edge in edges]
+            except (ValueError, ZeroDivisionError):
+                return edges
+            if len(numbers) < _FEWEST_EDGES or any(one >= other for one, other in pairwise(numbers)):
+                raise ValueError(
+                    "write three edges or more, ascending, e.g. [0, 18, 65, 120] for three cells"
+                )
+        return edges
 
     @field_validator("publish_as_is")
     @classmethod
@@ -572,7 +613,12 @@ class Column(Fields):
         extra = said - KEYS_OF_ROLE[self.role] - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
-        if self.role == "qid" and len(said & _DOMAINS_OF_QID) != 1:
+        given = [key for key in type(self).model_fields if key in said & _DOMAINS_OF_QID]
+        if self.role == "qid" and len(given) > 1:
+            raise ValueError(
+                f"{_and_keys(given)} are given, and a qid column has one domain: leave one of them out"
+            )
+        if self.role == "qid" and not given:
             raise ValueError(
                 "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`, `prefix`, `order`, "
                 "`icd`, `ranges`; in DP jobs also `set`)"
@@ -587,8 +633,7 @@ class Column(Fields):
         self._check_missing()
         for key in ("domain", "values"):
             listed = getattr(self, key)
-            if listed is not None and (not listed or len(set(listed)) != len(listed)):
-                raise ValueError(f"`{key}` lists each value once, and at least one")
+            _require_each_once(key, listed)
         self._check_spellings()
         self._check_values()
         return self
@@ -651,8 +696,12 @@ class Column(Fields):
         """Check the published and the tested values of a sensitive column."""
         if self.role != "sensitive":
             return
-        if [self.domain, self.taxonomy, self.numeric].count(None) < 2:
-            raise ValueError("a sensitive column has one of `domain`, `taxonomy` and `numeric`")
+        given = [key for key in ("domain", "taxonomy", "numeric") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{_and_keys(given)} are given, and a sensitive column has one of `domain`, `taxonomy` and "
+                "`numeric`: leave one of them out"
+            )
         if self.level is not None and self.taxonomy is None:
             raise ValueError("`level` is for sensitive columns with a `taxonomy`")
         if self.publish is not None and self.level is None:
@@ -706,8 +755,7 @@ class Column(Fields):
             return
         if self.refine == "children":
             raise ValueError("`suppress` takes values out one by one; with `refine: children` say `taxonomy`")
-        if not self.suppress or len(set(self.suppress)) != len(self.suppress):
-            raise ValueError("`suppress` lists each value once, and at least one")
+        _require_each_once("suppress", self.suppress)
         if ROOT in self.suppress:
             raise ValueError(
                 f"`suppress` publishes {ROOT!r} for what is suppressed, so it cannot be a value: write `taxonomy` "

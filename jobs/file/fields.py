@@ -301,7 +301,7 @@ def known_keys(form: Any, path: Sequence[str]) -> list[str]:
     """Return the keys that may stand below a path of a file of some form: a model, or a type with models."""
     models = _models_in(form)
     if not path:
-        return [key for model in models for key in model.model_fields]
+        return [field.alias or key for model in models for key, field in model.model_fields.items()]
     key, *rest = path
     inner = [model.model_fields[key].annotation for model in models if key in model.model_fields]
     return [each for found in [*inner, *_entries_of(form)] for each in known_keys(found, rest)]

@@ -76,7 +76,11 @@ class Privacy(Fields):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
-        if len(self._given) != 1:
+        if len(self._given) > 1:
+            given = " and ".join(f"`{key}`" for key in self._given)
+            named = ", ".join(f"`{key}`" for key in self.kinds)
+            raise ValueError(f"{given} are given: give one of {named}, and no other")
+        if not self._given:
             raise ValueError(f"give one of {', '.join(f'`{key}`' for key in self.kinds)}, and no other")
         return self
 

@@ -156,10 +156,20 @@ def _meant(keys: Sequence[str], fields: Any, known: Callable[[Sequence[str]], It
     *above, key = keys
     beside = _at(above, fields)
     there = [each for each in known(above) if not isinstance(beside, Mapping) or each not in beside]
+    if (meant := _OTHER_WORDS.get(key.casefold(), "")) in there:
+        return meant
     same = [each for each in there if each.casefold() == key.casefold()]
     return next(iter([*same, *get_close_matches(key[:_LONGEST_KEY], there, 1, _LIKE)]), "")
 
 
+_OTHER_WORDS = {
+    **dict.fromkeys(("min", "start", "begin"), "from"),
+    **dict.fromkeys(("max", "end", "until"), "to"),
+    **dict.fromkeys(("case", "lower", "lowercase", "casefold"), "ignore_case"),
+    "prefix": "strip_prefix",
+    "pad": "zfill",
+}
+"""Keys by other words of the same meaning."""
 _LONGEST_KEY = 64
 _LIKE = 0.65
 """Least likeness of two keys, from 0 to 1, of which one may be a slip for the other."""
@@ -261,6 +271,9 @@ def _message(item: Mapping[str, Any]) -> str:
     if kind in _LISTS:
         shown = value if isinstance(value, str) else "VALUE"
         return f"write a list, e.g. [{shown}]"
+    if kind in _MAPPINGS and item["loc"] == ("parties",):
+        names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+        return f"write a key for each party, e.g. {{{', '.join(f'{name}: {{}}' for name in names[:3]) or 'a: {}'}}}"
     if kind in _MAPPINGS:
         return "write keys and values, e.g. {key: value}"
     if kind in _WHOLE_NUMBERS:
@@ -272,6 +285,8 @@ def _message(item: Mapping[str, Any]) -> str:
         return f"list {item['ctx']['min_length']} or more {what}, or leave the key out"
     if kind == "string_type":
         return "write a single value"
+    if kind == "literal_error" and item["loc"][-1] == "outside" and value == "drop":
+        return f"write {item['ctx']['expected']}, and `missing: drop` to leave such rows out"
     if kind == "literal_error":
         return f"write {item['ctx']['expected']}"
     if kind in _BOUNDS:

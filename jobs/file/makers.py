@@ -19,11 +19,22 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from jobs.data.table_file import shown
 from jobs.file.fields import Fields, Nested
 
 ROOT = "*"
 """Root above all values of a column without a separate taxonomy."""
 _VALUES = "All values of the column, each once"
+
+
+def repeated(values: Sequence[str]) -> str | None:
+    """Return the first value that stands in a list twice, or None."""
+    seen = set[str]()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
 
 
 class Maker(Fields):
@@ -35,8 +46,14 @@ class Maker(Fields):
     @classmethod
     def _each_once(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         stripped = tuple(value.strip() for value in values)
-        if not values or len(set(stripped)) != len(values):
-            raise ValueError("list each value once, and at least one")
+        if not values:
+            raise ValueError("list at least one value")
+        if (twice := repeated(stripped)) is not None:
+            raise ValueError(f"{shown(twice)} is listed twice: list each value once")
+        if ROOT in stripped:
+            raise ValueError(
+                f"{ROOT!r} is published for all values together: rename this value, also in the table"
+            )
         return stripped
 
     def taxonomy(self) -> Nested:

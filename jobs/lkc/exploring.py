@@ -160,7 +160,9 @@ def grid_of(
     """
     if cs and not job.names("sensitive"):
         raise ConfigError(
-            "usage", "--C bounds sensitive columns, and the job has no column of `role: sensitive`"
+            "usage",
+            "--C bounds sensitive columns, and the job has no column of `role: sensitive`",
+            remedy="leave --C out, or give the column that nobody may infer `role: sensitive` in the job",
         )
     if goals and job.clusters is not None:
         raise ConfigError(

@@ -78,6 +78,25 @@ def test_no_date(text: str) -> None:
     assert math.isnan(grid("2024-01-01", "2025-01-01", "1mo").number(text))
 
 
+@pytest.mark.parametrize(
+    ("form", "text", "impossible"),
+    [
+        (ISO, "2024-02-30", True),
+        (ISO, "2023-02-29 10:00", True),
+        (ISO, "2024-02-29 25:00", True),
+        (ISO, "2024-02-29", False),
+        (ISO, "soon", False),
+        (ISO, "2024-02-30 late", False),
+        ("DD.MM.YYYY", "31.04.2024", True),
+        ("DD.MM.YYYY", "2024-04-31", True),
+        ("DD.MM.YYYY", "04/31/2024", False),
+    ],
+)
+def test_days_that_do_not_exist(form: str, text: str, impossible: bool) -> None:
+    cells = from_dates(date(2024, 1, 1), date(2025, 1, 1), "1mo", form, timed=False, column="x")
+    assert cells.is_impossible(text) == impossible
+
+
 def test_a_time_of_day_is_kept_where_it_is_asked_for() -> None:
     found = grid("2024-01-01", "2024-02-01", "1d", "YYYYMMDD", timed=True)
     assert found.text(int(found.number("20240105 10:02:03"))) == "20240105 10:02:03"

@@ -87,6 +87,8 @@ def test_the_icd9_taxonomy() -> None:
         ("a;x;*\na;y;*", "taxonomy-two-parents", "two parents"),
         ("a;x;*\na;x;*", "taxonomy-two-parents", "twice"),
         ("a;x;*\nb;x;+", "taxonomy-invalid", "more than one root"),
+        ("a;x;*\n*;x;*", "taxonomy-invalid", "a value '\\*', which means a suppressed value"),
+        ("a;*\n*;*", "taxonomy-invalid", "a value '\\*', which means a suppressed value"),
         ("a;*\nb;a;*", "taxonomy-invalid", "as a value and as a group"),
     ],
 )

@@ -253,17 +253,29 @@ def test_other_jobs_are_refused(tmp_path: Path, fields: dict[str, Any], says: st
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--K", "5,none"), "--K 5,none: write whole numbers above 0, e.g. 5,10,20"),
-        (("--K", "0"), "--K 0: write whole numbers"),
-        (("--K", ""), "--K : write whole numbers"),
-        (("--L", "1,some"), "--L 1,some: write whole numbers above 0, or all"),
-        (("--C", "0.2,2"), "--C 0.2,2: write numbers above 0 and at most 1"),
-        (("--goal", "clusters"), "--goal clusters: write general or classification"),
+        (("--K", "5,none"), "--K 5,none: 'none' is no possible K"),
+        (("--K", "0"), "--K 0: '0' is no possible K"),
+        (("--K", ""), "--K : '' is no possible K"),
+        (("--L", "1,some"), "--L 1,some: 'some' is no possible L"),
+        (("--C", "0.2,2"), "--C 0.2,2: '2' is no possible C"),
+        (("--goal", "clusters"), "--goal clusters: 'clusters' is no possible goal"),
         (("--K", ",".join(map(str, range(1, 502)))), "501 requirements are more than 500"),
     ],
 )
 def test_lists_that_make_no_sense(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
-    assert says in refused(job_of(tmp_path), *arguments)["message"]
+    problem = refused(job_of(tmp_path), *arguments)
+    assert says in problem["message"]
+    assert problem["remedy"].startswith(("write ", "give fewer"))
+
+
+def test_a_c_needs_a_sensitive_column(tmp_path: Path) -> None:
+    job = job_of(
+        tmp_path,
+        single_job(goal="general", columns={"job": COLUMNS["job"]}, model={"lkc": {"L": "1", "K": "2"}}),
+    )
+    problem = refused(job, "--C", "0.5")
+    assert "the job has no column of `role: sensitive`" in problem["message"]
+    assert problem["remedy"].startswith("leave --C out, or give the column")
 
 
 def test_values_of_a_list_are_tried_once(tmp_path: Path) -> None:

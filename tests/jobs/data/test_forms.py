@@ -609,6 +609,34 @@ def test_dates_and_whole_numbers_of_a_workbook(tmp_path: Path) -> None:
     ]
 
 
+def test_names_in_single_quotes(tmp_path: Path) -> None:
+    """A note where the table is opened, and a cure where a column is missing."""
+    path = tmp_path / "t.csv"
+    path.write_text("'a','b'\n'1','2'\n")
+    assert source_of_file(path).notes() == [
+        't.csv: its names are in single quotes (`quote: "\'"` under `data`)'
+    ]
+    assert source_of_file(path, Dialect(quote="'")).notes() == []
+    assert 'say `quote: "\'"` under `data`' in source_of_file(path).about_names(["'a'", "'b'"], "a")
+    path.write_text("a,'b'\n1,2\n")
+    assert source_of_file(path).notes() == []
+
+
+def test_a_day_that_does_not_exist_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("day\n2024-02-30\n2024-03-01\n")
+    dates = {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo"}
+    task = jobs.task_of(
+        single_job(
+            goal="general",
+            model={"lkc": {"L": "1", "K": "2"}},
+            columns={"day": {"role": "qid", "dates": dates}},
+        )
+    )
+    with pytest.raises(DataError) as caught:
+        load_table(Csv(tmp_path / "t.csv"), task)
+    assert "line 2: '2024-02-30'; the calendar has no such day" in caught.value.private
+
+
 def workbook(path: Path, *sheets: Sequence[Sequence[Any]]) -> None:
     """Write sheets A, B, ... ; openpyxl stores no values of formulas."""
     book = openpyxl.Workbook()

@@ -198,6 +198,14 @@ def test_dates_that_no_job_reads_are_named(dp: bool) -> None:
     assert "01.02.23" not in short.why
 
 
+def test_days_that_do_not_exist_are_told_apart_from_rare_days() -> None:
+    days = {f"2024-{m:02d}-{d:02d}": 20 for m in range(1, 13) for d in range(1, 29)}
+    found = guess(column("came", {**days, "2024-02-30": 2, "1999-01-01": 3}), NONE)
+    assert any("1999-01-01" in told and told.endswith(": beyond the range") for told in found.told)
+    assert any("2024-02-30" in told and told.endswith(": no date that exists") for told in found.told)
+    assert not any("1999-01-01" in told and "2024-02-30" in told for told in found.told)
+
+
 @pytest.mark.parametrize("records", [1, 2])
 def test_dates_that_no_job_reads_are_left_out_with_a_reason(records: int) -> None:
     texts = [f"Jan {d} {y}" for d in range(1, 29) for y in range(2000, 2010)]

@@ -27,7 +27,7 @@ def test_numeric_domains_are_exact() -> None:
         ({"role": "qid"}, "needs one of `taxonomy`, `numeric` and `dates`"),
         (
             {"role": "qid", "taxonomy": {"A": ["b"]}, "numeric": {"min": "0", "max": "1", "step": "1"}},
-            "needs one of `taxonomy`, `numeric` and `dates`",
+            "`taxonomy` and `numeric` are given, and a qid column has one domain: leave one of them out",
         ),
         ({"role": "qid", "numeric": {"min": "0", "max": "1"}}, "give either `step` or `cuts`"),
         (
@@ -37,8 +37,17 @@ def test_numeric_domains_are_exact() -> None:
         ({"role": "qid", "taxonomy": {"A": ["b"]}, "domain": ["b"]}, "role qid has no key 'domain'"),
         ({"role": "class", "domain": ["a"], "missing": "leaf"}, "`missing: leaf` is for quasi-identifiers"),
         ({"role": "sensitive", "domain": []}, "`domain` lists each value once"),
-        ({"role": "sensitive", "domain": ["a", "a"]}, "`domain` lists each value once"),
-        ({"role": "sensitive", "domain": ["a", "b"], "values": ["a", "a"]}, "`values` lists each value once"),
+        ({"role": "sensitive", "domain": ["a", "b", "a"]}, "`domain` lists each value once, and 'a' twice"),
+        ({"role": "sensitive", "domain": ["a", "b"], "values": ["b", "b"]}, "once, and 'b' twice: leave one"),
+        ({"role": "qid", "suppress": ["b", "b"]}, "`suppress` lists each value once, and 'b' twice"),
+        (
+            {"role": "sensitive", "domain": ["a"], "numeric": {"min": "0", "max": "9", "step": "1"}},
+            "`domain` and `numeric` are given, and a sensitive column has one of",
+        ),
+        (
+            {"role": "qid", "taxonomy": {"A": ["b"]}, "outside": "drop"},
+            "write 'missing', and `missing: drop` to leave such rows out",
+        ),
         ({"role": "sensitive", "domain": ["a", "b"], "values": ["c"]}, "`values` must be in `domain`"),
         ({"role": "class", "domain": ["a"], "values": ["a"]}, "role class has no key 'values'"),
         ({"role": "class", "domain": ["a"], "C": "0.5"}, "role class has no key 'C'"),

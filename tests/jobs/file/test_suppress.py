@@ -99,7 +99,7 @@ def test_how_a_column_is_refined_follows_from_the_score_and_stands_in_the_hash(
         ({"suppress": ["a", "b"], "refine": "children"}, "say `taxonomy`"),
         (
             {"suppress": ["a", "b"], "taxonomy": {"Any": ["a", "b"]}},
-            "one of `taxonomy`, `numeric` and `dates`",
+            "`taxonomy` and `suppress` are given, and a qid column has one domain",
         ),
         ({"numeric": {"min": "0", "max": "9", "step": "1"}, "refine": "child"}, "always split in two"),
         ({"set": {"taxonomy": {"Any": ["a"]}}, "refine": "child"}, "no set-valued columns"),
