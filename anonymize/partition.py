@@ -135,6 +135,10 @@ def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
     return grown
 
 
+_MOST_KEPT = 1 << 20
+"""Most leaves, of all candidates together, for which a holder keeps the children: about 8 MB."""
+
+
 class LocalRecords:
     """Records of a holder with their entries of T_g.
 
@@ -151,25 +155,20 @@ class LocalRecords:
         self._unit = bool((table.weights == 1).all())
         self._moved: Ints | None = None
         self._has_moved = np.zeros(generalized.n_entries, dtype=bool)
+        self._slotted: tuple[Ints, Ints] | None = None
+        self._children: dict[Candidate, Ints] = {}
 
     @property
     def entry(self) -> Ints:
         """Entry of T_g of every row: int64, shape (n_rows,)."""
         return self._entry
 
-    def members(self, candidate: Candidate, within: Ints | None = None) -> tuple[Ints, Codes]:
-        """Return the rows with the candidate's node, ascending, and each row's child.
-
-        within:  rows to look at, ascending; None: all rows.
-        """
+    def members(self, candidate: Candidate) -> tuple[Ints, Codes]:
+        """Return the rows with the candidate's node, ascending, and each row's child."""
         codes = self._table.qid[candidate.column]
         node = candidate.node
-        if within is not None:
-            codes = codes[within]
         rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
         child = child_of_leaf(candidate)[codes[rows].astype(np.int64) - node.first]
-        if within is not None:
-            rows = within[rows]
         if not node.without:
             return rows, child
         own = child >= 0
@@ -190,17 +189,51 @@ class LocalRecords:
 
         entries:  all or some of the entries that the candidate refines, ascending.
         """
-        # All rows of an entry move together. So entries that moved last have no other rows than the moved rows.
-        rows, child = self.members(candidate, self._moved if self._has_moved[entries].all() else None)
-        n_children, owner = len(candidate.children), self._entry[rows]
+        n_children = len(candidate.children)
         size = len(entries) * n_children
-        place = np.full(max(owner.max(initial=-1), entries.max(initial=-1)) + 1, size, dtype=np.int64)
-        place[entries] = np.arange(len(entries)) * n_children
-        # Rows of other entries are counted behind the end.
-        keys = place[owner] + child
-        weights = None if self._unit else self._table.weights[rows]
-        counts = np.bincount(keys, weights, size)[:size]
+        # All rows of an entry move together. So entries that moved last have no other rows than the moved rows.
+        child: Codes
+        if self._moved is not None and self._has_moved[entries].all():
+            rows, slot = self._moved, self._slots_of_moved(entries)
+            child = self._child_of_code(candidate)[self._table.qid[candidate.column][rows]]
+        else:
+            rows, child = self.members(candidate)
+            slot = self._slots(self._entry[rows], entries)
+        # Rows of other entries are counted behind the end, and so are rows without the candidate's node.
+        keys = slot * n_children + child
+        counts = np.bincount(keys, None if self._unit else self._table.weights[rows], size)[:size]
         return counts.astype(np.int64).reshape(len(entries), n_children)
+
+    def _child_of_code(self, candidate: Candidate) -> Ints:
+        """Return the child of each code of the candidate's column; 0 for codes without the candidate's node.
+
+        A candidate is counted again and again, so some results are kept.
+        """
+        found = self._children.get(candidate)
+        if found is None:
+            node, n_leaves = candidate.node, self._table.schema.qid[candidate.column].n_leaves
+            found = np.zeros(n_leaves, dtype=np.int64)
+            found[node.first : node.last] = np.maximum(child_of_leaf(candidate), 0)
+            if (len(self._children) + 1) * n_leaves > _MOST_KEPT:
+                self._children.clear()
+            self._children[candidate] = found
+        return found
+
+    def _slots_of_moved(self, entries: Ints) -> Ints:
+        """Return the slots of the rows that moved last. Candidates of a node share the array of entries."""
+        if self._slotted is None or self._slotted[0] is not entries:
+            self._slotted = entries, self._slots(self._entry[self._moved], entries)
+        return self._slotted[1]
+
+    @staticmethod
+    def _slots(owner: Ints, entries: Ints) -> Ints:
+        """Return the place of each row's entry among some entries, behind the end for other entries.
+
+        owner:  entry of each row: int64, shape (n_rows,).
+        """
+        place = np.full(max(owner.max(initial=-1), entries.max(initial=-1)) + 1, len(entries), dtype=np.int64)
+        place[entries] = np.arange(len(entries))
+        return place[owner]
 
     def follow(self, candidate: Candidate, refinement: Refinement) -> None:
         """Move the own records to the entries of the refined table."""
@@ -208,5 +241,6 @@ class LocalRecords:
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))
         self._entry[rows] = refinement.targets[place[self._entry[rows]], child]
+        self._slotted = None
         self._moved, self._has_moved = rows, np.zeros(refinement.table.n_entries, dtype=bool)
         self._has_moved[refinement.targets[refinement.targets >= 0]] = True

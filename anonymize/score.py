@@ -36,9 +36,10 @@ _TABLED = 1 << 16
 
 def f_score(x: NDArray[np.integer]) -> Ints:
     """Return F(x) for 0 <= x < 2**31, element-wise: int64, same shape, below 2**56."""
-    if x.size and int(x.max()) >= _TABLED:
+    try:
+        found: Ints = _table()[x]
+    except IndexError:
         return _f_score(x)
-    found: Ints = _table()[x]
     return found
 
 

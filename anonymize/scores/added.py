@@ -66,12 +66,17 @@ class FollowedContexts(Contexts):
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
         """Return the sums of all contexts of new candidates; of old candidates, of new contexts if any broke."""
         self._asked = {}
+        of_node: dict[tuple[int, int, bool], Large | None] = {}
         for candidate in candidates:
             told = self._told.get(candidate)
-            large = (
-                self.of(candidate) if told is None else None if told == self.turn else self.new_of(candidate)
-            )
+            if told == self.turn:
+                continue
             self._told[candidate] = self.turn
+            # Candidates of the same node have the same contexts.
+            node = candidate.column, candidate.node.first, told is None
+            if node not in of_node:
+                of_node[node] = self.of(candidate) if told is None else self.new_of(candidate)
+            large = of_node[node]
             if large is not None:
                 self._asked[candidate] = large
         return [self._wanted(c, large) for c, large in self._asked.items()]

@@ -6,13 +6,14 @@ from collections import Counter
 from decimal import Decimal
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.cut import Candidate, Cut, interval_children, top
 from anonymize.grid import from_step
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
-from anonymize.table import CodedTable, QidColumn, Schema, coded_table, tally
+from anonymize.table import CodedTable, Ints, QidColumn, Schema, coded_table, tally
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.examples import examples
@@ -77,6 +78,40 @@ def test_parties_follow_by_the_sum_of_their_counts(case: Case, data: st.DataObje
     assert entries(generalized) == counted(whole, cut)
     own = [tally(r.entry, p.weights, generalized.n_entries) for r, p in zip(held, parts, strict=True)]
     assert np.array_equal(sum(own), generalized.count)
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(case=cases(), data=st.data(), kept=st.sampled_from([0, 1 << 20]))
+def test_some_entries_of_a_candidate_are_counted_row_by_row(
+    case: Case, data: st.DataObject, kept: int
+) -> None:
+    """Any candidates in any order, with shared or own arrays of entries; also if nothing is kept."""
+    table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anonymize.partition._MOST_KEPT", kept)
+        cut, generalized, records = refined_at_random(table, data)
+        shared: dict[tuple[int, int], Ints] = {}
+        for _ in range(4):
+            candidate = random_candidate(table, cut, data)
+            if candidate is None:
+                break
+            affected = generalized.entries_of(candidate)
+            last = (
+                records.entry[records._moved] if records._moved is not None else np.zeros(0, dtype=np.int64)
+            )
+            some = {
+                "all": affected,
+                "moved": np.intersect1d(affected, last),
+                "shared": shared.setdefault((candidate.column, candidate.node.first), affected),
+                "first": affected[: len(affected) // 2],
+            }[data.draw(st.sampled_from(["all", "moved", "shared", "first"]))]
+            expected = np.zeros((len(some), len(candidate.children)), dtype=np.int64)
+            for place, entry in enumerate(some.tolist()):
+                for row in np.flatnonzero(records.entry == entry).tolist():
+                    leaf = int(table.qid[candidate.column][row])
+                    (child,) = [i for i, c in enumerate(candidate.children) if leaf in c.leaves.tolist()]
+                    expected[place, child] += table.weights[row]
+            assert records.counts(candidate, some).tolist() == expected.tolist()
 
 
 def _top(table: CodedTable) -> GeneralizedTable:
