@@ -73,7 +73,7 @@ def _excess_words(group: Blocked) -> str:
     if group.excess is None:
         return ""
     value, n, bound = group.excess.value, group.excess.records, group.excess.bound
-    return f", {n:,} of them ({n / group.records:.0%}) with {value}, and C={bound} allows {float(bound):.0%}"
+    return f", {n:,} of them ({n / group.records:.1%}) with {value}, and C={bound} allows {float(bound):.1%}"
 
 
 def advice(

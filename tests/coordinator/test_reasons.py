@@ -71,10 +71,10 @@ def test_a_sensitive_column_is_named(tmp_path: Path) -> None:
     changes = {**QIDS, "ill": {"role": "sensitive", "C": "0.5", "values": ["HIV"]}}
     ran = run(tmp_path, rows, columns=changes)
     n = sum(row["sex"] == "F" and row["ill"] == "HIV" for row in rows)
-    share = f"{n} of them ({n / 9:.0%}) with HIV, and C=1/2 allows 50%"
+    share = f"{n} of them ({n / 9:.1%}) with HIV, and C=1/2 allows 50.0%"
     assert f"no finer: C of ill: sex = F would have 9 records, {share}\n" in ran.out
     for name in ("report.json", "report.html"):
-        assert f"{n / 9:.0%}) with" not in (tmp_path / "out" / name).read_text()
+        assert f"{n / 9:.1%}) with" not in (tmp_path / "out" / name).read_text()
 
 
 def test_a_column_that_predicts_nothing(tmp_path: Path) -> None:
