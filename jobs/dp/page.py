@@ -1,26 +1,41 @@
-"""Page of a DP release: the guarantee, the noise of counts, and the cells that stand out of the noise."""
+"""Page of a DP release: the guarantee, the noise of counts, and the cells to trust."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.data.counted import counted
-from jobs.dp.report import half_width
+from jobs.dp.report import half_width, half_width_of_sum, half_width_of_two
 from jobs.dp.requirement import settings
 from jobs.page.html import tag
-from jobs.page.parts import Line, Section, bars, facts, listing, number, ordered, paragraph, percent, sentence
+from jobs.page.parts import (
+    Line,
+    Section,
+    bars,
+    facts,
+    listing,
+    number,
+    ordered,
+    paragraph,
+    percent,
+    sentence,
+    verdict,
+)
 from jobs.page.words import term
 from jobs.task import Task
 
 
-def guarantee(report: Mapping[str, Any]) -> Section:
-    """Return the section on the guarantee of any DP release."""
+def guarantee(report: Mapping[str, Any], checked: str) -> Section:
+    """Return the section on the guarantee of any DP release. checked: by the program, before the release."""
     privacy = report["privacy"]
     lines: list[Line] = [
         (term("ε"), str(privacy["epsilon"]), _meaning(Fraction(privacy["epsilon"]))),
@@ -35,6 +50,7 @@ def guarantee(report: Mapping[str, Any]) -> Section:
         "What the table promises",
         [
             listing(sentence(words) for words in privacy["guarantees"]),
+            verdict(f"Checked: {checked}, and the spending adds up to ε. {_UNCHECKED}"),
             facts(lines, head=("parameter", "value", "meaning")),
             tag("h3", "Not covered"),
             listing(sentence(words) for words in privacy.get("not_covered", [])),
@@ -42,6 +58,9 @@ def guarantee(report: Mapping[str, Any]) -> Section:
             facts(spent, head=("for", "ε", "")),
         ],
     )
+
+
+_UNCHECKED = "No release can show that its noise was drawn properly; the tests of the program do."
 
 
 def _meaning(epsilon: Fraction) -> str:
@@ -54,9 +73,11 @@ def _meaning(epsilon: Fraction) -> str:
 
 def sections(task: Task, report: Mapping[str, Any], counts: Release) -> Iterator[Section]:
     """Yield the sections of noisy counts. counts: the cells as released, a row each, with the column `count`."""
-    yield guarantee(report)
+    once = "every cell is listed once, with or without records"
+    listed = once if report["threshold"] is None else "every listed count is at the threshold or above"
+    yield guarantee(report, listed)
     values = counts_in(counts)
-    yield _cells(task, report, values)
+    yield _cells(task, report, counts, values)
     yield Section("Columns", [*_columns(task, report, counts, values)])
 
 
@@ -67,40 +88,126 @@ def counts_in(cells: Release) -> Ints:
     return found
 
 
-def _cells(task: Task, report: Mapping[str, Any], values: Ints) -> Section:
-    """Return the noise of counts, and the number of cells above the noise."""
-    width = _half_width(task, report)
+def _cells(task: Task, report: Mapping[str, Any], counts: Release, values: Ints) -> Section:
+    """Return the noise of counts, the total, and the cells to trust."""
+    noise = _noise(task, report)
+    two = " Each of the two parties that compute adds noise of its own." if noise.n_of_a_count > 1 else ""
     lines: list[Line] = [("Cells", number(report["cells"]), "Combinations of published values.")]
+    of_all = "Sum of all noisy counts."
     if report["cells_listed"] != report["cells"]:
-        meaning = "Cells whose noisy count reached the threshold."
+        meaning = f"Cells whose noisy count reached the threshold, {report['threshold']:,}."
         lines.append(("Listed cells", number(report["cells_listed"]), meaning))
-    if width is None:
-        meaning = "Both parties of the compute pair add noise of their own to every count."
-        lines.append((term("Noise"), "twice", meaning))
-    else:
-        clear = np.abs(values) > width
-        total = np.abs(values).sum() or 1
-        lines += [
-            (term("Noise"), f"± {width:,}", "The error of at least 95 of 100 counts is no larger."),
-            (
-                "Counts above the noise",
-                percent(float(clear.mean()) if len(values) else 0),
-                f"{counted(int(clear.sum()), 'count is', 'counts are')} farther from 0 than the noise: trust these "
-                f"cells. They hold {percent(float(np.abs(values)[clear].sum() / total))} of the listed records. "
-                "Of the other cells trust sums, not single cells.",
-            ),
-        ]
-    return Section("Counts and noise", [facts(lines, head=("measure", "figure", "meaning"))])
+        of_all = "Sum of the listed counts, without the records of the other cells."
+    total = f"{int(values.sum()):,} ± {half_width_of_sum(noise.rate, noise.n_of_a_count * len(values)):,}"
+    width = noise.half_width
+    lines += [
+        (term("Noise"), f"± {width:,}", f"The error of at least 95 of 100 counts is no larger.{two}"),
+        ("Records in all", total, of_all),
+    ]
+    return Section(
+        "Counts and noise",
+        [
+            facts(lines, head=("measure", "figure", "meaning")),
+            tag("h3", "Which cells to trust"),
+            _by_trust(values, width),
+            *(_largest(task, counts, values, width) if len(values) else ()),
+        ],
+    )
 
 
-def _half_width(task: Task, report: Mapping[str, Any]) -> int | None:
-    """Return the error that 95 of 100 counts do not exceed; None where two parties add noise of their own."""
-    if report["privacy"]["noise"] == "each":
-        return None
+@dataclass(frozen=True)
+class _Noise:
+    """Noise of each count. n_of_a_count: noises of this rate, 1, or 2 from two parties."""
+
+    rate: float
+    n_of_a_count: int
+
+    @property
+    def half_width(self) -> int:
+        return half_width(self.rate) if self.n_of_a_count == 1 else half_width_of_two(self.rate)
+
+
+def _noise(task: Task, report: Mapping[str, Any]) -> _Noise:
     epsilon = next(
         Fraction(each["epsilon"]) for each in report["privacy"]["account"][::-1] if "counts" in each["for"]
     )
-    return half_width(float(epsilon / (settings(task.job).max_records_per_person or 1)))
+    rate = float(epsilon / (settings(task.job).max_records_per_person or 1))
+    return _Noise(rate, 2 if report["privacy"]["noise"] == "each" else 1)
+
+
+_PRECISE = 10
+"""Least number of half-widths in a count that readers may take as it is."""
+_MOST_CELLS = 20
+"""Most cells in the table of cells."""
+
+
+def _trusted(width: int) -> Sequence[tuple[int, str, str]]:
+    """Return the least count of each verdict, the verdict, and its meaning; the last verdict takes all others."""
+    return (
+        (
+            max(_PRECISE * width, 1),
+            "trust",
+            f"Counts from {max(_PRECISE * width, 1):,} on: off by 10 % or less.",
+        ),
+        (width + 1, "rough", f"Counts from {width + 1:,} on: there are such records; the number is rough."),
+        (
+            -sys.maxsize,
+            "noise",
+            "Smaller counts, and counts below 0: there may be no record. Trust sums of many.",
+        ),
+    )
+
+
+def _verdicts(values: Ints, width: int) -> Ints:
+    """Return the place of the verdict on each count: int64, shape (n_cells,)."""
+    precise, rough, _ = (least for least, _, _ in _trusted(width))
+    return np.where(values >= precise, 0, np.where(values >= rough, 1, 2))
+
+
+def _by_trust(values: Ints, width: int) -> Element:
+    places, total = _verdicts(values, width), int(np.maximum(values, 0).sum()) or 1
+    lines = [
+        (
+            word,
+            f"{int((places == i).sum()):,}",
+            percent(int(np.maximum(values[places == i], 0).sum()) / total),
+            meaning,
+        )
+        for i, (_, word, meaning) in enumerate(_trusted(width))
+    ]
+    return facts(lines, head=("verdict", "cells", "of records", "meaning, for 95 of 100 cells"))
+
+
+def _largest(task: Task, counts: Release, values: Ints, width: int) -> Iterator[Element]:
+    """Yield a table of the cells with the largest counts, and a sentence on the others."""
+    order = np.argsort(-values, kind="stable")
+    shown, others = order[:_MOST_CELLS], values[order[_MOST_CELLS:]]
+    words = [word for _, word, _ in _trusted(width)]
+    verdicts = _verdicts(values, width)
+    names = [name for name in counts.columns if name in task.job.columns]
+    lines = [
+        (
+            ", ".join(f"{name} {_label(counts, name, cell)}" for name in names),
+            words[verdicts[cell]],
+            f"{values[cell]:,}",
+            f"{max(values[cell] - width, 0):,}–{max(values[cell] + width, 0):,}",
+        )
+        for cell in shown.tolist()
+    ]
+    yield paragraph("The largest counts. Of 100 true counts 95 or more lie in their range.", "soft")
+    yield facts(lines, head=("cell", "verdict", "count", "range"))
+    if len(others):
+        near = counted(int((others <= width).sum()), "is noise", "are noise")
+        yield paragraph(
+            f"Not shown: {counted(len(others), 'cell', 'cells')} with counts of {int(others.max()):,} or less, of "
+            f"which {near}.",
+            "soft",
+        )
+
+
+def _label(counts: Release, name: str, cell: int) -> str:
+    column = counts.columns[name]
+    return str(column.labels[column.codes[cell]])
 
 
 def _columns(task: Task, report: Mapping[str, Any], counts: Release, values: Ints) -> Iterator[Any]:

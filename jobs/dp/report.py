@@ -126,3 +126,30 @@ def half_width(rate: float) -> int:
     while fraction * math.exp(-rate * (width + 1)) > _OUTSIDE:  # the logarithm was rounded
         width += 1
     return width
+
+
+def half_width_of_two(rate: float) -> int:
+    """Return the least bound on the error of 95 of 100 counts with two such noises, one of each party.
+
+    With p = exp(-rate): P(noise = k) = ((1 - p) / (1 + p))^2 p^|k| (|k| + (1 + p^2) / (1 - p^2)).
+    """
+    p, rest = math.exp(-rate), -math.expm1(-rate)
+
+    def outside(width: int) -> float:
+        least = width + 1
+        mean = (least + p / rest) + (1 + p * p) / (rest * (1 + p))
+        return 2 * rest / (1 + p) ** 2 * p**least * mean
+
+    below, width = -1, 0
+    while outside(width) > _OUTSIDE:
+        below, width = width, 2 * width + 1
+    while width - below > 1:
+        middle = (below + width) // 2
+        below, width = (middle, width) if outside(middle) > _OUTSIDE else (below, middle)
+    return width
+
+
+def half_width_of_sum(rate: float, n_noises: int) -> int:
+    """Return about the bound on the error of 95 of 100 sums of many counts: 1.96 standard deviations."""
+    variance = 2 * n_noises * math.exp(-rate) / math.expm1(-rate) ** 2
+    return math.ceil(1.96 * math.sqrt(variance))

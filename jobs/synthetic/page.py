@@ -22,7 +22,7 @@ from jobs.task import Task
 
 def sections(task: Task, report: Mapping[str, Any], drawn: Release, marginals: Release) -> Iterator[Section]:
     """Yield the sections. drawn: the synthetic rows; marginals: the noisy counts."""
-    yield guarantee(report)
+    yield guarantee(report, "the rows follow from the noisy counts, byte for byte")
     yield Section("Use", [verdict(report["use"], good=False), *_noise(report)])
     yield _one_way(task, report, marginals, drawn)
     yield _two_way(report)

@@ -7,6 +7,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.print_page_options import PrintOptions
 
+from jobs.dp.report import half_width
 from jobs.loading import load_task
 from jobs.page.page import PAGE, page_of_folder
 from tests.jobs.page.releases import EVIL, JOBS
@@ -82,12 +84,40 @@ def test_what_parties_learned_is_on_the_page(releases: Mapping[str, Path]) -> No
 def test_noise_is_on_the_page(releases: Mapping[str, Path]) -> None:
     page, report = read(releases["dp"])
     text = " ".join(Reader(page).texts)
-    assert "Counts above the noise" in text
     assert f"e^ε = {2.718281828:.4g}" in text
+    assert "Checked: every cell is listed once" in text
     drawn, report = read(releases["synthetic"])
     text = " ".join(Reader(drawn).texts)
     assert report["use"] in text
     assert "Two columns at a time" in text
+
+
+def test_the_cells_to_trust_are_those_far_from_the_noise(releases: Mapping[str, Path]) -> None:
+    """Verdicts, counted by hand from the released counts and the width that the rate of the noise has."""
+    page, report = read(releases["dp"])
+    with (releases["dp"] / "out" / "counts.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    counts = sorted((int(row["count"]) for row in rows), reverse=True)
+    (rate,) = (
+        float(Fraction(each["epsilon"])) for each in report["privacy"]["account"] if "cells" in each["for"]
+    )
+    width = half_width(rate)
+    text = " ".join(" ".join(Reader(page).texts).split())
+    rough = sum(width < n < 10 * width for n in counts)
+    assert f"Noise ± {width:,} The error of at least 95 of 100 counts" in text
+    assert f"Records in all {sum(counts):,} ±" in text
+    assert f"trust {sum(n >= 10 * width for n in counts)} " in text
+    assert f"rough {rough} " in text
+    assert f"noise {sum(n <= width for n in counts)} " in text
+    best, n = max(rows, key=lambda row: int(row["count"])), counts[0]
+    word = "noise" if n <= width else "rough" if n < 10 * width else "trust"
+    told = f"{max(n - width, 0):,}–{max(n + width, 0):,}"
+    assert f"age {best['age']}, town {best['town']}, died {best['died']} {word} {n} {told}" in text
+    if others := counts[20:]:
+        assert f"{len(others)} cell" in text
+        assert f"with counts of {max(others)} or less, of which" in text
+    else:
+        assert "Not shown" not in text
 
 
 def test_a_changed_page_is_found(releases: Mapping[str, Path], tmp_path: Path) -> None:
