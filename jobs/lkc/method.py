@@ -7,7 +7,7 @@ own :class:`jobs.lkc.result.Made` of a joint run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +27,7 @@ from jobs.task import Shown, Task
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
     from jobs.lkc.tables import Written
+    from jobs.page.parts import Section
 
 
 class SingleResult(Protocol):
@@ -110,6 +111,14 @@ class Method(ABC):
         Several times if a report names a node that prints as another node. :class:`jobs.release.checking.Untold`
         stands for values that the table does not show. path: of the report. Raises PartyError.
         """
+
+    def sections(self, task: Task, release: Release) -> Iterable[Section]:
+        """Return the method's own sections of the page of a release; release: the rows that readers can make."""
+        return ()
+
+    def own_sections(self, task: Task, table: Loaded, release: Release) -> Iterable[Section]:
+        """Return the method's own sections of the page of a table's owner; table: after pass 1."""
+        return ()
 
     @abstractmethod
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:

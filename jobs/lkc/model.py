@@ -145,9 +145,8 @@ class LkcPrivacy(Model):
     ) -> Iterable[Section]:
         from jobs.lkc.checked import table_of_folder
         from jobs.lkc.own_page import own_sections
-        from jobs.page.own import raw_rows
 
-        return own_sections(task, table.rows, raw_rows(task, table), table_of_folder(task, folder))
+        return own_sections(task, table, table_of_folder(task, folder))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of

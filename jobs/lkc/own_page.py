@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anonymize.release import Release
-from jobs.data.rows_read import RowsRead
+from jobs.data.tables import Loaded, Table
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.linked_columns import parts_apart
+from jobs.lkc.method import method_of
 from jobs.page.own import (
     columns_section,
     model_section,
     predicted_by_own,
+    raw_rows,
     risk_section,
     rows_section,
     sizes_of,
@@ -21,14 +23,14 @@ from jobs.page.parts import Section
 from jobs.task import Task
 
 
-def own_sections(task: Task, rows: RowsRead, raw: Release, released: Release) -> Iterator[Section]:
+def own_sections(task: Task, table: Table, released: Release) -> Iterator[Section]:
     """Yield the sections.
 
-    rows:      fate of the rows of pass 1.
-    raw:       the owner's rows with values as coded: of a joint job with columns of its own, only these columns.
+    table:     the owner's, after pass 1: of a joint job with columns of its own, only these columns.
     released:  the rows that readers can make of the release.
     """
-    yield rows_section(rows.words())
+    raw = raw_rows(task, table)
+    yield rows_section(table.rows.words())
     if not raw.n_records:
         return
     known = [name for name in task.job.names("qid") if name in raw.columns]
@@ -38,6 +40,8 @@ def own_sections(task: Task, rows: RowsRead, raw: Release, released: Release) ->
         sizes_of(raw, known), sizes_of(released, groups), greatest_k(entries_of(task.job)), known=known
     )
     yield from _model(task, raw, released, known)
+    if isinstance(table, Loaded):
+        yield from method_of(task.job).own_sections(task, table, released)
     yield columns_section(raw, released, raw.columns)
 
 

@@ -15,6 +15,7 @@ from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.method import method_of
 from jobs.lkc.report import whole_jointly
 from jobs.lkc.sentences import promises_of
 from jobs.lkc.stopping import advice, named
@@ -44,6 +45,7 @@ def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
     yield _risk(task, report, table, sizes)
     yield _groups(task, sizes)
     yield Section("Columns", [*_columns(task, report, table)])
+    yield from method_of(task.job).sections(task, table)
     yield _worth(report)
 
 

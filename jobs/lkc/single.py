@@ -14,7 +14,7 @@ from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
 from anonymize.lkc.stopped import Stopped, blocked, why_stopped
-from anonymize.release import Release, release_of_leaves, release_of_rows
+from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.arrow import pa
@@ -132,8 +132,7 @@ def _release(
     noted = replace(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
-    own = own_sections(task, read.rows, release_of_leaves(read.table), written.release)
-    place_own_page(own_page(task, own), folder)
+    place_own_page(own_page(task, own_sections(task, read, written.release)), folder)
     names = tuple(form_of(task.job).columns(task.job))
     page = partial(sections_of, task, table=written.release)
     return write_report(task, folder, names, report, seconds, page), noted

@@ -43,7 +43,7 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     if not form_of(task.job).quasi.generalized(task.job):
         return {}
     qid = qid_of(task.job, task.taxonomies)
-    table, is_median = _boxes(qid, release), task.job.lkc.split == MEDIAN
+    table, is_median = boxes_of(qid, release), task.job.lkc.split == MEDIAN
     if table is None:
         names = ", ".join(column.name for column in qid if _is_ambiguous(column, release))
         return {
@@ -75,7 +75,7 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
     cuts: Undetermined | dict[str, Any] = Undetermined(partial(_are_cuts, names, None))
     metrics: dict[str, Any] = metrics_of(task, release)
     if form_of(task.job).quasi.generalized(task.job):
-        table = _boxes(qid, release)
+        table = boxes_of(qid, release)
         if table is None:
             share = Undetermined(lambda said: type(said) is float)
             metrics |= {"generalization_loss": dict.fromkeys(names, share), "ncp": share}
@@ -102,7 +102,7 @@ def _are_cuts(names: Sequence[str], n_cuts: int | None, said: Any) -> bool:
     return n_cuts is None or sum(map(sum, said.values())) == n_cuts
 
 
-def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
+def boxes_of(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
     """Return the groups of a table, from the labels alone; None if the labels do not determine boxes."""
     columns = [release.columns[column.name] for column in qid]
     row, counts = kinds_of_rows([column.codes.astype(np.int64) for column in columns], release)

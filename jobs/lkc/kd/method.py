@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
+    from jobs.page.parts import Section
 
 
 class Kd(Method):
@@ -64,6 +65,16 @@ class Kd(Method):
         from jobs.lkc.kd.checked import readings
 
         return readings(task, release, report, path)
+
+    def sections(self, task: Task, release: Release) -> Iterable[Section]:
+        from jobs.lkc.kd.page import sections
+
+        return sections(task, release)
+
+    def own_sections(self, task: Task, table: Loaded, release: Release) -> Iterable[Section]:
+        from jobs.lkc.kd.page import own_sections
+
+        return own_sections(task, table.table, release)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.kd.report import shown_fields
