@@ -9,6 +9,7 @@ from typing import Any
 from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import document, tag
+from jobs.page.learned import learned
 from jobs.page.parts import Section, facts, listing, number, paragraph, sentence, verdict
 from jobs.page.words import with_words
 from jobs.release.checking import read_report
@@ -91,7 +92,7 @@ def _after(task: Task, report: Mapping[str, Any], release: bytes) -> Iterator[Se
         yield Section("Notes on the job", [listing(sentence(note) for note in notes)])
     if "data" in report:
         yield Section("Rows", [listing(_rows(report))])
-    yield _learned(task, report)
+    yield _learned(task)
     yield _files(report, release)
 
 
@@ -105,22 +106,21 @@ def _read(data: Mapping[str, Any]) -> list[str]:
     return rows.words()
 
 
-def _learned(task: Task, report: Mapping[str, Any]) -> Section:
+def _learned(task: Task) -> Section:
     """Return the section on what each participant learned during the run."""
     title = "What each participant learned"
-    revealed = report.get("revealed_by_design", [])
     if not task.job.roster:
         return Section(title, [paragraph("One holder made the table. Nobody else took part.")])
-    if not revealed:
+    found = [(tag("h3", audience), listing(words)) for audience, words in learned(task)]
+    if not found:
         return Section(title, [paragraph("Parties and coordinator learned the release, and nothing else.")])
-    head = ("value", "known to", "meaning")
-    lines = [(each["name"], each["to"], _finer(each)) for each in revealed]
-    return Section(title, [paragraph("Beside the release:"), facts(lines, head=head)])
+    return Section(title, [paragraph(_BESIDE), *(part for of_audience in found for part in of_audience)])
 
 
-def _finer(revealed: Mapping[str, Any]) -> str:
-    finer = " Finer than the release." if revealed["finer_than_result"] else ""
-    return f"{sentence(revealed['meaning'])}{finer}"
+_BESIDE = (
+    'Beside the release, and at most the following. A step makes a value finer. "Finer than the table" means that '
+    "readers of the table alone cannot know as much."
+)
 
 
 def _files(report: Mapping[str, Any], release: bytes) -> Section:
