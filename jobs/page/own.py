@@ -6,7 +6,7 @@ page. Raw rows are the rows as the algorithms read the rows: numbers as cells of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from jobs.data.counted import counted
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.page.html import Content, document, tag
 from jobs.page.parts import (
-    INTERVAL,
     Line,
     Section,
     bars,
@@ -46,8 +45,6 @@ _WARNING = (
 
 _MOST_SPACE = 1 << 18
 """Most values that are counted without sorting."""
-_MOST_CELLS = 20
-"""Most intervals with a bar."""
 _OF_ALL = "Before: your own rows and columns. The release has the records of all parties."
 _IN_CELLS = (
     "Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
@@ -266,21 +263,7 @@ def _columns(raw: Release, released: Release | None, names: Iterable[str]) -> It
             said += f"; {counted(alone, 'value belongs', 'values belong')} to a single record"
         yield tag("h3", name)
         yield paragraph(f"{said}.", "soft")
-        yield bars(_in_few(raw.columns[name], counts), name)
-
-
-def _in_few(column: LabelledColumn, counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Join neighbouring cells of a column of numbers, so that every cell is in one of the bars of a page."""
-    cells = [found for label in column.labels if (found := INTERVAL.fullmatch(label))]
-    width = -(-len(cells) // _MOST_CELLS)
-    if width < 2 or len(cells) + 1 < len(column.labels):
-        return counts
-    joined: dict[str, int] = {}
-    for first in range(0, len(cells), width):
-        some = cells[first : first + width]
-        joined[f"[{some[0][1]},{some[-1][2]})"] = sum(counts.get(each[0], 0) for each in some)
-    known = {each[0] for each in cells}
-    return joined | {label: n for label, n in counts.items() if label not in known}
+        yield bars(counts, name, raw.columns[name].labels)
 
 
 def differences(lines: Iterable[tuple[str, float]], head: str) -> Content:

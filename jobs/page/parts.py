@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -12,15 +13,16 @@ import numpy as np
 
 from anonymize.release import LabelledColumn
 from anonymize.table import Ints
-from jobs.data.counted import counted
 from jobs.page.html import Content, rows, tag
 
 Line: TypeAlias = Sequence[Content]
 """Line of a table."""
-INTERVAL = re.compile(r"\[([^,]+),([^,)]+)\)")
-"""Form of an interval of numbers or dates."""
+INTERVAL = re.compile(r"\[([^,]+),([^,)]+)\)( or \?)?")
+"""Form of an interval of numbers or dates, maybe with the records without a value."""
 MOST_BARS = 24
-"""Most values of a column with a bar; the most frequent values have bars."""
+"""Most bars of a column."""
+_MOST_INTERVALS = 20
+"""Most bars of joined intervals."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,14 @@ def number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
 
 
-def bars(counts: Mapping[str, int], name: str) -> Element:
-    """Return a bar for each value: its share of the records. name: of the column, for screen readers."""
+def bars(counts: Mapping[str, int], name: str, labels: Sequence[str] | None = None) -> Element:
+    """Return bars with the shares of the records.
+
+    counts:  records by value, in order.
+    name:    of the column, for screen readers.
+    labels:  all values of the column in order, also values without a record; by default the counted values.
+    """
     total = sum(counts.values()) or 1
-    shown = counts
-    if len(counts) > MOST_BARS:
-        frequent = sorted(counts, key=lambda value: -counts[value])[:MOST_BARS]
-        shown = {value: n for value, n in counts.items() if value in set(frequent)}
     lines: Iterator[Element] = (
         tag(
             "tr",
@@ -92,15 +95,39 @@ def bars(counts: Mapping[str, int], name: str) -> Element:
             tag("td", _bar(n / total), aria_hidden="true"),
             tag("td", percent(n / total), class_="number"),
         )
-        for value, n in shown.items()
+        for value, n in in_few(counts, labels or list(counts))
     )
-    table = tag("table", tag("tbody", *lines), class_="bars", aria_label=f"values of {name}")
-    if len(shown) == len(counts):
-        return table
-    rest = sum(counts.values()) - sum(shown.values())
-    others = counted(len(counts) - len(shown), "other value", "other values")
-    words = f"and {others} with {percent(rest / total)} of the records"
-    return tag("div", table, paragraph(words, "soft"))
+    return tag("table", tag("tbody", *lines), class_="bars", aria_label=f"values of {name}")
+
+
+def in_few(counts: Mapping[str, int], labels: Sequence[str]) -> list[tuple[str, int]]:
+    """Join values until few are left: neighbouring intervals, and the rarest of all other values at the end.
+
+    So every record is in a bar. Joined intervals may overlap where the published intervals overlap.
+    """
+    if len(counts) <= MOST_BARS:
+        return list(counts.items())
+    intervals = [found for label in labels if (found := INTERVAL.fullmatch(label))]
+    width = -(-len(intervals) // _MOST_INTERVALS) or 1
+    runs = [intervals[first : first + width] for first in range(0, len(intervals), width)]
+    joined: Counter[str] = Counter()
+    for run in runs:
+        joined[_hull(run)] += sum(counts.get(each[0], 0) for each in run)
+    others = {value: n for value, n in counts.items() if not INTERVAL.fullmatch(value)}
+    room = MOST_BARS - len(joined)
+    if len(others) <= room:
+        return [*joined.items(), *others.items()]
+    frequent = set(sorted(others, key=lambda value: -others[value])[: room - 1])
+    kept = [(value, n) for value, n in others.items() if value in frequent]
+    rare = sum(n for value, n in others.items() if value not in frequent)
+    return [*joined.items(), *kept, (f"{len(others) - len(kept):,} others", rare)]
+
+
+def _hull(run: Sequence[re.Match[str]]) -> str:
+    """Return the interval that holds all intervals of a run, in the order of their beginning."""
+    last = max((each[2] for each in run), key=_place)
+    missing = next((each[3] for each in run if each[3]), "")
+    return f"[{run[0][1]},{last}){missing}"
 
 
 def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
@@ -114,22 +141,28 @@ def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:
 
 
 def ordered(counts: Mapping[str, int], labels: Sequence[str]) -> dict[str, int]:
-    """Return counts in the order of labels; then intervals of numbers by their beginning, and others by frequency."""
+    """Return counts in the order of labels; then intervals by their beginning, and others by frequency."""
     place = {label: i for i, label in enumerate(labels)}
 
-    def rank(label: str) -> tuple[float, float, str]:
-        start = _number(INTERVAL.sub(r"\1", label)) if INTERVAL.fullmatch(label) else None
-        return place.get(label, len(place)), -counts[label] if start is None else start, label
+    def rank(label: str) -> tuple[int, bool, _Place, int, str]:
+        found = INTERVAL.fullmatch(label)
+        start = _place(found[1]) if found else _NOWHERE
+        return place.get(label, len(place)), found is None, start, -counts[label], label
 
     order = sorted(counts, key=rank)
     return {label: counts[label] for label in order}
 
 
-def _number(text: str) -> float | None:
+_Place: TypeAlias = tuple[float, str]
+_NOWHERE: _Place = 0.0, ""
+
+
+def _place(text: str) -> _Place:
+    """Return a key that orders numbers by size, and dates by their text."""
     try:
-        return float(text)
+        return float(text), ""
     except ValueError:
-        return None
+        return 0.0, text
 
 
 def _bar(share: float) -> Element:

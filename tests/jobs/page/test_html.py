@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.page.html import document, rows, tag
-from jobs.page.parts import MOST_BARS, bars, number, percent, sentence
+from jobs.page.parts import bars, number, percent, sentence
 from tests.support.pages import Reader
 
 
@@ -53,11 +53,3 @@ def test_percent(share: float, text: str) -> None:
 def test_numbers_and_sentences() -> None:
     assert [number(12345), number(0.000496612)] == ["12,345", "0.000497"]
     assert [sentence("δ is small"), sentence("is it."), sentence("")] == ["δ is small.", "Is it.", "."]
-
-
-def test_bars_show_the_most_frequent_values_in_their_order() -> None:
-    counts = {f"v{i}": i for i in range(MOST_BARS + 3)}
-    read = Reader(document("t", bars(counts, "x")))
-    values = [text for text in read.texts if text.startswith("v")]
-    assert values == [f"v{i}" for i in range(3, MOST_BARS + 3)]
-    assert any("and 3 other values with" in text for text in read.texts)
