@@ -17,7 +17,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return made_releases(tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     with chromium(tmp_path_factory.mktemp("profile")) as opened:
         yield opened

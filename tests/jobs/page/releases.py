@@ -42,6 +42,18 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "columns": {**QID, "ill": ILL},
     },
     "joint": {"model": {"lkc": OF_LKC}, "columns": {**QID, "ill": ILL}, **JOINT},
+    "vertical": {
+        "model": {"lkc": OF_LKC},
+        "columns": {"person": {"role": "id"}, **TREE, "ill": ILL, **CLASS},
+        "goal": "classification",
+        "partition": "vertical",
+        "parties": {
+            "a": {"address": "127.0.0.1:7401", "columns": ["age"]},
+            "b": {"address": "127.0.0.1:7402", "columns": ["town", "ill"]},
+        },
+        "disclosure": "sealed",
+        "data": None,
+    },
     "sequences": {
         "model": {"sequences": {"L": "2", "K": "5", "C": "1/2"}},
         "columns": {
@@ -67,6 +79,7 @@ def table() -> list[dict[str, str]]:
     rng = random.Random(9)  # noqa: S311
     return [
         {
+            "person": f"p{i}",
             "age": "" if i % 20 == 0 else str(rng.randrange(100)),
             "town": rng.choice(["Bonn", "Lyon", "Lyon", EVIL]),
             "ill": rng.choice(["flu", "flu", "cold", "cold", "HIV"]),
@@ -93,9 +106,10 @@ def made_releases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
         rows = table()
         jobs.write_csv(folder / "t.csv", rows)
         if "parties" in whole:
+            vertical = whole["partition"] == "vertical"
             data = [
-                f"--data={party}={jobs.write_csv(folder / f'{party}.csv', rows[place::3])}"
-                for place, party in enumerate(PARTIES)
+                f"--data={party}={jobs.write_csv(folder / f'{party}.csv', rows if vertical else rows[place::3])}"
+                for place, party in enumerate(whole["parties"])
             ]
             ran = invoke("coordinator", "simulate", job, *data, "--in-process", "--out", folder / "out")
         else:

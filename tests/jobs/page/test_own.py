@@ -131,10 +131,9 @@ def test_no_raw_value_becomes_an_element(releases: Mapping[str, Path], name: str
     assert any(EVIL in text for text in found.texts) == (name != "sequences")  # no figure by item
 
 
-@pytest.mark.parametrize("name", ["classified", "dp", "synthetic"])
+@pytest.mark.parametrize("name", ["classified", "kd", "dp", "synthetic"])
 def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
-    for scheme in ("light", "dark"):
-        expect_access(browser, releases[name] / "out" / OWN_PAGE, scheme)
+    expect_access(browser, releases[name] / "out" / OWN_PAGE)
 
 
 def test_distances_of_many_values_are_those_of_few() -> None:
