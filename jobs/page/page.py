@@ -56,7 +56,8 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], 
             tag("code", report["job_sha256"]),
             class_="soft",
         ),
-        paragraph(asked) if (asked := _asked(task)) else None,
+        paragraph(_asked(task)),
+        paragraph(_earlier(task, report)),
         *with_words((*sections, *_after(task, report, release))),
     )
 
@@ -69,8 +70,9 @@ def _asked(task: Task) -> str:
         "classification": f"to predict {target}",
         "clusters": "to find clusters",
         "general": "for general use",
+        None: "to study sequences" if task.model.name == "sequences" else "for general use",
     }
-    said = [f"The table is made {goals[job.goal]}."] if job.goal is not None else []
+    said = [f"The table is made {goals[job.goal]}."]
     if job.roster:
         said.append(
             f"The {'coordinator alone gets' if job.deliver == 'coordinator' else 'parties get'} the release."
@@ -78,6 +80,29 @@ def _asked(task: Task) -> str:
     if not job.names("sensitive") and task.model.name in ("lkc", "sequences"):
         said.append("No column is sensitive, so nothing bounds inferences.")
     return " ".join(said)
+
+
+def _earlier(task: Task, report: Mapping[str, Any]) -> str:
+    """Say if an earlier release of the same data counts against this release, and where to look.
+
+    The release has no part of a ledger, because ledgers are for their owners.
+    """
+    job = task.job
+    ledger = (
+        "each party's ledger (`party budget`)" if job.roster else "the holder's ledger (`coordinator budget`)"
+    )
+    if report.get("repeated"):
+        return "This is the release of an earlier run, given again: nothing more was charged."
+    if task.model.name in ("dp", "synthetic"):
+        return f"Earlier releases of the same data count: the ε of all adds up. The sum stands in {ledger}."
+    alone = "Earlier releases of the same data do not count: the promises hold for this table alone."
+    if task.model.name == "lkc" and job.partition == "horizontal":
+        alone = (
+            "Earlier releases of the same data count only for a party with `own_k` in its policy: for all other "
+            "readers the promises hold for this table alone."
+        )
+    listed = ledger if job.roster else "the holder's ledger, if there is a ledger (`coordinator budget`)"
+    return f"{alone} Releases are listed in {listed}."
 
 
 def promises(report: Mapping[str, Any], sentences: Sequence[str]) -> Section:

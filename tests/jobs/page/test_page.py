@@ -18,7 +18,8 @@ from selenium.webdriver.common.print_page_options import PrintOptions
 from jobs.dp.report import half_width
 from jobs.loading import load_task
 from jobs.page.learned import words_of
-from jobs.page.page import PAGE, page_of_folder
+from jobs.page.page import PAGE, page_of, page_of_folder
+from jobs.release.sums import SUMS, release_digest
 from tests.jobs.page.releases import EVIL, JOBS
 from tests.support import jobs
 from tests.support.browser import expect_access
@@ -75,6 +76,37 @@ def test_figures_are_those_of_the_table(releases: Mapping[str, Path], name: str)
         assert f"{value} {f'{share:.1f}'.removesuffix('.0')} %" in " ".join(text.split())
     if "withheld" in report:
         assert report["withheld"]["meaning"] in text
+
+
+@pytest.mark.parametrize(
+    ("name", "aim", "earlier"),
+    [
+        (
+            "single",
+            "for general use",
+            "do not count: the promises hold for this table alone. Releases are listed in",
+        ),
+        ("classified", "to predict died", "`coordinator budget`"),
+        ("joint", "for general use", "count only for a party with `own_k` in its policy"),
+        ("vertical", "to predict died", "do not count: the promises hold for this table alone"),
+        ("sequences", "to study sequences", "do not count"),
+        ("dp", "to predict died", "count: the ε of all adds up. The sum stands in the holder's ledger"),
+        ("synthetic", "to predict died", "count: the ε of all adds up"),
+    ],
+)
+def test_the_page_says_its_aim_and_if_earlier_releases_count(
+    releases: Mapping[str, Path], name: str, aim: str, earlier: str
+) -> None:
+    page, _ = read(releases[name])
+    assert f"The table is made {aim}." in page
+    assert re.search(f"<p>[^<]*Earlier releases of the same data [^<]*{re.escape(earlier)}", page)
+
+
+def test_a_release_that_is_given_again_says_so(releases: Mapping[str, Path]) -> None:
+    folder = releases["dp"] / "out"
+    task, (_, report) = load_task(releases["dp"] / "job.yaml"), read(releases["dp"])
+    page = page_of(task, report | {"repeated": True}, (), release_digest((folder / SUMS).read_bytes()))
+    assert "This is the release of an earlier run, given again: nothing more was charged." in page
 
 
 def test_what_parties_learned_is_on_the_page(releases: Mapping[str, Path]) -> None:
