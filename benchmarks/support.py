@@ -13,7 +13,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def publish(title: str, rows: list[Row], path: Path) -> None:
-    """Print the table and write the same as JSON."""
+def publish(title: str, rows: list[Row], path: Path, notes: Sequence[str] = ()) -> None:
+    """Print the table and write the same as JSON. notes: sentences below the table."""
     where = machine()
     loads = [row.load for row in rows] or [where["load_1m"]]
     table = Table(
@@ -116,7 +116,11 @@ def publish(title: str, rows: list[Row], path: Path) -> None:
     for row in rows:
         if row.note:
             console.print(f"MISSED {row.name}: {row.note}", markup=False, highlight=False)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     results = [asdict(row) | {"met": row.met, "note": row.note} for row in rows]
-    path.write_text(json.dumps({"title": title, "machine": where, "rows": results}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({"title": title, "machine": where, "rows": results, "notes": list(notes)}, indent=1) + "\n"
+    )
     print(f"written: {path}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from benchmarks import reproduce
 from benchmarks.reproduce import Adult, main, tables_4
+from tests.support.jobs import write_csv
 
 
 def test_the_tables_of_the_thesis(tmp_path: Path) -> None:
@@ -25,3 +29,26 @@ def test_a_folder_without_the_table_is_named(tmp_path: Path) -> None:
         main(["--adult", str(tmp_path), "5.4"])
     with pytest.raises(SystemExit, match=r"no such figure: 9\.9"):
         main(["9.9"])
+
+
+def test_figures_of_a_registry_that_is_not_public_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adult in small: the same values over and over, so each group is large enough."""
+    monkeypatch.setattr(reproduce, "OUT", tmp_path / "out")
+    kinds = [
+        {"age": age, "workclass": work, "occupation": job, "race": race}
+        for age, work, job, race in product(("20", "40"), "abcd", "wxyz", ("m", "n"))
+    ]
+    rest = {
+        "education-num": "9", "fnlwgt": "20000", "capital-gain": "0", "capital-loss": "0",
+        "hours-per-week": "40", "marital-status": "Divorced", "income": "<=50K", "split": "train",
+    }  # fmt: skip
+    write_csv(tmp_path / "adult.csv", [{**each, **rest} for each in kinds * 5])
+    monkeypatch.setattr(reproduce, "_SENSITIVE", ("workclass", "occupation"))
+    main(["--adult", str(tmp_path), "several"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "[MSA] 9 average group: K=50 L=2 m=2" in said
+    assert "measured a registry that is not public" in said
+    (kept,) = json.loads((tmp_path / "reproduce.json").read_text())["notes"]
+    assert "Adult" in kept
