@@ -50,19 +50,24 @@ def verify_folder(
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("verification-failed", f"the report's `{key}` is missing or malformed")
     checked = _with_page(checked, task, out, report)
-    return _with_signatures(checked, task, out, report, known or {}, earlier or {}) if joint else checked
+    if joint:
+        checked = _with_signatures(checked, task, out, report, known or {}, earlier or {})
+    warned = checked.fields.get("page") is False
+    return checked.also([f"WARNING: {out / PAGE} {_CHANGED_PAGE}"], {}) if warned else checked
 
 
 def _with_page(checked: Checked, task: Task, out: Path, report: Mapping[str, Any]) -> Checked:
-    """Make the page of a release again, and compare. A changed page is a warning, as it is no listed file."""
+    """Make the page of a release again, and compare.
+
+    No digest covers the page, so a changed page does not make the release wrong: a warning is the last line.
+    """
     page = out / PAGE
     if not page.is_file():
         return checked
     if page.read_bytes() == page_of_folder(task, out).encode():
         return checked.also([f"{page}: as job, report and table say"], {"page": True})
     if report.get("versions", {}).get("jointcut") == versions()["jointcut"]:
-        words = f"warning: {page} is not the page of job, report and table: somebody changed the page; do not read it"
-        return checked.also([words], {"page": False})
+        return checked.also([], {"page": False})
     return checked.also([f"not checked: {page}, which another version of the program made"], {"page": None})
 
 
@@ -177,6 +182,10 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     return checked.also(lines, told)
 
 
+_CHANGED_PAGE = (
+    "is not the page of this release: somebody changed the page. Do not read the page, and do not decide by the "
+    "page: delete it. Only the other files are checked, and the lines above hold for them"
+)
 _WHOLE = "take the whole folder of the release"
 _SIGNED_RESULT = f"report.{SIGNATURES}.result"
 _ONLY_ROWS = (
