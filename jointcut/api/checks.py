@@ -10,6 +10,7 @@ from coordinator.verify import verify_folder
 from jointcut.api.errors import path_of, told
 from jointcut.api.job import JobLike, job_of
 from jointcut.api.result import Result
+from jointcut.api.wording import in_python
 
 
 @dataclass(frozen=True)
@@ -61,4 +62,4 @@ def verify(
     known = installed_certificates(settings) if settings else {}
     earlier = earlier_certificates(settings) if settings else {}
     checked = verify_folder(job_of(job).load(), place, release, known, earlier)
-    return Verified(checked.text, checked.fields)
+    return Verified(in_python(checked.text), checked.fields)

@@ -13,6 +13,7 @@ from jobs.drafting.writing import name_of
 from jointcut.api.errors import path_of, told
 from jointcut.api.frames import Data, file_source
 from jointcut.api.job import Job
+from jointcut.api.wording import all_in_python
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ def draft(
         table = "table.csv" if path is None else str(path)
         named = name or ("table" if path is None else name_of(path))
         guesses, text = drafted(source, asked, table, named)
-    return Draft(Job.from_yaml(text, files_anywhere=True), text, (*said, *draft_lines(guesses, asked)))
+    return Draft(
+        Job.from_yaml(text, files_anywhere=True), text, all_in_python((*said, *draft_lines(guesses, asked)))
+    )
 
 
 def _several(names: str | Sequence[str]) -> tuple[str, ...]:

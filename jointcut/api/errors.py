@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from anonymize.errors import AnonymizeError
 from crypto.errors import ProtocolError
 from jobs.errors import ConfigError, PartyError, Problem, problem_of
+from jointcut.api.wording import in_python
 
 
 class Error(Exception):
@@ -32,7 +32,7 @@ class Error(Exception):
         """Return the error in a line: the id, the place, what is wrong, and what to do."""
         shared = replace(self._problem, private="", cause="")
         more = " More for the owner of the table: `error.private`." if self.private else ""
-        return f"{_in_python(shared.text(to_owner=self._is_own)).rstrip('.')}.{more}"
+        return f"{in_python(shared.text(to_owner=self._is_own)).rstrip('.')}.{more}"
 
     @property
     def id(self) -> str:
@@ -42,12 +42,12 @@ class Error(Exception):
     @property
     def message(self) -> str:
         """Description of the fault."""
-        return _in_python(self._problem.message)
+        return in_python(self._problem.message)
 
     @property
     def remedy(self) -> str:
         """Advice."""
-        return _in_python(self._problem.advice(to_owner=self._is_own))
+        return in_python(self._problem.advice(to_owner=self._is_own))
 
     @property
     def where(self) -> str:
@@ -95,21 +95,6 @@ def told() -> Iterator[None]:
         yield
     except (PartyError, AnonymizeError, ProtocolError, OSError) as error:
         raise Error(problem_of(error)) from None
-
-
-_OPTION = re.compile(r"(?:coordinator|party) [a-z]+[^`;]*|--([A-Za-z][a-z-]*)")
-_ARGUMENTS = {"class": "class_", "score": "scores"}
-"""Arguments with another name than the option of the command."""
-
-
-def _in_python(text: str) -> str:
-    """Return a message with arguments instead of options. A whole command stays a command."""
-
-    def argument(found: re.Match[str]) -> str:
-        option = found[1]
-        return found[0] if option is None else _ARGUMENTS.get(option, option.replace("-", "_"))
-
-    return _OPTION.sub(argument, text)
 
 
 def path_of(value: str | Path) -> Path:

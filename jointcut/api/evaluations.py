@@ -14,6 +14,7 @@ from jointcut.api.errors import told
 from jointcut.api.frames import Data, source_of_data
 from jointcut.api.job import JobLike, job_of
 from jointcut.api.voices import listening
+from jointcut.api.wording import all_in_python
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,7 @@ def evaluate(
             Asked(str(holdout), splits, tuple(scores), published, seed),
             lambda number: shown.trial(number, splits),
         )
-    return Evaluated("\n".join(found.lines), found.fields)
+    return Evaluated("\n".join(all_in_python(found.lines)), found.fields)
 
 
 def _check(splits: int, scores: Sequence[str], seed: int) -> None:

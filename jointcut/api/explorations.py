@@ -20,6 +20,7 @@ from jointcut.api.errors import told
 from jointcut.api.frames import Data, source_of_data
 from jointcut.api.job import JobLike, job_of
 from jointcut.api.voices import listening
+from jointcut.api.wording import all_in_python
 from jointcut.api.written import written
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def explore(
         points, better = explored(explorer, grid, suggest=suggest, trial=shown.trial)
     rows = explorer.loaded.rows
     notes += rows.words() if rows.n_dropped else []
-    return Explored(task.job.name, tuple(points), better, tuple(notes))
+    return Explored(task.job.name, tuple(points), better, all_in_python(notes))
 
 
 def _several(values: Any) -> list[Any]:

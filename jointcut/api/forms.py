@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from jobs.dp.settings import DpModel
+from jobs.errors import ConfigError
 from jobs.file import columns, makers
 from jobs.file.clusters import ClusterSettings
 from jobs.file.fields import error_in
@@ -23,15 +26,38 @@ from jointcut.api.written import written
 
 
 class _Part(BaseModel):
-    """Part of a job."""
+    """Part of a job. _meant: by frequent wrong keys, the right key."""
+
+    _meant: ClassVar[Mapping[str, str]] = {}
 
     @told()
     def __init__(self, /, **keys: Any) -> None:
+        name = type(self).__name__
+        if wrong := [
+            f"unknown key `{key}`: write `{self._meant[key]}`" for key in keys if key in self._meant
+        ]:
+            raise ConfigError("unknown-key", f"{name}: {'; '.join(wrong)}", remedy=_AS_SAID)
         fields = written(keys)
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise error_in(type(self), fields, error, type(self).__name__, "job-invalid") from None
+            found = error_in(type(self), fields, error, name, "job-invalid").problem
+            message, remedy = _as_arguments(found.message), _as_arguments(found.remedy)
+            raise ConfigError(found.error_id, message, remedy=remedy) from None
+
+
+_AS_SAID = "do what the error says of each key"
+_ADD = re.compile(r"add `([a-z_]+): \.\.\.`")
+
+
+def _as_arguments(text: str) -> str:
+    """Return a sentence about the keys of a part with the arguments of its class: `start` for the key `from`."""
+    added = _ADD.sub(lambda found: f"write `{'start' if found[1] == 'from' else found[1]}=...`", text)
+    return added.replace("`from` is missing", "`start` is missing")
+
+
+_BOUNDS = {"from_": "start", "min": "start", "begin": "start", "max": "to", "end": "to", "stop": "to"}
+"""Names that other libraries have for the bounds of days and times."""
 
 
 class Column(_Part, columns.Column):
@@ -46,17 +72,27 @@ class Column(_Part, columns.Column):
 class Numeric(_Part, columns.NumericDomain):
     """Domain of numbers, and its cut points."""
 
+    _meant: ClassVar[Mapping[str, str]] = {
+        "from_": "min",
+        "start": "min",
+        "to": "max",
+        "end": "max",
+        "stop": "max",
+    }
+
 
 class Dates(_Part, columns.DateDomain):
     """Domain of days, and its cells. `start` is the key `from`, a word that Python reserves."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+    _meant: ClassVar[Mapping[str, str]] = _BOUNDS
 
 
 class Clock(_Part, columns.Clock):
     """Domain of local times, and its cells. `start` is the key `from`, a word that Python reserves."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+    _meant: ClassVar[Mapping[str, str]] = _BOUNDS
 
 
 class Set(_Part, columns.SetOf):

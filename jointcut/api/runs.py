@@ -21,6 +21,7 @@ from jointcut.api.frames import Data, require_ledger, source_of_data, sources_of
 from jointcut.api.job import Job, JobLike, job_of
 from jointcut.api.result import Place, Result
 from jointcut.api.voices import listening
+from jointcut.api.wording import all_in_python, in_python
 
 if TYPE_CHECKING:
     from party.owner.config import CoordinatorConfig
@@ -77,10 +78,10 @@ def anonymize(
         notes += [*source.notes(), *notes_on_dates(source, task)]
         noted = run_single(task, source, place.folder, options, voice)
         if noted.again:
-            warnings.warn(AGAIN, stacklevel=3)
+            warnings.warn(in_python(AGAIN), stacklevel=3)
         notes += [f"{name}: no finer: {reason}" for name, reason in noted.reasons.items()]
         notes += noted.advice
-        return place.bind(Result(task, place.folder, tuple(notes)))
+        return place.bind(Result(task, place.folder, all_in_python(notes)))
 
 
 @told()
@@ -127,7 +128,7 @@ def simulate(
     with Place(out) as place, sources_of_data(tables, asked) as sources:
         notes += [f"{party}: {words}" for party, source in sources.items() for words in source.notes()]
         run(task, sources, place.folder, Options(as_records), voice)
-        return place.bind(Result(task, place.folder, tuple(notes)))
+        return place.bind(Result(task, place.folder, all_in_python(notes)))
 
 
 class Client:
@@ -168,7 +169,7 @@ class Client:
         notes += [f"warning: the certificate of {name} {words}" for name, words in warned.items()]
         with Place(out) as place:
             run_joint(task, self._config, place.folder, Options(as_records), voice)
-            return place.bind(Result(task, place.folder, tuple(notes)))
+            return place.bind(Result(task, place.folder, all_in_python(notes)))
 
     def __repr__(self) -> str:
         return f"Client(name={self._config.name!r})"

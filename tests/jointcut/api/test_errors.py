@@ -18,8 +18,13 @@ from jointcut.api.errors import told
         ("lower epsilon, or allow more with `--budget`", "lower epsilon, or allow more with `budget`"),
         ("leave --as-records out", "leave as_records out"),
         ("--class x: is given twice", "class_ x: is given twice"),
-        ("run: coordinator run JOB --out DIR", "run: coordinator run JOB --out DIR"),
-        ("`coordinator budget JOB`; or say `--ledger`", "`coordinator budget JOB`; or say `ledger`"),
+        ("run: coordinator run JOB --out DIR", "run: jointcut.anonymize"),
+        ("`coordinator budget JOB`; or say `--ledger`", "`jointcut.budget`; or say `ledger`"),
+        ("fit a model: coordinator clusters fit", "fit a model: coordinator clusters fit"),
+        ("each owner looks with `party budget --accept`", "each owner looks with `party budget --accept`"),
+        ("see the command with --help", "see help() of the function"),
+        ("the coordinator alone receives", "the coordinator alone receives"),
+        ("the coordinator run by north", "the coordinator run by north"),
     ],
 )
 def test_options_are_arguments(said: str, shown: str) -> None:

@@ -1,0 +1,88 @@
+"""Sentences reach Python in its words: no option and no command with a function is left, on any path."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import jointcut as jc
+from benchmarks.prose import sources
+from jointcut.api.wording import in_python
+
+TOWN = jc.Column(role="qid", taxonomy={"*": ["Bonn", "Lyon"]})
+TABLE = pd.DataFrame({"town": ["Bonn", "Lyon"] * 20})
+OF_A_COMMAND = re.compile(
+    r"--[a-z]|(?<!the )coordinator (budget|draft|evaluate|explore|run|simulate|verify)\b"
+)
+
+
+def dp_job() -> jc.Job:
+    return jc.Job(name="visits", model=jc.Synthetic(epsilon=1), goal="general", columns={"town": TOWN})
+
+
+@pytest.mark.parametrize("folder", ["anonymize", "jobs", "evaluation"])
+def test_no_sentence_of_the_inner_layers_keeps_an_option(folder: str) -> None:
+    """Every text of the sources, as a test that a new sentence passes without a change of the table."""
+    left = [
+        f"{path.name}: {text}"
+        for path, tree in sources(folder)
+        if path.name not in ("commands.py", "cluster_commands.py")  # of commands alone
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for text in [in_python(node.value)]
+        if OF_A_COMMAND.search(text) and "party " not in text
+    ]
+    assert left == []
+
+
+def test_a_spent_budget_names_the_argument_and_the_function(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    jc.anonymize(TABLE, dp_job(), ledger=ledger, budget=1)
+    other = jc.Job(name="again", model=jc.Synthetic(epsilon=1), goal="general", columns={"town": TOWN})
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(TABLE, other, ledger=ledger, budget=1)
+    assert (
+        raised.value.remedy == "lower epsilon, or allow more with `budget`; what is spent: `jointcut.budget`"
+    )
+    with pytest.warns(UserWarning, match="again") as told:
+        result = jc.anonymize(TABLE, dp_job(), ledger=ledger)
+    assert not any(OF_A_COMMAND.search(str(each.message)) for each in told)
+    assert not any(OF_A_COMMAND.search(note) for note in result.notes)
+
+
+def test_a_verification_names_the_argument() -> None:
+    job = jc.Job(name="v", model=jc.Lkc(L=1, K=2), goal="general", columns={"town": TOWN})
+    found = jc.verify(jc.anonymize(TABLE, job), job)
+    assert "the argument `release`" in found.text
+    assert not OF_A_COMMAND.search(found.text)
+
+
+@pytest.mark.parametrize(
+    ("part", "keys", "shown"),
+    [
+        (
+            jc.Dates,
+            {"min": "2020-01-01", "max": "2021-01-01"},
+            "`min`: write `start`; unknown key `max`: write `to`",
+        ),
+        (jc.Dates, {"from_": "2020-01-01", "to": "2021-01-01"}, "unknown key `from_`: write `start`."),
+        (jc.Dates, {"to": "2021-01-01", "step": "1mo"}, "`start` is missing: write `start=...`"),
+        (jc.Clock, {"min": "08:00", "max": "18:00"}, "unknown key `min`: write `start`"),
+        (
+            jc.Numeric,
+            {"start": 0, "end": 9},
+            "unknown key `start`: write `min`; unknown key `end`: write `max`",
+        ),
+        (jc.Numeric, {"min": 0, "step": 1}, "`max` is missing: write `max=...`"),
+    ],
+)
+def test_bounds_have_the_names_of_the_arguments(part: type, keys: dict[str, object], shown: str) -> None:
+    with pytest.raises(jc.Error) as raised:
+        part(**keys)
+    assert shown.rstrip(".") in raised.value.message
+    assert "from" not in str(raised.value).replace("from_", "")
+    assert str(raised.value).startswith(f"{raised.value.id}: {part.__name__}: ")
