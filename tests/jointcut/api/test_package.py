@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import json
+import re
 import subprocess
 import sys
 import time
@@ -161,6 +162,20 @@ def test_wrong_types_are_found(errors: dict[str, list[int]]) -> None:
     """One in every line."""
     lines = [number for number, line in enumerate(WRONG.splitlines(), start=1) if "jc." in line]
     assert sorted(set(errors["wrong.py"])) == lines
+
+
+@pytest.mark.more
+def test_a_project_elsewhere_is_type_checked_with_the_sources_named(tmp_path: Path) -> None:
+    """The command of docs/guide/python.md, for an environment of `make setup`. mypy reads all sources anew."""
+    text = (ROOT / "docs" / "guide" / "python.md").read_text()
+    (command,) = re.findall(r"^MYPYPATH=/path/to/jointcut mypy (.*) my_project$", text, re.MULTILINE)
+    (tmp_path / "right.py").write_text(CONSUMER)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    words = [sys.executable, "-m", "mypy", *command.split(), "right.py", "wrong.py"]
+    env = bare() | {"MYPYPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    found = {line.partition(":")[0] for line in done.stdout.splitlines() if " error: " in line}
+    assert found == {"wrong.py"}, done.stdout
 
 
 def test_the_import_is_fast() -> None:
