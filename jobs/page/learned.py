@@ -123,13 +123,15 @@ def _split(of: _Facts) -> str:
 def _class_agreement(of: _Facts) -> str:
     if not of.class_name or of.giver:
         return ""
-    return f"Whether all parties have the same {of.class_name} for every common id: yes or no."
+    return f"Whether all parties have the same value of {of.class_name} for every common id: yes or no."
 
 
 def _agreement_with_leader(of: _Facts) -> str:
     if not of.class_name or of.giver:
         return ""
-    return f"Which parties have the leader's {of.class_name} for every common id, and which have not."
+    return (
+        f"Which parties have the leader's values of {of.class_name} for all common ids, and which have not."
+    )
 
 
 def _group_counts(of: _Facts) -> str:
@@ -210,7 +212,7 @@ _MEANINGS: Mapping[tuple[str, Audience], Callable[[_Facts], str]] = {
     ("class_agreement", "all"): _class_agreement,
     ("class_agreement", "leader"): _agreement_with_leader,
     ("class_values", "all"): lambda of: (
-        f"The {of.class_name} of every common id, told by {of.giver}." if of.giver else ""
+        f"The value of {of.class_name} of every common id, told by {of.giver}." if of.giver else ""
     ),
     ("children", "all"): _always(
         "For every common id the values in the table: all parties know the people behind these ids."

@@ -21,6 +21,8 @@ INTERVAL = re.compile(r"\[([^,]+),([^,)]+)\)( or \?)?")
 """Form of an interval of numbers or dates, maybe with the records without a value."""
 MOST_BARS = 24
 """Most bars of a column."""
+_EMPTY = "without a value"
+"""Label of the bar of empty cells."""
 _MOST_INTERVALS = 20
 """Most bars of joined intervals."""
 
@@ -91,7 +93,7 @@ def bars(counts: Mapping[str, int], name: str, labels: Sequence[str] | None = No
     lines: Iterator[Element] = (
         tag(
             "tr",
-            tag("th", value, scope="row"),
+            tag("th", value or _EMPTY, scope="row"),
             tag("td", _bar(n / total), aria_hidden="true"),
             tag("td", percent(n / total), class_="number"),
         )

@@ -107,7 +107,7 @@ def test_the_class_is_compared_or_told() -> None:
     giver = columns(transfused={"role": "class", "domain": ["Y", "N"], "shared_by": "bank"})
     given = said(jobs.task_of(vertical_job(goal="classification", columns=giver)))
     assert ("class_agreement", "all") not in given
-    assert given["class_values", "all"] == "The transfused of every common id, told by bank."
+    assert given["class_values", "all"] == "The value of transfused of every common id, told by bank."
 
 
 def test_vertical_jobs_without_sensitive_columns_test_no_confidence() -> None:

@@ -77,3 +77,8 @@ def test_intervals_of_dates_are_in_order() -> None:
     assert list(ordered({day: 12 - i for i, day in enumerate(reversed(days))}, ())) == days
     values = {"x": 1, "[90,100) or ?": 9, "[8,10)": 5, "y": 3}
     assert list(ordered(values, ())) == ["[8,10)", "[90,100) or ?", "y", "x"]
+
+
+def test_a_bar_of_empty_cells_has_a_label() -> None:
+    read = Reader(document("t", bars({"a": 3, "": 1}, "x")))
+    assert "without a value" in read.texts
