@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.print_page_options import PrintOptions
 
 FLAGS = (
     "--headless=new",
@@ -82,6 +84,16 @@ def expect_access(browser: Chrome, page: Path) -> None:
     _emulate(browser, "dark")
     assert _passed(browser, {"runOnly": ["color-contrast"]}) == ["color-contrast"]
     assert browser.get_log("browser") == []
+
+
+def printed_page(browser: Chrome, page: Path) -> bytes:
+    """Return a page as PDF on A4 sheets. A window of another size or scheme is given up before."""
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.get(page.as_uri())
+    options = PrintOptions()
+    options.set_page_size({"width": 21.0, "height": 29.7})
+    return b64decode(browser.print_page(options))
 
 
 def _emulate(browser: Chrome, scheme: str) -> None:

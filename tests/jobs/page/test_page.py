@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
-from selenium.webdriver.common.print_page_options import PrintOptions
 
 from jobs.dp.report import half_width
 from jobs.loading import load_task
@@ -22,7 +20,7 @@ from jobs.page.page import PAGE, page_of, page_of_folder
 from jobs.release.sums import SUMS, release_digest
 from tests.jobs.page.releases import EVIL, JOBS
 from tests.support import jobs
-from tests.support.browser import expect_access
+from tests.support.browser import expect_access, printed_page
 from tests.support.commands import invoke
 from tests.support.job_files import job_file
 from tests.support.pages import Reader
@@ -193,10 +191,7 @@ def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, n
 @pytest.mark.parametrize("name", ["single", "dp"])
 def test_the_page_prints_on_few_sheets(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
     """A PDF of A4 sheets: the text is whole, black on white, and no sheet is empty."""
-    browser.get((releases[name] / "out" / PAGE).as_uri())
-    options = PrintOptions()
-    options.set_page_size({"width": 21.0, "height": 29.7})
-    printed = b64decode(browser.print_page(options))
+    printed = printed_page(browser, releases[name] / "out" / PAGE)
     assert printed.startswith(b"%PDF")
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", printed)) <= 6
 
