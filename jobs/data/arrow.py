@@ -10,11 +10,15 @@ from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from threading import get_ident
+from threading import Lock, get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["pa", "pa_csv", "pc", "pq"]
+
+
+_LOOK = Lock()
+"""Lock of Arrow's looks for pandas. A look waits for an import of pandas, so no import waits for a look."""
 
 
 class _Pandas(MetaPathFinder):
@@ -38,7 +42,10 @@ class _Pandas(MetaPathFinder):
 
 
 class _Shown(Loader):
-    """Loader of pandas. After the import Arrow looks again, and knows a `Series` from there on."""
+    """Loader of pandas. After the import Arrow looks again, and knows a `Series` from there on.
+
+    If another thread's look is under way, this look waits for the import, and finds pandas by itself.
+    """
 
     def __init__(self, loader: Loader, finder: _Pandas) -> None:
         self._loader, self._finder = loader, finder
@@ -51,7 +58,11 @@ class _Shown(Loader):
         module.__spec__.loader = module.__loader__ = self._loader
         sys.meta_path.remove(self._finder)
         self._loader.exec_module(module)
-        import_module("pyarrow").array([]).to_pandas()
+        if _LOOK.acquire(blocking=False):
+            try:
+                import_module("pyarrow").array([]).to_pandas()
+            finally:
+                _LOOK.release()
 
 
 @cache
@@ -62,7 +73,9 @@ def _find_no_pandas() -> None:
     Other code still finds pandas, and Arrow then looks again: Arrow would take a `Series` for a sequence, and NaN for
     a number.
     """
-    if "pandas" not in sys.modules:
+    with _LOOK:
+        if "pandas" in sys.modules or any(isinstance(finder, _Pandas) for finder in sys.meta_path):
+            return
         finder = _Pandas()
         sys.meta_path.insert(0, finder)
         try:
