@@ -5,12 +5,9 @@ Only the result folder stays, with each party's account for its owner: the user 
 
 from __future__ import annotations
 
-import json
 import logging
-import select
 import signal
 import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -23,18 +20,18 @@ import yaml
 
 from anonymize.errors import AnonymizeError
 from coordinator.arguments import source_of
+from coordinator.daemons import Daemons
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
 from coordinator.progress import OWN_FIGURES
 from coordinator.run import run_joint
 from coordinator.voice import CONSOLE, Voice
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import Source
-from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
+from jobs.errors import ConfigError, Exit, PartyError
 from jobs.options import NO_OPTIONS, Options
 from jobs.owner.objections import allowance
 from jobs.release.folder import OWN_PAGE, refuse_existing
 from jobs.task import Task
-from jointcut.launcher import command
 from party.owner.accounts import BEING_MADE, UNFINISHED, accounts
 from party.owner.config import CoordinatorConfig, PartyConfig, load_config
 from party.owner.peer_files import CERTIFICATE, make_identity
@@ -44,8 +41,6 @@ log = logging.getLogger("coordinator")
 COORDINATOR = "coordinator"
 CONFIG = "config.yaml"
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
-_START_S = 30
-_STOP_S = 5
 _ACCOUNT_S, _POLL_S = 600.0, 0.05
 """Seconds for the daemons to finish the accounts of their own records, and seconds between two looks."""
 
@@ -141,16 +136,15 @@ def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
 def parties_on_loopback(
     task: Task, sources: Mapping[str, Source], between: Between = directly
 ) -> Iterator[CoordinatorConfig]:
-    """Run a `party serve` process per party during the block; yield the coordinator's configuration."""
+    """Run a daemon per party during the block; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
+        with _signals_held():
+            daemons = stack.enter_context(Daemons())
         ports = free_ports(task.job.roster)
         reached = stack.enter_context(between(list(ports.values())))
         lay_out(root, task, sources, ports, reached)
-        with _signals_held():
-            daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in task.job.roster]
-        for daemon in daemons:
-            daemon.wait_until_it_listens()
+        daemons.start({name: root / name / CONFIG for name in task.job.roster})
         yield load_config(CoordinatorConfig, root / COORDINATOR / CONFIG)
 
 
@@ -228,45 +222,6 @@ def free_ports(names: Sequence[str]) -> dict[str, int]:
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return {name: each.getsockname()[1] for name, each in zip(names, sockets, strict=True)}
-
-
-class DaemonProcess:
-    """Process of `party serve`. Leaving the block asks the process to stop, and kills the process if necessary."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name = name
-        self.log = folder / "log"
-        serve = [*command("party"), "serve", "--config", str(folder / CONFIG), "--format", "json"]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log)
-
-    def __enter__(self) -> DaemonProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-
-    def wait_until_it_listens(self) -> None:
-        """Wait for the first line. Raises TransportError if the process ends, or takes too long."""
-        assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], _START_S)
-        line = self.process.stdout.readline() if ready else b""
-        if not line:
-            message = f"the daemon of {self.name} did not start: {self._last_words()}"
-            raise TransportError("peer-unreachable", message, party=self.name)
-        assert json.loads(line)["event"] == "listening"
-
-    def _last_words(self) -> str:
-        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.startswith("{")]
-        said = json_object(lines[-1]) if lines else None
-        return str((said or {}).get("message", "see its log"))
 
 
 def sources_of(task: Task, given: Mapping[str, Path], dialect: Dialect = SNIFFED) -> dict[str, Source]:

@@ -20,6 +20,8 @@ def _main_of(program: str) -> Callable[[], None]:
         from party.cli.commands import main
     elif program == "reader":
         from party.decoding import serve as main
+    elif program == "daemons":
+        from party.cli.daemons import main
     else:
         from coordinator.cli import main
     return main

@@ -20,7 +20,10 @@ _WINDOWS = "error: usage: Jointcut runs on Linux and macOS; Windows is not suppo
 
 
 def command(program: str) -> list[str]:
-    """Return the command for starting `party`, `coordinator` or `reader` isolated, from the file's folder."""
+    """Return the command for starting a program isolated, from the file's folder.
+
+    program: `party`, `coordinator`, `reader` or `daemons`.
+    """
     return [sys.executable, *_ISOLATED, str(_PROGRAM), program]
 
 

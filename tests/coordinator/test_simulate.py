@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 
 import coordinator.simulate
-from coordinator.simulate import (
-    CONFIG,
-    COORDINATOR,
-    DaemonProcess,
-    free_ports,
-    lay_out,
-    run_simulated,
-)
+from coordinator.daemons import Daemons
+from coordinator.simulate import CONFIG, COORDINATOR, free_ports, lay_out, run_simulated
 from jobs.data.sources import Csv, Source
-from jobs.errors import ConfigError, Exit, PartyError, TransportError
+from jobs.errors import ConfigError, Exit, PartyError
 from jobs.loading import open_task
 from jobs.owner.objections import check_policy
 from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
@@ -27,7 +21,7 @@ from party.owner.identity import is_loopback
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.joint import sample_rows
-from tests.support.network import released, sample_network
+from tests.support.network import released
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
 
 
@@ -82,7 +76,7 @@ def test_a_folder_that_is_there_is_refused_before_a_daemon_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(coordinator.simulate, "DaemonProcess", lambda name, folder: started.append(name))
+    monkeypatch.setattr(coordinator.simulate, "Daemons", lambda: started.append("daemons"))
     with pytest.raises(ConfigError) as caught:
         run_simulated(jobs.task_of(joint_job()), sources(tmp_path / "data"), tmp_path)
     assert (caught.value.problem.error_id, started) == ("output-exists", [])
@@ -92,12 +86,12 @@ def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path, monkeypatch:
     """A daemon tells its owner only; whoever simulates owns all the tables. No daemon outlives what failed."""
     started: list[subprocess.Popen[bytes]] = []
 
-    class Noted(DaemonProcess):
-        def __init__(self, name: str, folder: Path) -> None:
-            super().__init__(name, folder)
+    class Noted(Daemons):
+        def __init__(self) -> None:
+            super().__init__()
             started.append(self.process)
 
-    monkeypatch.setattr(coordinator.simulate, "DaemonProcess", Noted)
+    monkeypatch.setattr(coordinator.simulate, "Daemons", Noted)
     rows = sample_rows(20)
     rows[3]["job"] = "Zebra-4711"
     with pytest.raises(PartyError) as caught:
@@ -107,26 +101,4 @@ def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path, monkeypatch:
     assert problem.private == "line 5: 'Zebra-4711'"
     assert problem.exit_code == Exit.DATA
     assert not (tmp_path / "out").exists()
-    assert [process.poll() for process in started] == [0] * 3
-
-
-def test_a_daemon_that_does_not_start_says_why(tmp_path: Path) -> None:
-    net = sample_network(tmp_path / "net")
-    net.change(PARTIES[0], lambda fields: fields["tls"].update(key="nowhere.pem"))
-    daemon = DaemonProcess(PARTIES[0], net.root / PARTIES[0])
-    with daemon, pytest.raises(TransportError) as caught:
-        daemon.wait_until_it_listens()
-    problem = caught.value.problem
-    assert (problem.error_id, problem.party) == ("peer-unreachable", PARTIES[0])
-    assert "nowhere.pem" in problem.message
-
-
-def test_a_daemon_that_never_listens_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    net = sample_network(tmp_path / "net")
-    monkeypatch.setattr(coordinator.simulate, "_START_S", 0.0)
-    daemon = DaemonProcess(PARTIES[0], net.root / PARTIES[0])
-    with daemon, pytest.raises(TransportError):
-        daemon.wait_until_it_listens()
-    assert daemon.process.poll() is not None
+    assert [process.poll() for process in started] == [0]

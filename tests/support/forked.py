@@ -4,7 +4,7 @@ Starting an interpreter and importing takes a second of processor time, forking 
 a child of the test process like any other, with its own streams, signals, limits and exit code. Two things differ:
 the modules of all commands are imported already, and all forked processes share one hash seed. So tests of the start
 itself, of the interpreter or of the launcher execute their commands: ``EXECUTED``. So do all processes that are no
-children of the test process, such as the daemons of `coordinator simulate`, and all that are started unusually.
+children of the test process, such as the commands of a script, and all that are started unusually.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXECUTED = ("jointcut/", "deploy/", "test_installed.py", "test_places.py")
 """Tests of how a program is started: each command starts its own interpreter there."""
 
 _PROGRAM = Path(__file__).with_name("forker.py")
-_COMMANDS = [launcher.command(program) for program in ("party", "coordinator")]
+_COMMANDS = [launcher.command(program) for program in ("party", "coordinator", "daemons")]
 _BEFORE = len(_COMMANDS[0]) - 2
 """The interpreter and its options come before the file that it runs, and the program's name."""
 _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, lay_out
+from coordinator.simulate import CONFIG, COORDINATOR, lay_out
 from jobs.data.sources import Csv
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
@@ -25,6 +26,7 @@ from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import OWN_ACCOUNT
 from jobs.task import Task
 from jointcut import launcher
+from party.cli.daemons import LOG
 from party.daemon import Daemon
 from party.net.mesh import Dial
 from party.net.server import PartyServer
@@ -173,6 +175,35 @@ def served(net: Network) -> Iterator[None]:
 
 
 # ---- daemons as processes
+
+
+class DaemonProcess:
+    """Process of `party serve`. Leaving the block asks the process to stop, and kills the process if necessary."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        serve = command("serve", "--config", folder / CONFIG, "--format", "json", program="party")
+        with (folder / LOG).open("ab") as log:
+            self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log)
+
+    def __enter__(self) -> DaemonProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(GUARD_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def wait_until_it_listens(self) -> None:
+        """Wait for the first line."""
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], GUARD_S)
+        assert ready
+        assert json.loads(self.process.stdout.readline())["event"] == "listening"
 
 
 @dataclass
