@@ -12,7 +12,7 @@ from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import FileSource, Source, source_of_file
 from jobs.errors import ConfigError
 from jobs.file.fields import DELIMITER
-from jobs.file.job import TableFile
+from jobs.file.job import HeldTable, TableFile
 from jobs.task import Task
 from party.cli.arguments import PATH
 from party.cli.console import note
@@ -49,35 +49,37 @@ def dialect_of(delimiter: str | None) -> Dialect:
     return Dialect(character)
 
 
-def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> Source:
+def source_of(path: Path, dialect: Dialect = SNIFFED, like: TableFile | HeldTable | None = None) -> Source:
     """Return a table as :func:`table_at`, and tell the owner what was found out about the table's form."""
     return _told(table_at(path, dialect, like))
 
 
-def table_at(path: Path, dialect: Dialect = SNIFFED, like: TableFile | None = None) -> FileSource:
+def table_at(path: Path, dialect: Dialect = SNIFFED, like: TableFile | HeldTable | None = None) -> FileSource:
     """Return a table by file name: .parquet, .feather, .xlsx, .tsv, or CSV.
 
     like:  the table in the job. Its words apply to this table, too; its form only to the same kind of file.
     """
     if like is None:
         return source_of_file(_there(path), dialect)
-    if Path(like.path).suffix != path.suffix:
+    if isinstance(like, HeldTable) or Path(like.path).suffix != path.suffix:
         return source_of_file(_there(path), dialect, like.wording)
     form = replace(like.dialect, delimiter=dialect.delimiter or like.dialect.delimiter)
     return source_of_file(_there(path), form, like.wording, like.sheet)
 
 
-def source_of_job(job: JobFile, table: TableFile) -> Source:
+def source_of_job(job: JobFile, table: TableFile | HeldTable) -> Source:
     """Return the table of a single holder's job, and tell the owner about the table's form."""
     return _told(table_of_job(str(job), job.folder, table))
 
 
-def table_of_job(job: str, folder: Path, table: TableFile) -> FileSource:
+def table_of_job(job: str, folder: Path, table: TableFile | HeldTable) -> Source:
     """Return the table of a single holder's job. Raises ConfigError.
 
     job:     the job file, for errors.
     folder:  base folder for paths in the job.
     """
+    if isinstance(table, HeldTable):
+        return table.opened(folder)
     path = folder / table.path
     if not path.is_file():
         raise ConfigError(

@@ -38,6 +38,11 @@ class Coding:
     persons: bool = False
     id_forms: Mapping[str, IdForm] = field(default_factory=dict)
 
+    @property
+    def of_counts(self) -> bool:
+        """True if equal rows are as good as one row with a weight, and no row is told by its place."""
+        return not (self.ids or self.outside or self.matched or self.persons)
+
 
 @dataclass(frozen=True)
 class Coded:

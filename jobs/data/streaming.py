@@ -69,10 +69,10 @@ class Streamed(ABC):
         """Run pass 1. Raises DataError; for unfit values only after all rows, so that the owner reads of all
         values.
         """
-        reader = _Reader(self, coding)
+        reader = Reader(self, coding)
         try:
             for batch in self.batches(reader.names):
-                reader.add(batch)
+                reader.add(batch, np.ones(batch.num_rows, dtype=np.int64))
         except DataError:
             reader.refuse_unfit()  # earlier findings come first
             raise
@@ -207,7 +207,7 @@ class _Column:
         )
 
 
-class _Reader:
+class Reader:
     """Collects the batches of pass 1."""
 
     def __init__(self, source: Streamed, coding: Coding) -> None:
@@ -217,6 +217,8 @@ class _Reader:
         self._dropped: dict[str, Counter[str]] = {}
         self._ids: list[list[pa.Array]] = []
         self._plain: list[pa.RecordBatch] = []
+        self._weights: list[Ints] = []
+        self._row = 0
         self._n_read = 0
         self._n_kept = 0
 
@@ -225,27 +227,34 @@ class _Reader:
         """Columns to read."""
         return [*self._coding.ids, *self._coding.coders, *self._coding.plain]
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        coded = {
-            name: column.codes(batch.column(name), self._n_read) for name, column in self._columns.items()
-        }
-        if any(column.unfit.n_rows for column in self._columns.values()):
-            self._n_read += batch.num_rows
-            return
+    def add(self, batch: pa.RecordBatch, weights: Ints) -> None:
+        """Take in a batch. weights: number of equal rows of the table for each row of the batch."""
+        coded = {name: column.codes(batch.column(name), self._row) for name, column in self._columns.items()}
+        if not self.has_unfit:
+            self._add_fit(batch, coded, weights)
+        self._row += batch.num_rows
+        self._n_read += int(weights.sum())
+
+    def _add_fit(self, batch: pa.RecordBatch, coded: Mapping[str, Codes], weights: Ints) -> None:
         if self._coding.outside:
             for name, column in self._columns.items():
-                column.note_outside(batch.column(name), self._n_read)
+                column.note_outside(batch.column(name), self._row)
         dropped = np.zeros(batch.num_rows, dtype=bool)
         for name, codes in coded.items():
-            dropped |= self._counted(name, batch.column(name), codes == DROPPED)
+            dropped |= self._counted(name, batch.column(name), codes == DROPPED, weights)
         ids = self._ids_of(batch)
         if self._compares_ids:
             for name, column in zip(self._coding.ids, ids, strict=True):
                 without = np.isin(np.asarray(column.to_numpy(zero_copy_only=False)), list(EMPTY))
                 if self._coding.persons and self._coding.checked:
                     self._refuse(name, without & ~dropped)
-                dropped |= self._counted(name, batch.column(name), without)
-        self._keep(np.flatnonzero(~dropped), coded, ids, batch)
+                dropped |= self._counted(name, batch.column(name), without, weights)
+        self._keep(np.flatnonzero(~dropped), coded, ids, batch, weights)
+
+    @property
+    def has_unfit(self) -> bool:
+        """True if a column has an unfit value."""
+        return any(column.unfit.n_rows for column in self._columns.values())
 
     def refuse_unfit(self) -> None:
         """Raise DataError if columns have unfit values."""
@@ -266,11 +275,16 @@ class _Reader:
     def _refuse(self, name: str, without: NDArray[np.bool_]) -> None:
         """Raise DataError for the first row without an id, if any."""
         for row in np.flatnonzero(without)[:1].tolist():
-            number = self._n_read + row + 1
+            number = self._row + row + 1
             raise missing_id(name, self._source.place(number), self._source.written(name, number))
 
     def _keep(
-        self, keep: Ints, coded: Mapping[str, Codes], ids: Sequence[pa.Array], batch: pa.RecordBatch
+        self,
+        keep: Ints,
+        coded: Mapping[str, Codes],
+        ids: Sequence[pa.Array],
+        batch: pa.RecordBatch,
+        weights: Ints,
     ) -> None:
         for name, codes in coded.items():
             self._columns[name].keep(codes if len(keep) == len(codes) else codes[keep])
@@ -278,17 +292,19 @@ class _Reader:
             self._ids.append([column.take(pa.array(keep)) for column in ids])
         if self._coding.plain:
             self._plain.append(batch.select(list(self._coding.plain)).take(pa.array(keep)))
-        self._n_read += batch.num_rows
-        self._n_kept += len(keep)
+        self._weights.append(weights[keep])
+        self._n_kept += int(self._weights[-1].sum())
         if self._n_kept > MAX_RECORDS:
             raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
 
-    def _counted(self, name: str, column: pa.DictionaryArray, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _counted(
+        self, name: str, column: pa.DictionaryArray, lost: NDArray[np.bool_], weights: Ints
+    ) -> NDArray[np.bool_]:
         """Count the rows dropped by a column, by reason; return the rows."""
         if lost.any():
             empty = np.array([text.strip() in EMPTY for text in column.dictionary.to_pylist()])
-            n_empty = int(empty[column.indices.to_numpy()[lost]].sum())
-            found = {WITHOUT_VALUE: n_empty, UNUSABLE: int(lost.sum()) - n_empty}
+            n_empty = int(weights[lost][empty[column.indices.to_numpy()[lost]]].sum())
+            found = {WITHOUT_VALUE: n_empty, UNUSABLE: int(weights[lost].sum()) - n_empty}
             self._dropped.setdefault(name, Counter()).update(+Counter(found))
         return lost
 
@@ -296,7 +312,7 @@ class _Reader:
         coding, ids = self._coding, self._all_ids()
         return Coded(
             {name: column.finish() for name, column in self._columns.items()},
-            np.ones(self._n_kept, dtype=np.int64),
+            np.concatenate([np.zeros(0, dtype=np.int64), *self._weights]),
             self._rows_read(),
             _n_distinct(ids) if coding.ids and coding.checked and not coding.persons else None,
             ids if coding.matched else (),

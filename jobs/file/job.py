@@ -25,6 +25,7 @@ from jobs.dp.settings import DpModel
 from jobs.errors import ConfigError
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column
+from jobs.file.databases import Held
 from jobs.file.fields import DEFAULT_LEVEL, Address, Fields, Level, Name
 from jobs.file.table import TextFile
 from jobs.lkc import settings as lkc
@@ -121,14 +122,26 @@ class TableFile(TextFile):
         return self
 
 
+class HeldTable(Held):
+    """A table that an engine holds: exactly one of these."""
+
+
 def _form_of_data(value: object) -> str:
-    return "<path>" if isinstance(value, str) else "<file>"
+    if isinstance(value, str):
+        return "<path>"
+    held = isinstance(value, HeldTable) or (
+        isinstance(value, dict) and HeldTable.kinds().keys() & value.keys()
+    )
+    return "<engine>" if held else "<file>"
 
 
 TableText = Annotated[
-    Annotated[str, Tag("<path>")] | Annotated[TableFile, Tag("<file>")], Discriminator(_form_of_data)
+    Annotated[str, Tag("<path>")]
+    | Annotated[TableFile, Tag("<file>")]
+    | Annotated[HeldTable, Tag("<engine>")],
+    Discriminator(_form_of_data),
 ]
-"""Table by path alone, or with further facts for its reader."""
+"""Table by path alone, with further facts for its reader, or in an engine."""
 
 
 class PartyEntry(Fields):
@@ -192,7 +205,8 @@ class Job(Fields):
     )
     data: TableText | None = Field(
         default=None,
-        description="single: the path of the table, relative to the job file; or its `path` and `delimiter`.",
+        description="single: the path of the table, relative to the job file; or its `path` and `delimiter`; or "
+        "`name` and the engine that holds the table.",
     )
     parties: dict[Name, PartyEntry] | None = Field(
         default=None, description="Joint: the data holders, in order."
@@ -236,7 +250,7 @@ class Job(Fields):
         return self.names(*self.model.generalized)
 
     @property
-    def table(self) -> TableFile | None:
+    def table(self) -> TableFile | HeldTable | None:
         """single: where the table is."""
         return TableFile(path=self.data) if isinstance(self.data, str) else self.data
 

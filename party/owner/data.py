@@ -5,14 +5,14 @@ Each field states its meaning, its unit, and the cost of a bad value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from jobs.data.sources import Csv, Excel, Feather, Parquet, Source
-from jobs.file.fields import Fields, FilePath, Name
+from jobs.file.databases import Held, Opened
+from jobs.file.fields import FilePath
 from jobs.file.table import TextFile, WordedFile
 
 
@@ -34,56 +34,26 @@ class ExcelFile(TableFile):
     sheet: str | None = Field(default=None, description="The name of the sheet; default the first.")
 
 
-@dataclass(frozen=True)
-class Opened:
-    """Mark of a key of :class:`Data` that names a source. ``by``: makes the source from the key's value."""
-
-    by: Callable[[Any], Source]
-
-
-class Data(Fields):
+class Data(Held):
     """The place of the table: exactly one of these."""
 
-    name: Name | None = Field(
-        default=None,
-        description="Name of the data set in the privacy ledger; default its path behind all links. "
-        "Another name has another budget.",
+    csv: Annotated[CsvFile | None, Opened(lambda file, *_: Csv(file.path, file.wording, file.dialect))] = (
+        Field(default=None, description="Text with a header line.")
     )
-    csv: Annotated[CsvFile | None, Opened(lambda file: Csv(file.path, file.wording, file.dialect))] = Field(
-        default=None, description="Text with a header line."
-    )
-    parquet: Annotated[TableFile | None, Opened(lambda file: Parquet(file.path, file.wording))] = Field(
+    parquet: Annotated[TableFile | None, Opened(lambda file, *_: Parquet(file.path, file.wording))] = Field(
         default=None, description="An Apache Parquet file."
     )
-    feather: Annotated[TableFile | None, Opened(lambda file: Feather(file.path, file.wording))] = Field(
+    feather: Annotated[TableFile | None, Opened(lambda file, *_: Feather(file.path, file.wording))] = Field(
         default=None, description="An Arrow file (Feather version 2)."
     )
-    excel: Annotated[ExcelFile | None, Opened(lambda file: Excel(file.path, file.wording, file.sheet))] = (
-        Field(default=None, description="An Excel workbook (.xlsx). Needs openpyxl.")
-    )
-
-    @classmethod
-    def _kinds(cls) -> Mapping[str, Opened]:
-        """Return every key that names a source."""
-        fields = cls.model_fields.items()
-        return {key: how for key, field in fields for how in field.metadata if isinstance(how, Opened)}
-
-    @property
-    def _given(self) -> list[str]:
-        return [key for key in self._kinds() if getattr(self, key) is not None]
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Data:
-        if len(self._given) != 1:
-            *others, last = (f"`{key}`" for key in self._kinds())
-            raise ValueError(f"give exactly one of {', '.join(others)} and {last}")
-        return self
+    excel: Annotated[
+        ExcelFile | None, Opened(lambda file, *_: Excel(file.path, file.wording, file.sheet))
+    ] = Field(default=None, description="An Excel workbook (.xlsx). Needs openpyxl.")
 
     @property
     def source(self) -> Source:
-        """Table, in the form for the two passes."""
-        (key,) = self._given
-        return self._kinds()[key].by(getattr(self, key))
+        """Table, in the form for the two passes. The ledger is the party's own."""
+        return self.opened(Path())
 
     @property
     def data_set(self) -> str:

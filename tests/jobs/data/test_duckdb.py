@@ -1,0 +1,343 @@
+"""Tables that DuckDB reads: many files are the one table that they were cut from, and errors are the owner's."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from anonymize.errors import DataError
+from anonymize.grid import from_step
+from jobs.data.coders import BAD, DROPPED, Categorical, Numeric, Unlisted
+from jobs.data.coding import Coding, Published
+from jobs.data.duckdb import DuckDb
+from jobs.data.sources import Csv, Source
+from jobs.data.wording import Wording
+from jobs.release.report import BY_MAKER
+from tests.support.commands import invoke
+from tests.support.jobs import write_csv
+
+NAMES = ("age", "city", "ill")
+CITIES = ("München", "Köln", 'He said "no"', "a, b", "")
+ROWS = [
+    {
+        "age": str(i * 7 % 90) if i % 13 else "",
+        "city": CITIES[i * i % 5],
+        "ill": "Flu" if i % 2 else "Cold",
+    }
+    for i in range(120)
+]
+CODING = Coding(
+    {
+        "age": Numeric(from_step(Decimal(0), Decimal(100), Decimal("12.5"), "age")),
+        "city": Categorical({city: i for i, city in enumerate(CITIES) if city}, DROPPED),
+        "ill": Unlisted(BAD),
+    },
+    (),
+    checked=True,
+    outside=False,
+)
+
+
+def cut(rows: Sequence[Any], n: int) -> list[Sequence[Any]]:
+    size = -(-len(rows) // n)
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+
+def parquet(path: Path, rows: Sequence[dict[str, str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ages = pa.array([int(row["age"]) if row["age"] else None for row in rows], pa.int32())
+    texts = {name: pa.array([row[name] or None for row in rows], pa.string()) for name in ("city", "ill")}
+    pq.write_table(pa.table({"age": ages, **texts}), path)
+
+
+def one_parquet(folder: Path) -> str:
+    parquet(folder / "all.parquet", ROWS)
+    return "all.parquet"
+
+
+def parquet_parts(folder: Path) -> str:
+    for number, rows in enumerate(cut(ROWS, 7)):
+        parquet(folder / f"part-{number}.parquet", rows)
+    return "part-*.parquet"
+
+
+def a_folder(folder: Path) -> str:
+    for number, rows in enumerate(cut(ROWS, 3)):
+        parquet(folder / "visits" / str(number) / "part.parquet", rows)
+    (folder / "visits" / "_SUCCESS").touch()
+    return "visits"
+
+
+def csv_parts(folder: Path) -> str:
+    for number, rows in enumerate(cut(ROWS, 3)):
+        write_csv(folder / f"{number}.csv", rows)
+    return "*.csv"
+
+
+def semicolons(folder: Path) -> str:
+    lines = [";".join(f'"{row[name]}"'.replace('d "no"', 'd ""no""') for name in NAMES) for row in ROWS]
+    (folder / "all.csv").write_text("\r\n".join([";".join(NAMES), *lines]) + "\r\n", encoding="utf-8-sig")
+    return "all.csv"
+
+
+FORMS: list[Callable[[Path], str]] = [one_parquet, parquet_parts, a_folder, csv_parts, semicolons]
+
+
+def told(source: Source, coding: Coding = CODING) -> Any:
+    """What both passes over a source give."""
+    coded = source.collapse(coding)
+    columns = coded.columns.values()
+    counts: Counter[tuple[int, ...]] = Counter()
+    for *codes, weight in zip(
+        *(column.codes.tolist() for column in columns), coded.weights.tolist(), strict=True
+    ):
+        counts[tuple(codes)] += weight
+    coder = coding.coders["age"]
+    published = {"age": Published(coder, np.arange(9), pa.array([f"age {i}" for i in range(9)]))}
+    rows = [row for batch in source.relabel(published, NAMES) for row in batch.to_pylist()]
+    return counts, [column.domain for column in columns], coded.rows, rows
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_the_table_of_the_csv(tmp_path: Path, form: Callable[[Path], str]) -> None:
+    (tmp_path / "it").mkdir()
+    source = DuckDb("visits", tmp_path, path=tmp_path / "it" / form(tmp_path / "it"))
+    whole = Csv(write_csv(tmp_path / "whole.csv", ROWS))
+    assert source.column_names() == list(NAMES)
+    assert told(source) == told(whole)
+
+
+def test_folders_named_by_a_value_are_a_column(tmp_path: Path) -> None:
+    for city, rows in (("Kiel", ROWS[:5]), ("Bonn", ROWS[5:9])):
+        parquet(tmp_path / "visits" / f"place={city}" / "part.parquet", rows)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "visits")
+    assert source.column_names() == [*NAMES, "place"]
+    found = [row for batch in source.batches(["place", "age"]) for row in batch.to_pylist()]
+    ages = [row["age"] for row in [*ROWS[5:9], *ROWS[:5]]]
+    assert found == [{"place": "Bonn" if i < 4 else "Kiel", "age": age} for i, age in enumerate(ages)]
+
+
+def test_the_owners_words_hold(tmp_path: Path) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    wording = Wording(missing=("Köln",), rename={"city": "town"}, values={"ill": {"Flu": "flu"}})
+    source = DuckDb("visits", tmp_path, wording, tmp_path / "all.parquet")
+    plain = Csv(write_csv(tmp_path / "all.csv", ROWS), wording)
+    columns = ["town", "ill"]
+    assert [batch.to_pylist() for batch in source.batches(columns)] == [
+        batch.to_pylist() for batch in plain.batches(columns)
+    ]
+    assert source.marks(columns) == plain.marks(columns) != {}
+
+
+def test_only_the_name_identifies_the_table(tmp_path: Path) -> None:
+    parquet(tmp_path / "data" / "all.parquet", ROWS)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "data" / "all.parquet")
+    assert (source.identity, source.ledger) == ("visits", tmp_path / "visits.privacy.sqlite")
+    before = source.version()
+    parquet(tmp_path / "data" / "all.parquet", ROWS[1:])
+    assert DuckDb("visits", tmp_path, path=tmp_path / "data" / "all.parquet").version() != before
+
+
+def test_nothing_stays_when_the_source_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    parquet(tmp_path / "all.parquet", ROWS)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet")
+    assert len(list(source.batches(["age"]))) == 1
+    (spilled,) = (tmp_path / "tmp").iterdir()
+    assert spilled.stat().st_mode & 0o777 == 0o700
+    del source
+    gc.collect()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def no_file(folder: Path) -> str:
+    return "nothing-*.parquet"
+
+
+def no_path(folder: Path) -> str:
+    return "nothing.parquet"
+
+
+def two_kinds(folder: Path) -> str:
+    parquet(folder / "a.parquet", ROWS)
+    write_csv(folder / "b.csv", ROWS)
+    return "."
+
+
+def another_kind(folder: Path) -> str:
+    (folder / "a.xlsx").write_bytes(b"x")
+    return "a.xlsx"
+
+
+def other_columns(folder: Path) -> str:
+    parquet(folder / "a.parquet", ROWS)
+    pq.write_table(pa.table({"age": [1], "ill": ["Flu"], "city": ["Kiel"]}), folder / "b.parquet")
+    return "*.parquet"
+
+
+def cut_off(folder: Path) -> str:
+    parquet(folder / "a.parquet", ROWS)
+    whole = (folder / "a.parquet").read_bytes()
+    (folder / "b.parquet").write_bytes(whole[: len(whole) // 2])
+    return "*.parquet"
+
+
+def latin_1(folder: Path) -> str:
+    (folder / "a.csv").write_bytes("age,city,ill\n1,Köln,Flu\n".encode("latin-1"))
+    return "a.csv"
+
+
+def too_few_values(folder: Path) -> str:
+    (folder / "a.csv").write_text("age,city,ill\n1,Kiel,Flu\n2,Kiel\n")
+    return "a.csv"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error_id", "private"),
+    [
+        (no_file, "file-missing", "no file fits "),
+        (no_path, "file-missing", "nothing.parquet is not there"),
+        (two_kinds, "data-unreadable", "holds Parquet and text files; name one kind, as *.parquet"),
+        (another_kind, "data-unreadable", "DuckDB is asked for Parquet and CSV files only"),
+        (other_columns, "data-unreadable", "b.parquet has other columns than"),
+        (cut_off, "data-unreadable", "b.parquet"),
+        (latin_1, "data-unreadable", "a.csv is CP1252; DuckDB reads UTF-8: convert it"),
+        (too_few_values, "data-unreadable", "CSV Error on Line: 3; Original Line: 2,Kiel; Expected Number"),
+    ],
+)
+def test_what_is_wrong_is_told_to_the_owner(
+    tmp_path: Path, wrong: Callable[[Path], str], error_id: str, private: str
+) -> None:
+    (tmp_path / "it").mkdir()
+    source = DuckDb("visits", tmp_path, path=tmp_path / "it" / wrong(tmp_path / "it"))
+    with pytest.raises(DataError) as caught:
+        source.collapse(CODING)
+    assert (caught.value.error_id, str(tmp_path) in str(caught.value)) == (error_id, False)
+    assert private in caught.value.private
+
+
+def test_equal_rows_are_counted_by_the_engine(tmp_path: Path) -> None:
+    parquet(tmp_path / "all.parquet", ROWS * 3)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet")
+    coded = source.collapse(CODING)
+    assert coded.weights.sum() == 3 * len(Csv(write_csv(tmp_path / "all.csv", ROWS)).collapse(CODING).weights)
+    assert coded.weights.min() >= 3
+    assert coded.rows.read == 3 * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"ids": ("ill",), "coders": {"age": CODING.coders["age"]}}, {"matched": True}, {"outside": True}],
+)
+def test_rows_are_read_one_by_one_where_the_job_asks_for_more(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    coding = replace(CODING, checked=False, **changes)
+    coded = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet").collapse(coding)
+    plain = Csv(write_csv(tmp_path / "all.csv", ROWS)).collapse(coding)
+    assert coded.weights.tolist() == [1] * len(coded.weights)
+    assert [c.codes.tolist() for c in coded.columns.values()] == [
+        c.codes.tolist() for c in plain.columns.values()
+    ]
+
+
+def test_a_value_that_fits_nothing_is_told_with_its_row(tmp_path: Path) -> None:
+    rows = [*ROWS[:7], {"age": "4", "city": "Zebra-4711", "ill": "Flu"}]
+    parquet(tmp_path / "all.parquet", rows)
+    with pytest.raises(DataError, match="city") as caught:
+        DuckDb("visits", tmp_path, path=tmp_path / "all.parquet").collapse(CODING)
+    assert caught.value.private == "row 8: 'Zebra-4711'"
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(DataError) as caught:
+        list(DuckDb("visits", tmp_path, path=tmp_path / "all.parquet").batches(["age"]))
+    assert (caught.value.error_id, caught.value.remedy) == (
+        "extra-missing",
+        "pip install 'jointcut[duckdb]'",
+    )
+
+
+# ---- a job
+
+JOB: dict[str, Any] = {
+    "version": 1,
+    "name": "visits",
+    "partition": "single",
+    "model": {"lkc": {"L": 2, "K": 4}},
+    "goal": "general",
+    "columns": {
+        "age": {"role": "qid", "numeric": {"min": 0, "max": 100, "step": 12.5}},
+        "city": {"role": "qid", "taxonomy": {"Any": {"Süd": ["München", "Köln"], "Nord": CITIES[2:4]}}},
+        "ill": {"role": "sensitive", "domain": ["Flu", "Cold"], "C": "0.9"},
+    },
+}
+
+
+def run_with(folder: Path, data: Any) -> Path:
+    job, out = folder / "job.yaml", folder / "out"
+    job.write_text(yaml.safe_dump(JOB | {"data": data}))
+    done = invoke("coordinator", "run", job, "--out", out)
+    assert done.code == 0, done.err
+    assert invoke("coordinator", "verify", job, out).code == 0
+    return out
+
+
+def test_a_job_gives_the_release_of_the_csv(tmp_path: Path) -> None:
+    for name in ("engine", "file"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "engine" / "visits").mkdir()
+    parquet_parts(tmp_path / "engine" / "visits")
+    write_csv(tmp_path / "file" / "visits.csv", ROWS)
+    engine = {"name": "visits-2026", "duckdb": {"path": "visits/*.parquet", "memory_limit": "500MB"}}
+    outs = [run_with(tmp_path / "engine", engine), run_with(tmp_path / "file", "visits.csv")]
+    tables = [sorted((out / "anonymized.csv").read_text().splitlines()) for out in outs]
+    assert tables[0] == tables[1]
+    reports = [json.loads((out / "report.json").read_text()) for out in outs]
+    for report in reports:
+        for key in (*BY_MAKER, "job_sha256", "files"):
+            report.pop(key, None)
+    assert reports[0] == reports[1]
+    everything = "".join(path.read_text(errors="replace") for path in outs[0].iterdir() if path.is_file())
+    assert "parquet" not in everything
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"duckdb": {"path": "a.parquet"}}, "give `name`, too"),
+        ({"name": "a", "duckdb": {"path": "a.parquet", "memory_limit": "lots"}}, "memory_limit"),
+        (
+            {"name": "a", "duckdb": {"path": "a"}, "postgres": {"dsn_env": "A", "table": "t"}},
+            "give exactly one of `duckdb` and `postgres`",
+        ),
+        ({"name": "a", "postgres": {"dsn_env": "A"}}, "give `query` or `table`: neither is there"),
+        (
+            {"name": "a", "postgres": {"dsn_env": "A", "query": "b", "table": "t"}},
+            "give `query` or `table`: query and table is there",
+        ),
+    ],
+)
+def test_wrong_keys(tmp_path: Path, data: Any, said: str) -> None:
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(JOB | {"data": data}))
+    done = invoke("coordinator", "validate", tmp_path / "job.yaml")
+    assert done.code == 2
+    assert said in done.err
