@@ -78,8 +78,8 @@ def _duckdb(table: DuckDbTable, name: str, home: Path) -> Source:
 def _postgres(table: PostgresTable, name: str, home: Path) -> Source:
     from jobs.data.postgres import Dsn, Postgres
 
-    dsn = Dsn(table.dsn_env, table.dsn_file)
-    return Postgres(name, home, dsn, table.query, table.table, table.wording)
+    dsn = Dsn(table.dsn_env, None if table.dsn_file is None else home / table.dsn_file)
+    return Postgres(name, home, table.wording, dsn=dsn, query=table.query, table=table.table)
 
 
 class Held(Fields):
