@@ -35,7 +35,7 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     Every later message is an answer about the table, and counted before the table is read. Raises DataError, and
     PolicyError if no further answer is allowed.
     """
-    table = await asyncio.to_thread(allowed.account.load, session.config.source, session.me, SystemRng())
+    table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
     roster = session.task.job.roster
     session.mesh.expect(roster[: roster.index(session.me)])
     await session.emit(control.Admitted(session.key.job))

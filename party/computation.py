@@ -28,7 +28,7 @@ from party.states import Admitted, Computed, Session
 async def compute(session: Session, admitted: Admitted, start: control.Start) -> Computed:
     """Connect to the peers and run the protocol, unless stopped by the coordinator."""
     session.log(f"started by {session.coordinator}")
-    run_inputs = RunInputs(session.config.source, _recipient(session, start))
+    run_inputs = RunInputs(session.source, _recipient(session, start))
     return await unless_told(_computed(session, admitted, run_inputs), session.requests)
 
 

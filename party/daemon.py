@@ -121,6 +121,7 @@ class Daemon:
             if visit.has_place:
                 self._place.leave()
             if visit.session is not None:
+                visit.session.forget_source()
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
                 await visit.session.mesh.close()
                 await _note_end(visit.session)

@@ -57,7 +57,7 @@ async def send(session: Session, finished: Finished, _: control.Fetch) -> Finish
 
 
 def _part(session: Session, run: Computed, name: str) -> bytes:
-    source, task = session.config.source, session.task
+    source, task = session.source, session.task
     return task.mode.part(task, name, session.me, source, run.table, run.result, SystemRng())
 
 

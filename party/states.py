@@ -6,7 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.errors import PartyError, Problem
 from jobs.owner.answers import Answering
@@ -130,6 +132,15 @@ class Session:
     @property
     def key(self) -> RunKey:
         return self.mesh.key
+
+    @cached_property
+    def source(self) -> Source:
+        """Our table. All passes of the run read from the same object, which may hold a snapshot of a database."""
+        return self.config.source
+
+    def forget_source(self) -> None:
+        """End our hold on the table: a database ends the snapshot with the last reader."""
+        self.__dict__.pop("source", None)
 
     async def hear(self) -> Heard:
         """Wait for the coordinator's next request. Raises TransportError after too long a silence."""
