@@ -13,14 +13,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from jobs.data.postgres import Postgres
+from jobs.data.sources import Csv
 from jobs.loading import load_task
 from jobs.owner.objections import check_policy
 from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
 from tests.support.installing import BESIDE, packages
+from tests.support.postgres import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 HOSPITALS = ("hospital-a", "hospital-b", "hospital-c")
+IN_FILES = HOSPITALS[:2]
+"""Hospitals with a CSV. The table of the third is in a database."""
+DATABASE = "hospital-c-database"
 
 
 @pytest.mark.parametrize("name", HOSPITALS)
@@ -46,17 +52,51 @@ def test_sample_peers_know_each_other() -> None:
             assert config.peers[other].address == f"{other}:{config.listen.rsplit(':')[-1]}"
 
 
-def test_compose_setup_makes_working_identities(tmp_path: Path) -> None:
-    """The script is run; its folders load as the containers would load them."""
+@pytest.fixture(scope="module")
+def composed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the containers, made by the script."""
+    folder = tmp_path_factory.mktemp("composed") / "compose"
     binaries = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
     script = DEPLOY / "compose-setup.sh"
-    subprocess.run([str(script), str(tmp_path / "compose")], check=True, env=environment, capture_output=True)
+    subprocess.run([str(script), str(folder)], check=True, env=environment, capture_output=True)
+    return folder
+
+
+def test_the_database_of_compose_gives_the_table_of_the_csv(tmp_path: Path, composed: Path) -> None:
+    """The script fills a real server; hospital-c reads with the password that the other script has made."""
+    config = load_config(PartyConfig, composed / "hospital-c" / "party.yaml")
+    source, passwords = config.source, composed / DATABASE
+    assert isinstance(source, Postgres)
+    assert {path.name: path.stat().st_mode & 0o777 for path in passwords.iterdir()} == {
+        "reader": 0o600,
+        "superuser": 0o600,
+    }
+    dsn = source.dsn.read("table")
+    assert f"host={DATABASE} dbname=hospital user=reader " in dsn
+    with serving() as server:
+        text = (DEPLOY / "compose-database.sql").read_text().replace("/etc/database", str(passwords))
+        (tmp_path / "table.sql").write_text(text.replace("/data/table.csv", str(TABLE_OF_C)))
+        server.sql("DROP ROLE reader")
+        server.sql_file(tmp_path / "table.sql")
+        assert server.csv("patients") == TABLE_OF_C.read_text()
+        here = dsn.replace(f"host={DATABASE} dbname=hospital", f"host={server.folder} dbname=postgres")
+        (composed / "hospital-c" / "dsn").write_text(here)
+        names = source.column_names()
+        rows = [list(row.values()) for batch in source.batches(names) for row in batch.to_pylist()]
+    assert [names, *rows] == [line.split(",") for line in TABLE_OF_C.read_text().splitlines()]
+
+
+TABLE_OF_C = ROOT / "examples" / "transfusion" / "hospital-c.csv"
+
+
+def test_compose_setup_makes_working_identities(composed: Path) -> None:
+    """The folders load as the containers would load them."""
     for name in HOSPITALS:
-        config = load_config(PartyConfig, tmp_path / "compose" / name / "party.yaml")
+        config = load_config(PartyConfig, composed / name / "party.yaml")
         credentials_of(config)
         assert set(peers_of(config)) == set(config.peers)
-    config = load_config(CoordinatorConfig, tmp_path / "compose" / "coordinator" / "coordinator.yaml")
+    config = load_config(CoordinatorConfig, composed / "coordinator" / "coordinator.yaml")
     credentials_of(config)
     assert set(peers_of(config)) == set(HOSPITALS)
 
@@ -64,14 +104,15 @@ def test_compose_setup_makes_working_identities(tmp_path: Path) -> None:
 def test_compose_has_three_parties_and_a_coordinator() -> None:
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     services = compose["services"]
-    assert set(services) == {*HOSPITALS, "coordinator"}
+    assert set(services) == {*HOSPITALS, DATABASE, "coordinator"}
     for name, service in services.items():
-        assert (
-            DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]
-        ).resolve() == DEPLOY / "Dockerfile"
+        if name != DATABASE:
+            assert (
+                DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]
+            ).resolve() == DEPLOY / "Dockerfile"
         for volume in service["volumes"]:
             source = volume.split(":")[0]
-            if source.startswith("../"):
+            if source.startswith("../") or source.endswith(".sql"):
                 assert (DEPLOY / source).exists(), volume
             elif not source.startswith("./compose/"):
                 assert source in compose["volumes"], volume
@@ -79,7 +120,25 @@ def test_compose_has_three_parties_and_a_coordinator() -> None:
             assert f"./compose/{name}:/etc/jointcut:ro" in service["volumes"]
             config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
             assert f"{name}-state:{config.state_dir}" in service["volumes"]
+        if name in IN_FILES:
+            assert isinstance(config.source, Csv)
             assert any(v.endswith(f":{config.source.path}:ro") for v in service["volumes"])
+
+
+def test_only_its_hospital_reaches_the_database() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    (network,) = services[DATABASE]["networks"]
+    assert compose["networks"][network] == {"internal": True}
+    assert [name for name, service in services.items() if network in service["networks"]] == [
+        "hospital-c",
+        DATABASE,
+    ]
+    assert "ports" not in services[DATABASE]
+    mounted = {volume.split(":")[1] for volume in services[DATABASE]["volumes"]}
+    script = (DEPLOY / "compose-database.sql").read_text()
+    assert {"/data/table.csv", "/etc/database", "/docker-entrypoint-initdb.d/table.sql"} <= mounted
+    assert all(path in script for path in ("/data/table.csv", "/etc/database/reader"))
 
 
 def test_the_image_copies_what_the_package_is_made_of() -> None:
@@ -100,6 +159,7 @@ def test_the_image_copies_what_the_package_is_made_of() -> None:
         "examples",
         "jointcut",
         "requirements.lock",
+        "requirements-postgres.lock",
     } <= set(copied)
     assert any(re.match(r"USER (?!root)", line) for line in lines)
 
@@ -147,7 +207,7 @@ def test_the_unit_lets_its_user_read_the_key_and_write_the_state() -> None:
 def test_the_image_is_made_of_all_that_the_wheel_is_made_of() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     copied = [words.split() for words in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE)]
-    sources = {name for *names, _ in copied for name in names} - {"requirements.lock"}
+    sources = {name for *names, _ in copied for name in names if not name.endswith(".lock")}
     assert sources == {*packages(), *BESIDE}
     assert all(names == [target] for *names, target in copied if target != "./")
 
