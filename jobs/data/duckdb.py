@@ -23,11 +23,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from anonymize.errors import DataError
+from anonymize.table import Ints
 from jobs.data.arrow import pa
+from jobs.data.coding import Coded, Coding
 from jobs.data.database import Database, missing_engine, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
 from jobs.data.sources import Csv, Parquet
+from jobs.data.streaming import Reader
 
 if TYPE_CHECKING:
     import duckdb
@@ -140,10 +145,35 @@ class DuckDb(Database):
         }
         return f"read_csv({files}, {parts}, {', '.join(f'{key} = {value}' for key, value in facts.items())})"
 
+    def collapse(self, coding: Coding) -> Coded:
+        """Let the engine count equal rows, where the job asks for nothing else.
+
+        If a value is unfit, the rows are read one by one after all: only then do values have a place.
+        """
+        if coding.of_counts:
+            reader = Reader(self, coding)
+            for batch, weights in self.counted(reader.names):
+                reader.add(batch, weights)
+                if reader.has_unfit:
+                    break
+            else:
+                return reader.finish()
+        return super().collapse(coding)
+
+    def counted(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the different rows of some columns, as :meth:`batches`, with the number of equal rows each."""
+        with self._readable():
+            named = {self.wording.name(name): name for name in self._names()}
+            for batch in self._counted([named[name] for name in columns]):
+                *texts, counts = batch.columns
+                worded = map(self.wording.worded, columns, texts)
+                yield pa.RecordBatch.from_arrays(list(worded), list(columns)), np.asarray(counts, np.int64)
+
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._asked_for(columns, f"SELECT {_texts(columns)} FROM {self._reading}")  # noqa: S608
 
     def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream different rows of columns, by their names in the table, as text; the last column counts rows."""
         names = ", ".join(map(_name, columns))
         groups = f"SELECT {names}, count(*) AS {_COUNT} FROM {self._reading} GROUP BY ALL"  # noqa: S608
         return self._asked_for(columns, f"SELECT {_texts(columns)}, {_COUNT} FROM ({groups})")  # noqa: S608
