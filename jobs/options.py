@@ -32,7 +32,8 @@ class Options:
 
     def own_ledger(self, source: Source) -> PrivacyLedger:
         """Return a single holder's privacy ledger: beside the table itself, not beside a link to the table."""
-        return PrivacyLedger(self.ledger or source.ledger, source.identity, remedy=_REMEDY)
+        path = self.ledger or source.ledger
+        return PrivacyLedger(path, source.identity, remedy=_REMEDY, place=source.held_at)
 
 
 NO_OPTIONS = Options()

@@ -16,8 +16,9 @@ from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrow
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
-from jobs.data.sources import FileSource, Source
+from jobs.data.sources import Source
 from jobs.data.tables import Loaded, LoadedColumns
+from jobs.data.worded import Worded
 from jobs.file.columns import Column
 from jobs.task import Task
 
@@ -146,7 +147,7 @@ def notes_on_dates(source: Source, task: Task) -> list[str]:
 
     Raises DataError.
     """
-    if not isinstance(source, FileSource) or not source.wording.dates:
+    if not isinstance(source, Worded) or not source.wording.dates:
         return []
     names, columns = source.column_names(), task.job.columns
     return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,12 +43,21 @@ class Database(Worded):
     def ledger(self) -> Path:
         return self.home.resolve() / f"{self.name}.privacy.sqlite"
 
+    @property
+    def held_at(self) -> str:
+        """Digest of the keys about the table."""
+        return hashlib.sha256(json.dumps([self.KIND, self._asked()], sort_keys=True).encode()).hexdigest()
+
     def settings(self) -> dict[str, Any]:
-        return {"name": self.name, self.KIND: {**self._asked(), **self.wording.settings()}}
+        return {"name": self.name, self.KIND: {**self._asked(), **self._limits(), **self.wording.settings()}}
 
     @abstractmethod
     def _asked(self) -> Mapping[str, Any]:
-        """Return the keys about the engine and the table, without a secret."""
+        """Return the keys about the table, without a secret."""
+
+    def _limits(self) -> Mapping[str, Any]:
+        """Return the keys about the work of the engine."""
+        return {}
 
     @abstractmethod
     def version(self) -> str:

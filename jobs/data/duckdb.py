@@ -64,7 +64,10 @@ class DuckDb(Database):
     KIND: ClassVar[str] = "duckdb"
 
     def _asked(self) -> Mapping[str, Any]:
-        return {"path": str(self._place), "memory_limit": self.memory_limit}
+        return {"path": str(self._place)}
+
+    def _limits(self) -> Mapping[str, Any]:
+        return {"memory_limit": self.memory_limit}
 
     @property
     def _place(self) -> Path:

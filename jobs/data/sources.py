@@ -47,6 +47,11 @@ class Source(Protocol):
         ...
 
     @property
+    def held_at(self) -> str:
+        """Digest of the place of the rows, if only a name identifies the data set; else empty."""
+        ...
+
+    @property
     def ledger(self) -> Path:
         """Place of a single holder's privacy ledger, unless the holder names another place."""
         ...

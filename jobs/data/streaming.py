@@ -34,6 +34,11 @@ class Streamed(ABC):
     def identity(self) -> str:
         """Name of the table, for the owner."""
 
+    @property
+    def held_at(self) -> str:
+        """Digest of the place of the rows; empty if the identity is the place."""
+        return ""
+
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream the named columns as dictionary-encoded text. Raises DataError."""

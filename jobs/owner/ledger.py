@@ -14,6 +14,7 @@ Nothing is called released before its files are in place: until then the state i
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -26,6 +27,8 @@ from typing import Literal
 from crypto.rng import Rng
 from jobs.errors import BudgetError, PartyError
 from jobs.owner import ledger_count
+
+log = logging.getLogger("party")
 
 State = Literal["reserved", "opened", "finished", "released", "returned"]
 """State of an entry. reserved: charged, nothing opened yet. opened: charged for good. finished: its result is
@@ -85,6 +88,10 @@ CREATE TABLE IF NOT EXISTS answers (
     version TEXT NOT NULL,
     asked TEXT NOT NULL,
     came_to TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS places (
+    data TEXT PRIMARY KEY,
+    place TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS keys (
     data TEXT PRIMARY KEY,
@@ -186,19 +193,21 @@ class History:
 class PrivacyLedger:
     """Ledger of a data set."""
 
-    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "") -> None:
+    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "", place: str = "") -> None:
         """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
 
         remedy:  advice on a job that exceeds the limit; empty: the advice of the catalogue of errors.
+        place:   digest of the place of the rows, if only the name identifies the data set.
         """
         self._path = path
         self.data = data
         self.asker = asker
         self._remedy = remedy
+        self._place = place
 
     def asked_by(self, asker: str) -> PrivacyLedger:
         """Return the same ledger, with a coordinator to note at further charges."""
-        return PrivacyLedger(self._path, self.data, asker, self._remedy)
+        return PrivacyLedger(self._path, self.data, asker, self._remedy, self._place)
 
     def accept(self) -> None:
         """Take the ledger as it is, on the owner's word, whatever the count beside the ledger says."""
@@ -397,7 +406,21 @@ class PrivacyLedger:
             "INSERT INTO askers (entry, asker, ended, ended_at) VALUES (?, ?, '', '')",
             (cursor.lastrowid, self.asker),
         )
+        self._note_place(connection)
         return cursor.lastrowid
+
+    def _note_place(self, connection: sqlite3.Connection) -> None:
+        """Note the place of the rows, and warn the owner if the last run had another place."""
+        if not self._place:
+            return
+        before = connection.execute("SELECT place FROM places WHERE data = ?", (self.data,)).fetchone()
+        connection.execute("REPLACE INTO places (data, place) VALUES (?, ?)", (self.data, self._place))
+        if before not in (None, (self._place,)):
+            log.warning(
+                "the path or query of %s is not that of the last run; by its name it is the same data set, with "
+                "the same budget",
+                self.data,
+            )
 
     def end(self, number: int, error_id: str, party: str) -> None:
         """Note the problem that ended a charged run, and the party of the problem, as far as known."""

@@ -177,7 +177,8 @@ class PartyConfig(NodeConfig):
     @property
     def ledger(self) -> PrivacyLedger:
         """Privacy ledger of our data set."""
-        return PrivacyLedger(self.state_dir / LEDGER, self.data.data_set)
+        place = self.data.source.held_at
+        return PrivacyLedger(self.state_dir / LEDGER, self.data.data_set, place=place)
 
     @property
     def source(self) -> Source:

@@ -21,14 +21,22 @@ import yaml
 
 from anonymize.errors import DataError
 from anonymize.grid import from_step
+from coordinator.run import run_in_process
 from jobs.data.coders import BAD, DROPPED, Categorical, Numeric, Unlisted
 from jobs.data.coding import Coding, Published
 from jobs.data.duckdb import DuckDb
 from jobs.data.sources import Csv, Source
 from jobs.data.wording import Wording
+from jobs.loading import open_task
 from jobs.release.report import BY_MAKER
+from party.owner.data import Data
+from tests.support import jobs
 from tests.support.commands import invoke
+from tests.support.dp_jobs import dp_single
 from tests.support.jobs import write_csv
+from tests.support.joint import sample_rows
+from tests.support.network import released, yaml_of
+from tests.support.samples import PARTIES, joint_job
 
 NAMES = ("age", "city", "ill")
 CITIES = ("München", "Köln", 'He said "no"', "a, b", "")
@@ -341,3 +349,44 @@ def test_wrong_keys(tmp_path: Path, data: Any, said: str) -> None:
     done = invoke("coordinator", "validate", tmp_path / "job.yaml")
     assert done.code == 2
     assert said in done.err
+
+
+def test_another_path_under_a_name_is_told_and_has_the_same_budget(tmp_path: Path) -> None:
+    rows = sample_rows(60)
+    job = dp_single()
+    for i, place in enumerate(("a", "a", "b")):
+        texts = {name: [row[name] for row in rows] for name in job["columns"]}
+        (tmp_path / place).mkdir(exist_ok=True)
+        pq.write_table(pa.table(texts), tmp_path / place / "all.parquet")
+        job["data"] = {"name": "visits", "duckdb": {"path": f"{place}/*.parquet"}}
+        job["name"] = f"visits-{i}"
+        (tmp_path / "job.yaml").write_text(yaml_of(job))
+        done = invoke("coordinator", "run", tmp_path / "job.yaml", "--out", tmp_path / f"out-{i}")
+        assert done.code == 0, done.err
+        assert ("the path or query of visits is not that of the last run" in done.err) == (i == 2)
+    said = invoke("coordinator", "budget", tmp_path / "job.yaml", "--format", "json").out
+    assert [entry["job"] for entry in json.loads(said)["releases"]] == ["visits-0", "visits-1", "visits-2"]
+    assert (tmp_path / "visits.privacy.sqlite").exists()
+
+
+def test_a_party_reads_its_table_with_an_engine(tmp_path: Path) -> None:
+    """One party on each kind of files; its configuration alone says where the table is."""
+    job = joint_job()
+    bundle = jobs.bundle_of(job)
+    rows = sample_rows(60)
+    sources: dict[str, Source] = {}
+    for i, name in enumerate(PARTIES):
+        sources[name] = Csv(write_csv(tmp_path / f"{name}.csv", rows[i::3], job["columns"]))
+    task = open_task(bundle)
+    run_in_process(task, sources, tmp_path / "files")
+    (tmp_path / "parts").mkdir()
+    for number, part in enumerate(cut(rows[1::3], 4)):
+        texts = {name: [row[name] for row in part] for name in job["columns"]}
+        pq.write_table(pa.table(texts), tmp_path / "parts" / f"{number}.parquet")
+    sources[PARTIES[1]] = DuckDb("surgeries", tmp_path, path=tmp_path / "parts")
+    run_in_process(task, sources, tmp_path / "engine")
+    tables = [released(tmp_path / out, bundle) for out in ("files", "engine")]
+    assert tables[0] == tables[1]
+    settings = Data.model_validate(sources[PARTIES[1]].settings())
+    assert (settings.source, settings.data_set) == (replace(sources[PARTIES[1]], home=Path()), "surgeries")
+    assert b"parts" not in bundle.encoded
