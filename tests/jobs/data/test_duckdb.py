@@ -106,7 +106,7 @@ FORMS: list[Callable[[Path], str]] = [one_parquet, parquet_parts, a_folder, csv_
 
 
 def told(source: Source, coding: Coding = CODING) -> Any:
-    """What both passes over a source give."""
+    """Return the outcome of both passes over a source."""
     coded = source.collapse(coding)
     columns = coded.columns.values()
     counts: Counter[tuple[int, ...]] = Counter()

@@ -49,7 +49,10 @@ def test_every_key_names_a_source(fields: dict[str, Any], source: Source) -> Non
     "fields", [{}, {"csv": {"path": "a"}, "parquet": {"path": "b"}}, {"name": "patients"}]
 )
 def test_there_is_one_source(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="give exactly one of `csv`, `parquet`, `feather` and `excel`"):
+    with pytest.raises(
+        ValidationError,
+        match="give exactly one of `duckdb`, `postgres`, `csv`, `parquet`, `feather` and `excel`",
+    ):
         Data.model_validate(fields)
 
 
