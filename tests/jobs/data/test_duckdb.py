@@ -27,6 +27,7 @@ from jobs.data.coding import Coding, Published
 from jobs.data.duckdb import DuckDb
 from jobs.data.sources import Csv, Source
 from jobs.data.wording import Wording
+from jobs.errors import Exit
 from jobs.loading import open_task
 from jobs.release.report import BY_MAKER
 from party.owner.data import Data
@@ -390,3 +391,23 @@ def test_a_party_reads_its_table_with_an_engine(tmp_path: Path) -> None:
     settings = Data.model_validate(sources[PARTIES[1]].settings())
     assert (settings.source, settings.data_set) == (replace(sources[PARTIES[1]], home=Path()), "surgeries")
     assert b"parts" not in bundle.encoded
+
+
+def test_files_that_change_between_the_passes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    relabel = DuckDb.relabel
+
+    def later(source: DuckDb, *given: Any) -> Any:
+        parquet(tmp_path / "all.parquet", [*ROWS[:60], *ROWS[:60]])
+        return relabel(source, *given)
+
+    monkeypatch.setattr(DuckDb, "relabel", later)
+    data = {"name": "visits", "duckdb": {"path": "all.parquet"}}
+    columns = JOB["columns"] | {"ill": {"role": "plain"}}  # only plain columns need a second pass
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(JOB | {"data": data, "columns": columns}))
+    done = invoke("coordinator", "run", tmp_path / "job.yaml", "--out", tmp_path / "out")
+    assert done.code == Exit.DATA, done.err
+    assert "the table changed while it was read" in done.err
+    assert not (tmp_path / "out").exists()
