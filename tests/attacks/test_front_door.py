@@ -58,7 +58,7 @@ def test_bundles_of_a_peer_without_rights_are_not_kept(net: Network) -> None:
 
 
 def test_a_message_that_inflates_is_not_inflated(net: Network) -> None:
-    """512 MiB of zeros in half a MiB of gzip: gRPC's bound is on what comes out.
+    """384 MiB of zeros in a third of a MiB of gzip: gRPC's bound is on what comes out.
 
     The stream ends while it is still written to, so its writer may see that it was reset before it sees why.
     """
@@ -67,7 +67,7 @@ def test_a_message_that_inflates_is_not_inflated(net: Network) -> None:
         async with raw(net, B, A) as channel:
             call = rpc.MeshStub(channel).Exchange(compression=grpc.Compression.Gzip)
             with suppress(grpc.aio.AioRpcError):
-                await call.write(pb.Envelope(sender=B, payload=bytes(512 << 20)))
+                await call.write(pb.Envelope(sender=B, payload=bytes(384 << 20)))
             return await call.code()
 
     with processes(net, [A]) as daemons:
