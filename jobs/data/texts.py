@@ -14,8 +14,8 @@ from functools import lru_cache
 
 MOST_CHARACTERS = 256
 _FORMULA = re.compile(r"[=+\-@]")
-_NO_FORMULA = re.compile(r"[+-]\s?[0-9.,]+([^0-9=*^&|!@()\"'+][^=*^&|!@()\"'+]*)?|[+\-/]+")
-"""Number with its sign and its unit, as -5 %, -10 mmHg or -5 to 5; or signs alone, as in a grade."""
+_NO_FORMULA = re.compile(r"[+-]\s?[0-9.,]+([^0-9=*^&|!@()\"'+][^=*^&|!@()\"'+]*|\u2013\+[0-9.,]+)?|[+\-/]+")
+"""Number with its sign and its unit, as -5 %, -10 mmHg, -5 to 5 or +1–+2; or signs alone, as in a grade."""
 _IGNORED = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"

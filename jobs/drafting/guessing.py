@@ -249,7 +249,7 @@ def _listed(column: Counted, dp: bool) -> Guess:
     told = _told_rare(column.name, column.others(listed))
     if form is not None:
         return _dates_as_texts(column, form, listed, told, dp)
-    if (in_order := kinds.ordered(listed)) is not None:
+    if (in_order := kinds.ordered(listed, column.numbers)) is not None:
         why = f"values with an order ({in_order.scale}), joined in neighbouring groups"
         why += "; correct the order if other values are meant"
         return Guess(column.name, {"role": "qid", "order": {"values": in_order.values}}, why, told)

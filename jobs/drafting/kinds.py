@@ -339,8 +339,13 @@ _SCALES: Sequence[tuple[str, Sequence[str]]] = (
     ("Roman numerals", ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")),
 )
 """Usual scales, each with its name for the comment in a draft."""
-_NUMBERS = "the first number in each value"
-_NUMBERED = re.compile(r"([^0-9]{0,3})([0-9]{1,9}(?:\.[0-9]+)?)(.*)")
+_FIRST = "the first number in each value"
+_ONE_NUMBER = r"[0-9]{1,9}(?:\.[0-9]+)?"
+_NUMBERED = re.compile(
+    rf"[^0-9.,+\-\u2212]{{0,3}}({_ONE_NUMBER})"
+    rf"(?:[^0-9]*|[^0-9]{{0,6}}(?:[-\u2010-\u2015]|to|bis|until|\.\.)[^0-9.,+\-]{{0,3}}({_ONE_NUMBER})[^0-9]*)"
+)
+"""One number without a sign and with words around, or a range of two numbers."""
 _LESS = ("<", "under", "bis ")
 
 
@@ -352,16 +357,23 @@ class Ordered:
     scale: str
 
 
-def ordered(values: Sequence[str]) -> Ordered | None:
-    """Return values in their order if the order is obvious: numbers, ranges, ordinals and usual scales."""
+def ordered(values: Sequence[str], numbers: Mapping[str, float]) -> Ordered | None:
+    """Return values in their order if the order is obvious: numbers, ranges, ordinals and usual scales.
+
+    numbers:  the value as a number, for values that are numbers.
+    """
     if len(values) < 3:
         return None
+    if all(value in numbers for value in values):
+        return Ordered(sorted(values, key=lambda value: (numbers[value], value)), "numbers")
     for name, scale in _SCALES:
         places = {word: place for place, word in enumerate(scale)}
         if all(value.casefold() in places for value in values):
             return Ordered(sorted(values, key=lambda value: places[value.casefold()]), name)
     found = {value: _NUMBERED.fullmatch(value) for value in values}
-    keys = {value: (float(m[2]), not value.startswith(_LESS)) for value, m in found.items() if m}
+    if any(m and m[2] and float(m[2]) < float(m[1]) for m in found.values()):
+        return None
+    keys = {value: (float(m[1]), not value.startswith(_LESS)) for value, m in found.items() if m}
     patterns = {re.sub(r"[0-9.]+", "0", value) for value in values}
     if len(keys) < len(values) or len(set(keys.values())) < len(values):
         return None
@@ -371,4 +383,4 @@ def ordered(values: Sequence[str]) -> Ordered | None:
         "rd",
         "th",
     }
-    return Ordered(sorted(values, key=keys.__getitem__), _NUMBERS) if is_regular else None
+    return Ordered(sorted(values, key=keys.__getitem__), _FIRST) if is_regular else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -26,6 +27,15 @@ from jobs.drafting.kinds import (
 
 def column(counts: Mapping[str, int], name: str = "x") -> Counted:
     return Counted(name, counts)
+
+
+def numbers_of(values: Iterable[str]) -> dict[str, float]:
+    """Return the values that Python takes for numbers."""
+    numbers = {}
+    for text in values:
+        with suppress(ValueError):
+            numbers[text] = float(text)
+    return numbers
 
 
 @given(st.dictionaries(st.integers(-100_000, 100_000), st.integers(1, 30), min_size=1, max_size=60))
@@ -163,10 +173,24 @@ def test_codes_like_zip_codes(name: str, values: list[str], lengths: list[int] |
         (["Bonn", "Lyon", "Oslo"], None),
         (["1", "2"], None),
         (["1 apple", "2 pears", "3 plums", "4 figs"], None),
+        (["-2", "-10", "-30", "4"], ["-30", "-10", "-2", "4"]),
+        (["-10.5", "1e3", "3.2", "17", "25.5"], ["-10.5", "3.2", "17", "25.5", "1e3"]),
+        ([".5", ".25", ".125", "1"], [".125", ".25", ".5", "1"]),
+        (["0.5", "-1.5", "0", "1.5", "-0.5"], ["-1.5", "-0.5", "0", "0.5", "1.5"]),
+        (["2", "1.0", "1"], ["1", "1.0", "2"]),
+        ([".25 mg", "10 mg", "5 mg"], None),
+        (["-5 %", "0 %", "5 %"], None),
+        (["1.2.1990", "5.12.2001", "13.4.1985"], None),
+        (["1-2-1990", "5-12-2001", "13-4-1985"], None),
+        (["2 Q 2020", "1 Q 2021", "3 Q 2020"], None),
+        (["2-1", "3-0", "0-4"], None),
+        (["10 mg", "2.5 mg", "5 mg"], ["2.5 mg", "5 mg", "10 mg"]),
+        (["18 \u2013 64", "0 \u2013 17", "65 +"], ["0 \u2013 17", "18 \u2013 64", "65 +"]),
+        (["$10 to $20", "$0 to $10", "$20 or more"], ["$0 to $10", "$10 to $20", "$20 or more"]),
     ],
 )
 def test_order_where_it_is_obvious(values: list[str], found: list[str] | None) -> None:
-    in_order = ordered(values)
+    in_order = ordered(values, numbers_of(values))
     assert (in_order and list(in_order.values)) == found
 
 
@@ -177,10 +201,11 @@ def test_order_where_it_is_obvious(values: list[str], found: list[str] | None) -
         (["Mar", "Jan", "Feb"], "months"),
         (["III", "I", "II"], "Roman numerals"),
         (["10-19", "20-29", "0-9"], "the first number in each value"),
+        (["-1", "0", "1"], "numbers"),
     ],
 )
 def test_the_assumed_scale_is_named(values: list[str], scale: str) -> None:
-    in_order = ordered(values)
+    in_order = ordered(values, numbers_of(values))
     assert in_order is not None
     assert in_order.scale == scale
 
