@@ -109,7 +109,7 @@ class RowsRead:
         for name, listed in self.listed.items():
             lines.append(
                 f"warning: the job lists {', '.join(map(repr, listed))} as {noun(len(listed), 'a value', 'values')} "
-                f"of {name}, and `missing` under `data` makes the cells missing"
+                f"of {name}, and `missing` or `map` under `data` makes the cells missing"
             )
         return lines
 

@@ -52,7 +52,7 @@ class Worded(Streamed):
 
     def marks(self, columns: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
         """Count in a pass of its own, over these columns alone, if the owner names texts of a missing cell."""
-        if not columns or not self.wording.missing:
+        if not columns or not self.wording.has_marks:
             return {}
         found: dict[str, Counter[str]] = {name: Counter() for name in columns}
         named = {self.wording.name(name): name for name in self._names()}

@@ -10,6 +10,7 @@ from typing import Any
 from anonymize.dates import in_iso
 from anonymize.errors import DataError
 from jobs.data.arrow import pa
+from jobs.data.coders import EMPTY
 from jobs.data.table_file import as_read
 
 TRUE, FALSE = "true", "false"
@@ -121,8 +122,14 @@ class Wording:
     def mark(self, name: str, own: str) -> str | None:
         """Return a text of the table if the owner means a missing cell by the text, else None."""
         text = as_read(own)
-        is_mark = text in map(as_read, self.missing) and self._words_of(name).get(text) == ""
-        return text if is_mark else None
+        return text if text not in EMPTY and self._words_of(name).get(text) in EMPTY else None
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether some text of the table means a missing cell."""
+        return bool(self.missing) or any(
+            not EMPTY.isdisjoint(words.values()) for words in self.values.values()
+        )
 
     def _words_of(self, name: str) -> dict[str, str]:
         """Return the replaced texts of a column; a stated value comes before a truth value and a missing mark."""
