@@ -138,6 +138,7 @@ def draft_lines(guesses: Sequence[Guess], asked: Asked) -> list[str]:
         for each in guesses
         if each.repeats and not asked.ids
     ]
+    lines += [f"warning: {words}" for each in guesses for words in each.warnings]
     lines.append("warning: domains become public with the job: check every value and range in the file")
     if asked.dp:
         lines.append("a run refuses domains with `from_data: true`: replace or confirm each")
@@ -158,4 +159,4 @@ def _kind(drafted: Guess) -> str:
 def _fields(drafted: Guess) -> dict[str, Any]:
     """Return a guess for programs."""
     kind = {} if drafted.keys is None else {"role": drafted.role}
-    return {**kind, "why": drafted.why, "not_written": list(drafted.told)}
+    return {**kind, "why": drafted.why, "not_written": list(drafted.told), "warnings": list(drafted.warnings)}

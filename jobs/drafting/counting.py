@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from jobs.data.arrow import pa
 from jobs.data.coders import EMPTY, numbers_of
@@ -32,6 +33,8 @@ class Counted:
     respelled: spellings of at least ``RARE`` records, with the more frequent spelling of the same value; codes of
              missing cells, with an empty text.
     codes:   values of at least ``RARE`` records taken for missing cells, as they look like codes: -9, 999.
+    doubtful: values that look like codes, and stay, since they may be meant.
+    missing_by_code: number of records with one of the codes.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Counted:
     marks: tuple[str, ...] = field(default=(), repr=False)
     respelled: Mapping[str, str] = field(default_factory=dict, repr=False)
     codes: tuple[str, ...] = field(default=(), repr=False)
+    doubtful: tuple[str, ...] = field(default=(), repr=False)
+    missing_by_code: int = field(default=0, repr=False)
 
     @cached_property
     def n(self) -> int:
@@ -129,6 +134,10 @@ _NO_ANSWERS = frozenset(
 _MEASURED = 12
 """Largest number of different numbers that may be categories, with texts beside them."""
 _MOST_CODES = 3
+_MOST_NEXT = 2
+"""Most codes right below the other numbers. More are the end of a scale, such as -3 to 10."""
+_SHARE_NEXT = 0.05
+"""Largest share of the cells with codes right below the other numbers."""
 _MOSTLY = 0.95
 
 
@@ -148,18 +157,40 @@ def _without_codes(column: Counted) -> Counted:
     rest = [x for text, x in column.numbers.items() if text not in found]
     below = {text for text, x in found.items() if x < 0 <= min(rest, default=-1)}
     above = {text for text, x in found.items() if x > 0 and rest and x > _FAR * max(rest)}
+    doubtful: set[str] = set()
+    if _go_on_below(column, {text: found[text] for text in below}, rest):
+        doubtful, below = below, set()
+    column = replace(column, doubtful=tuple(text for text in found if text in doubtful))
     codes = (*texts, *(text for text in found if text in below | above))
     if not codes:
         return column
+    n_codes = sum(column.counts[text] for text in codes)
     counts = {text: n for text, n in column.counts.items() if text not in codes}
     return replace(
         column,
         counts=counts,
         numbers={text: x for text, x in column.numbers.items() if text in counts},
-        missing=column.missing + sum(column.counts[text] for text in codes),
+        missing=column.missing + n_codes,
+        missing_by_code=n_codes,
         respelled={**column.respelled, **dict.fromkeys(codes, "")},
         codes=codes,
     )
+
+
+def _go_on_below(column: Counted, below: Mapping[str, float], rest: Sequence[float]) -> bool:
+    """Return True if negative numbers go on where the other numbers end, as on a scale from -2 to 2.
+
+    Up to ``_MOST_NEXT`` rare numbers go on by chance: -1 below a number of children.
+    """
+    numbers = sorted({*rest})
+    step = max(1.0, min((high - low for low, high in pairwise(numbers)), default=1.0))
+    end, next_below = min(numbers, default=-math.inf), set[str]()
+    for text in sorted(below, key=below.__getitem__, reverse=True):
+        if end - below[text] <= step:
+            end = below[text]
+            next_below.add(text)
+    n_cells = sum(column.counts[text] for text in next_below)
+    return len(next_below) > _MOST_NEXT or n_cells > _SHARE_NEXT * column.n
 
 
 def joined(column: Counted) -> Counted:

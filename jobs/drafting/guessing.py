@@ -34,6 +34,7 @@ class Guess:
     told:    sentences for the owner's console alone.
     share:   largest share of a sensitive value, 0 for other columns.
     repeats: True for a column of people's ids that is left out, in which values repeat.
+    warnings: what may be wrong, for the owner's console alone.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Guess:
     told: tuple[str, ...] = field(default=(), repr=False)
     share: float = field(default=0, repr=False)
     repeats: bool = False
+    warnings: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def role(self) -> str | None:
@@ -278,12 +280,24 @@ def _is_enough(column: Counted, listed: Sequence[str]) -> bool:
 
 
 def _with_codes(found: Guess, column: Counted) -> Guess:
-    """Say which frequent values of a column are taken for missing cells."""
+    """Say which frequent values of a column are taken for missing cells, and which may be codes and are not."""
     for values, key in ((column.codes, "`map`"), (column.marks, "`missing` under `data`")):
         if values:
             taken = f"{', '.join(values)}: taken for a missing cell ({key}), correct if a value is meant"
             found = replace(found, why=f"{found.why}; {taken}")
-    return found
+    warnings = []
+    if column.codes:
+        rows = counted(column.missing_by_code, "row", "rows")
+        warnings.append(
+            f"{', '.join(column.codes)} in {rows} of {column.name} count as missing, since such values are often "
+            "codes: take them out of `map` if they are meant"
+        )
+    if column.doubtful:
+        warnings.append(
+            f"{', '.join(column.doubtful)} of {column.name} are taken for numbers: if they are codes of missing "
+            f'cells, add them under `map: {{{column.name}: {{"{column.doubtful[0]}": ""}}}}`, and change the domain'
+        )
+    return replace(found, warnings=(*found.warnings, *warnings))
 
 
 def _with_domain_marks(found: Guess, dp: bool) -> Guess:

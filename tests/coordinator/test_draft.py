@@ -278,3 +278,26 @@ def test_a_class_whose_name_suggests_a_person(model: str, tmp_path: Path) -> Non
     assert "publish_as_is" in out.read_text()
     out.write_text(out.read_text().replace("from_data: true", "from_data: confirmed"))
     assert invoke("coordinator", "run", out, "--out", tmp_path / "out").code == 0
+
+
+def test_a_scale_around_zero_is_published_whole(tmp_path: Path) -> None:
+    rows = [
+        {"mood": str(i % 5 - 2), "grade": f"{i % 5 - 2:+d}", "age": str(20 + i % 40)} for i in range(1000)
+    ]
+    table = written(tmp_path / "t.csv", rows)
+    ran = succeeded("draft", table, "--out", tmp_path / "job.yaml")
+    assert "warning: -2, -1 of mood are taken for numbers" in ran.out
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "out")
+    with (tmp_path / "out" / "anonymized.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert "?" not in {row[name] for row in found for name in ("mood", "grade")}
+
+
+def test_cells_that_map_makes_missing_are_counted(tmp_path: Path) -> None:
+    rows = [{"age": str(20 + i % 40) if i % 10 else "-9", "sex": "fm"[i % 2]} for i in range(600)]
+    table = written(tmp_path / "t.csv", rows)
+    ran = succeeded("draft", table, "--out", tmp_path / "job.yaml")
+    assert "warning: -9 in 60 rows of age count as missing" in ran.out
+    assert "missing cells of age: '-9' in 60 rows" in succeeded("check", tmp_path / "job.yaml").out
+    run = succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "out")
+    assert "missing cells of age: '-9' in 60 rows" in run.err
