@@ -122,7 +122,7 @@ class Wording:
     def mark(self, name: str, own: str) -> str | None:
         """Return a text of the table if the owner means a missing cell by the text, else None."""
         text = as_read(own)
-        return text if text not in EMPTY and self._words_of(name).get(text) in EMPTY else None
+        return text if text and self._words_of(name).get(text) in EMPTY else None
 
     @property
     def has_marks(self) -> bool:

@@ -242,8 +242,8 @@ LETTERS = {
 MARKED = [
     "missing cells of letter: 'b' in 20 rows",
     "missing cells of n: '-9' in 4 rows",
-    "warning: the job lists 'b' as a value of letter, and `missing` under `data` makes the cells missing",
-    "warning: the job lists '-9' as a value of n, and `missing` under `data` makes the cells missing",
+    "warning: the job lists 'b' as a value of letter, and `missing` or `map` under `data` makes the cells missing",
+    "warning: the job lists '-9' as a value of n, and `missing` or `map` under `data` makes the cells missing",
 ]
 
 
@@ -287,6 +287,14 @@ def test_marks_of_other_columns_are_not_told(tmp_path: Path) -> None:
     rows = load_table(source, open_task(jobs.bundle_of(fields))).rows
     assert rows.marks == {"city": {"NA": 1, "?": 1}, "ill": {"NA": 1}}
     assert rows.listed == {}
+
+
+def test_values_mapped_to_a_missing_cell_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("city,age\nKiel,3\nk. A.,4\nx,-9\n?,5\n")
+    words = {"city": {"k. A.": "", "x": "?", "Kiel": "Bonn"}, "age": {"-9": ""}}
+    source = source_of_file(path, wording=Wording(values=words))
+    assert source.marks(["city", "age"]) == {"city": {"k. A.": 1, "x": 1}, "age": {"-9": 1}}
 
 
 def test_a_map_comes_before_a_mark(tmp_path: Path) -> None:
