@@ -73,7 +73,7 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
     names = source.column_names()
     _check(asked, names)
     unfit = unnameable(names)
-    counted = counted_columns(source, [each for each in names if each not in unfit], asked.classes)
+    counted = counted_columns(source, [each for each in names if each not in unfit], asked.classes, asked.ids)
     guesses = [guess(column, asked) for column in counted.values()]
     _check_class(asked, [len(counted[each].counts) for each in asked.classes])
     kept = [each for each in guesses if each.keys is not None]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
+import numpy as np
+
+from anonymize.table import Ints
 from jobs.data.arrow import pa
 from jobs.data.coders import EMPTY, numbers_of
+from jobs.data.ids import normalized_ids
 from jobs.data.sources import FileSource
 from jobs.data.table_file import MISSING_WORDS, as_read
 from jobs.data.texts import alike, fault_of, folded
@@ -19,7 +24,7 @@ from jobs.data.texts import alike, fault_of, folded
 MARKS = MISSING_WORDS - {"none", "nil"}
 """Texts of missing cells; `none` is often a value."""
 RARE = 10
-"""Number of records from which a value may stand in a draft."""
+"""Number of records, or of people where an id names them, from which a value may stand in a draft."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +34,16 @@ class Counted:
     counts:   number of records of each value that is not missing.
     numbers:  the value as a number, for values that are numbers.
     missing:  number of records without a value.
-    marks:    texts of missing cells, each of at least ``RARE`` records.
-    respelled: spellings of at least ``RARE`` records, with the more frequent spelling of the same value; codes of
+    marks:    texts of missing cells, each of at least ``RARE`` holders.
+    respelled: spellings of at least ``RARE`` holders, with the more frequent spelling of the same value; codes of
              missing cells, with an empty text.
-    codes:   values of at least ``RARE`` records taken for missing cells, as they look like codes: -9, 999.
+    codes:   values of at least ``RARE`` holders taken for missing cells, as they look like codes: -9, 999.
     doubtful: values that look like codes, and stay, since they may be meant.
     missing_by_code: number of records with one of the codes.
     """
+
+    holders: ClassVar[str] = "records"
+    """Word for the holders of values, of which a value in a draft has at least ``RARE``."""
 
     name: str
     counts: Mapping[str, int] = field(repr=False)
@@ -55,8 +63,23 @@ class Counted:
     @cached_property
     def common(self) -> list[str]:
         """Values that may stand in a draft, the most frequent first."""
-        found = (value for value, n in self.counts.items() if n >= RARE and fault_of(value) is None)
+        found = (value for value in self.counts if self.is_frequent(value) and fault_of(value) is None)
         return sorted(found, key=lambda value: (-self.counts[value], value))
+
+    def is_frequent(self, value: str) -> bool:
+        """Return True if a value has enough holders for a draft."""
+        return self.reached([value]) is not None
+
+    def reached(self, values: Iterable[str]) -> str | None:
+        """Return the first value that has, with all values before, at least ``RARE`` holders; else None."""
+        return next((value for value, n in self._running(values) if n >= RARE), None)
+
+    def _running(self, values: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Yield values, each with the number of holders of the value and of all values before."""
+        n = 0
+        for value in values:
+            n += self.counts[value]
+            yield value, n
 
     def others(self, listed: Sequence[str]) -> dict[str, int]:
         """Return the values besides the listed ones, with their records."""
@@ -72,15 +95,69 @@ class Counted:
         return self.share(list(self.numbers))
 
 
+@dataclass(frozen=True)
+class CountedPeople(Counted):
+    """Values of a column of a table with several rows of a person.
+
+    people:  the people with each value, by number; of more than ``RARE`` people at least ``RARE``.
+    """
+
+    holders = "people"
+
+    people: Mapping[str, Set[int]] = field(default_factory=dict, repr=False)
+
+    def _running(self, values: Iterable[str]) -> Iterator[tuple[str, int]]:
+        found = set[int]()
+        for value in values:
+            found |= self.people.get(value, frozenset())
+            yield value, len(found)
+
+
 def counted_columns(
-    source: FileSource, names: Sequence[str], classes: Sequence[str] = ()
+    source: FileSource, names: Sequence[str], classes: Sequence[str] = (), ids: Sequence[str] = ()
 ) -> dict[str, Counted]:
     """Count the values of some columns in one pass, without missing cells. Raises DataError.
 
     classes:  columns named as a class: no value of them is taken for a code.
+    ids:      columns that name the person of a row. Of several columns the column with the fewest values counts, and
+              takes a second pass.
     """
-    found = {name: _cleaned(name, texts, source) for name, texts in texts_of(source, names).items()}
-    return {name: column if name in classes else _without_codes(column) for name, column in found.items()}
+    texts = texts_of(source, names)
+    if ids:
+        people = _people_of(source, names, min(ids, key=lambda name: len(texts[name])))
+        columns: list[Counted] = [CountedPeople(name, texts[name], people=people[name]) for name in names]
+    else:
+        columns = [Counted(name, texts[name]) for name in names]
+    cleaned = [_cleaned(column, source) for column in columns]
+    return {column.name: column if column.name in classes else _without_codes(column) for column in cleaned}
+
+
+def _people_of(source: FileSource, names: Sequence[str], person: str) -> dict[str, dict[str, set[int]]]:
+    """Return people with each value of each column. person: the column of their ids. Raises DataError."""
+    numbers: dict[str, int] = {}
+    found: dict[str, dict[str, set[int]]] = {name: {} for name in names}
+    for batch in source.batches([*dict.fromkeys([*names, person])]):
+        ids = batch.column(person)
+        of_id = [
+            -1 if text in EMPTY else numbers.setdefault(text, len(numbers))
+            for text in normalized_ids(ids.dictionary.fill_null("")).to_pylist()
+        ]
+        who = np.array(of_id, dtype=np.int64)[ids.indices.to_numpy()]
+        for name in names:
+            column = batch.column(name)
+            texts = [as_read(text or "") for text in column.dictionary.to_pylist()]
+            places = column.indices.to_numpy().astype(np.int64)
+            for place, number in _first_pairs(places[who >= 0], who[who >= 0]):
+                found[name].setdefault(texts[place], set()).add(number)
+    return found
+
+
+def _first_pairs(places: Ints, numbers: Ints) -> list[tuple[int, int]]:
+    """Return different pairs of a place and a number, at most ``RARE`` of each place."""
+    n_people = int(numbers.max(initial=0)) + 1
+    of_place, number = np.divmod(np.unique(places * n_people + numbers), n_people)
+    is_first = np.arange(len(of_place)) - np.searchsorted(of_place, of_place) < RARE
+    return list(zip(of_place[is_first].tolist(), number[is_first].tolist(), strict=True))
 
 
 def texts_of(source: FileSource, names: Sequence[str]) -> dict[str, Counter[str]]:
@@ -99,12 +176,13 @@ def _add(counts: Counter[str], column: pa.DictionaryArray) -> None:
         counts[texts[found["values"]]] += found["counts"]
 
 
-def _cleaned(name: str, counts: Mapping[str, int], source: FileSource) -> Counted:
+def _cleaned(column: Counted, source: FileSource) -> Counted:
     """Take missing cells out, and join frequent spellings of the same value."""
-    marks = tuple(value for value, n in counts.items() if value.casefold() in MARKS and n >= RARE)
+    counts = column.counts
+    marks = tuple(value for value in counts if value.casefold() in MARKS and column.is_frequent(value))
     missing = sum(n for value, n in counts.items() if value in EMPTY or value in marks)
     values = {value: n for value, n in counts.items() if value not in EMPTY and value not in marks}
-    column = joined(Counted(name, values, missing=missing, marks=marks))
+    column = joined(replace(column, counts=values, missing=missing, marks=marks))
     texts = list(column.counts)
     numbers = numbers_of(pa.array(source.numerals(texts), pa.string())).tolist() if texts else []
     return replace(
@@ -142,7 +220,7 @@ _MOSTLY = 0.95
 
 
 def _without_codes(column: Counted) -> Counted:
-    """Take values out of a column of numbers that look like codes of missing cells, each of ``RARE`` records."""
+    """Take values out of a column of numbers that look like codes of missing cells, each of ``RARE`` holders."""
     texts = [text for text in column.common if text not in column.numbers]
     n_numbers = sum(column.counts[text] for text in column.numbers)
     n_texts = sum(column.counts[text] for text in texts)
@@ -194,7 +272,7 @@ def _go_on_below(column: Counted, below: Mapping[str, float], rest: Sequence[flo
 
 
 def joined(column: Counted) -> Counted:
-    """Join spellings of a value of at least ``RARE`` records each, to the most frequent spelling."""
+    """Join spellings of a value of at least ``RARE`` holders each, to the most frequent spelling."""
     by_form: dict[str, list[str]] = {}
     for value in column.common:
         by_form.setdefault(folded(value), []).append(value)

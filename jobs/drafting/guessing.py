@@ -17,7 +17,6 @@ from jobs.plain_columns import names_a_person
 MOST_VALUES = 5000
 """Most listed values of a column."""
 MOST_CLASSES = 20
-_ENDS = "each end is reached by 10 records or more: widen the range to keep rarer values"
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
 _MOST_TOLD = 5
@@ -165,16 +164,16 @@ def _dates(column: Counted) -> Guess | None:
     return Guess(
         column.name,
         {"role": "qid", "dates": {**dates, **form}},
-        f"{taken}; {_ENDS}",
+        f"{taken}; {_ends(column)}",
         (
-            *_told_rare(
-                column.name, {t: n for t, n in beyond.items() if not isnan(read(t))}, "beyond the range"
-            ),
-            *_told_rare(
-                column.name, {t: n for t, n in beyond.items() if isnan(read(t))}, "no date that exists"
-            ),
+            *_told_rare(column, {t: n for t, n in beyond.items() if not isnan(read(t))}, "beyond the range"),
+            *_told_rare(column, {t: n for t, n in beyond.items() if isnan(read(t))}, "no date that exists"),
         ),
     )
+
+
+def _ends(column: Counted) -> str:
+    return f"each end is reached by {RARE} {column.holders} or more: widen the range to keep rarer values"
 
 
 def _numbers(column: Counted) -> Guess | None:
@@ -187,17 +186,14 @@ def _numbers(column: Counted) -> Guess | None:
     return Guess(
         column.name,
         {"role": "qid", "numeric": _grid(grid)},
-        f"numbers in at most 50 cells; {_ENDS}",
-        _told_rare(column.name, beyond, "no number of the range"),
+        f"numbers in at most 50 cells; {_ends(column)}",
+        _told_rare(column, beyond, "no number of the range"),
     )
 
 
 def _range(column: Counted) -> tuple[kinds.Range, dict[str, int]] | None:
     """Return the grid of a column of numbers, and the values outside."""
-    counts: dict[float, int] = {}
-    for text, number in column.numbers.items():
-        counts[number] = counts.get(number, 0) + column.counts[text]
-    grid = kinds.range_of(counts)
+    grid = kinds.range_of(column)
     if grid is None:
         return None
     inside = [text for text, number in column.numbers.items() if grid.covers(number)]
@@ -237,8 +233,10 @@ def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: st
         return None
     rare = column.others(listed)
     if rare:
-        why += f"; codes of fewer than {RARE} records are not listed: better list all codes that exist"
-    return Guess(column.name, {"role": "qid", **keys(listed)}, why, _told_rare(column.name, rare))
+        why += (
+            f"; codes of fewer than {RARE} {column.holders} are not listed: better list all codes that exist"
+        )
+    return Guess(column.name, {"role": "qid", **keys(listed)}, why, _told_rare(column, rare))
 
 
 def _listed(column: Counted, dp: bool) -> Guess:
@@ -246,9 +244,9 @@ def _listed(column: Counted, dp: bool) -> Guess:
     listed = column.common
     form = kinds.unread_dates(column.counts)
     if not _is_enough(column, listed):
-        why = f"most of its values have fewer than {RARE} records, or it has one value"
+        why = f"most of its values have fewer than {RARE} {column.holders}, or it has one value"
         return Guess(column.name, None, why if form is None else f"{why}; {form.words}")
-    told = _told_rare(column.name, column.others(listed))
+    told = _told_rare(column, column.others(listed))
     if form is not None:
         return _dates_as_texts(column, form, listed, told, dp)
     if (in_order := kinds.ordered(listed, column.numbers)) is not None:
@@ -329,11 +327,11 @@ def _sensitive(column: Counted, why: str) -> Guess:
             cell = int((number - float(grid.low)) // float(grid.step))
             cells[cell] = cells.get(cell, 0) + column.counts[text]
         largest = max(cells.values())
-        told = _told_rare(name, beyond, "no number of the range")
+        told = _told_rare(column, beyond, "no number of the range")
         why += "; numbers are published as cells of this grid"
     elif has_rare_spellings(column) and column.common:
         keys |= {"domain": sorted(column.common), "missing": "leaf", "outside": "missing"}
-        told = _told_rare(name, column.others(column.common))
+        told = _told_rare(column, column.others(column.common))
         why += "; rare values count as missing, since some are spelled in two ways"
     else:
         keys |= {"missing": "leaf"}
@@ -355,7 +353,7 @@ def _class(column: Counted, dp: bool) -> Guess:
     """Return the guess about the class. A class has few values, so no name of a column suggests a person."""
     name, why = column.name, "named by --class: published as it is; rows without a class are left out"
     domain = {"domain": sorted(column.common)}
-    told = _told_rare(name, column.others(column.common))
+    told = _told_rare(column, column.others(column.common))
     keys = {"role": "class", **({"publish_as_is": "true"} if names_a_person(name) else {})}
     if dp:
         return Guess(name, {**keys, **domain, "from_data": "true"}, why, told)
@@ -364,7 +362,7 @@ def _class(column: Counted, dp: bool) -> Guess:
     return Guess(name, {**keys, "missing": "drop"}, why)
 
 
-def _told_rare(name: str, others: Mapping[str, int], what: str = "") -> tuple[str, ...]:
+def _told_rare(column: Counted, others: Mapping[str, int], what: str = "") -> tuple[str, ...]:
     """Tell the owner the values that are not in a draft."""
     if not others:
         return ()
@@ -372,5 +370,5 @@ def _told_rare(name: str, others: Mapping[str, int], what: str = "") -> tuple[st
     first = sorted(others, key=lambda value: (-others[value], value))[:_MOST_TOLD]
     shown = ", ".join(f"{value!r} ({others[value]})" for value in first)
     more = f", and {n - len(first):,} more" if n > len(first) else ""
-    why = what or f"fewer than {RARE} records each, or no text for a release"
-    return (f"{name}: {counted(rows, 'row', 'rows')} with {shown}{more}: {why}",)
+    why = what or f"fewer than {RARE} {column.holders} each, or no text for a release"
+    return (f"{column.name}: {counted(rows, 'row', 'rows')} with {shown}{more}: {why}",)

@@ -91,17 +91,17 @@ class Range:
         return float(self.low) <= number < float(self.high)
 
 
-def range_of(numbers: Mapping[float, int]) -> Range | None:
+def range_of(column: Counted) -> Range | None:
     """Return a grid with bounds rounded outward, or None without ends of at least ``RARE`` records.
 
-    numbers:  number of records of each number. Bounds are multiples of ten steps; a step is 1, 2 or 5 times a power
-              of ten. The fewer than ``RARE`` records beyond an end do not decide.
+    Bounds are multiples of ten steps; a step is 1, 2 or 5 times a power of ten. The fewer than ``RARE`` records, or
+    records of fewer people, beyond an end do not decide.
     """
-    ends = _frequent_ends(numbers)
+    ends = _frequent_ends(column, column.numbers)
     if ends is None or ends[0] == ends[1]:
         return None
     low, high = Decimal(repr(ends[0])), Decimal(repr(ends[1]))
-    whole = all(number == int(number) for number in numbers)
+    whole = all(number == int(number) for number in column.numbers.values())
     for step in _steps(high - low, least=Decimal(1) if whole else None):
         coarse = 10 * step
         below, above = math.floor(low / coarse) * coarse, (math.floor(high / coarse) + 1) * coarse
@@ -110,20 +110,13 @@ def range_of(numbers: Mapping[float, int]) -> Range | None:
     return None
 
 
-def _frequent_ends(numbers: Mapping[float, int]) -> tuple[float, float] | None:
-    """Return the ends of a range, each with at least ``RARE`` records at or beyond it."""
-    ordered = sorted(numbers)
-    low, high = _reached(ordered, numbers), _reached(ordered[::-1], numbers)
-    return None if low is None or high is None or low > high else (low, high)
-
-
-def _reached(ordered: Sequence[float], numbers: Mapping[float, int]) -> float | None:
-    seen = 0
-    for number in ordered:
-        seen += numbers[number]
-        if seen >= RARE:
-            return number
-    return None
+def _frequent_ends(column: Counted, numbers: Mapping[str, float]) -> tuple[float, float] | None:
+    """Return the ends of a range, each with at least ``RARE`` holders at or beyond it. numbers: by value."""
+    ordered = sorted(numbers, key=numbers.__getitem__)
+    low, high = column.reached(ordered), column.reached(reversed(ordered))
+    if low is None or high is None or numbers[low] > numbers[high]:
+        return None
+    return numbers[low], numbers[high]
 
 
 def _steps(width: Decimal, least: Decimal | None) -> Sequence[Decimal]:
@@ -171,11 +164,8 @@ def days_of(column: Counted) -> Days | None:
     if shares[form] < MOSTLY:
         return None
     read = reader_of(form)
-    days: dict[float, int] = {}
-    for text, n in column.counts.items():
-        if not math.isnan(day := read(text)):
-            days[day] = days.get(day, 0) + n
-    ends = _frequent_ends(days)
+    days = {text: day for text in column.counts if not math.isnan(day := read(text))}
+    ends = _frequent_ends(column, days)
     if ends is None:
         return None
     rivals = [other for other, share in shares.items() if share == shares[form]]

@@ -172,6 +172,34 @@ def test_a_persons_rows_count_together(tmp_path: Path) -> None:
     succeeded("verify", tmp_path / "job.yaml", tmp_path / "result")
 
 
+@pytest.mark.parametrize("model", ["lkc", "dp"])
+def test_a_single_persons_rows_make_no_value_frequent(model: str, tmp_path: Path) -> None:
+    """The town, the codes and the ends of ranges of a person with 14 visits are shown, and not written."""
+    rows = [
+        {
+            "pid": f"p{i % 200}",
+            "town": ["Bonn", "Köln"][i % 2],
+            "weight": str(50 + i % 40),
+            "came": f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}",
+            "diagnosis": ["I21.4", "E11.9", "C50.9"][i % 3],
+        }
+        for i in range(600)
+    ]
+    one = {"pid": "one", "town": "Kleinkleckersdorf", "diagnosis": "B20.7"}
+    rows += [{**one, "weight": str(301 + i), "came": f"1987-03-{1 + i:02d}"} for i in range(14)]
+    table = written(tmp_path / "visits.csv", rows)
+    out = tmp_path / "job.yaml"
+    ran = succeeded("draft", table, "--out", out, "--id", "pid", "--model", model)
+    text = out.read_text(encoding="utf-8")
+    for words in ("Kleinkleckersdorf", "B20", "1987", "1980"):
+        assert words not in text
+    assert float(drafted(out)["columns"]["weight"]["numeric"]["max"]) <= 100
+    assert "each end is reached by 10 people or more" in text
+    assert "14 rows with 'Kleinkleckersdorf' (14): fewer than 10 people each" in ran.out
+    succeeded("draft", table, "--out", tmp_path / "rows.yaml", "--model", model)
+    assert "Kleinkleckersdorf" in (tmp_path / "rows.yaml").read_text(encoding="utf-8")
+
+
 def test_two_spellings_stop_no_run(tmp_path: Path) -> None:
     illness = ["flu"] * 90 + ["Flu"] * 40 + ["FLU"] * 3 + ["cold"] * 80
     towns = ["Bonn"] * 70 + ["bonn"] * 60 + ["Lyon"] * 83

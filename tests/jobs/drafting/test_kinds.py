@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jobs.drafting.counting import RARE, Counted
 from jobs.drafting.kinds import (
     MOST_CELLS,
+    Range,
     days_of,
     icd_of,
     ordered,
@@ -38,10 +39,15 @@ def numbers_of(values: Iterable[str]) -> dict[str, float]:
     return numbers
 
 
+def range_of_numbers(records: Mapping[float, int]) -> Range | None:
+    """Return the range of a column of numbers, each with its records."""
+    return range_of(Counted("x", {repr(x): n for x, n in records.items()}, {repr(x): x for x in records}))
+
+
 @given(st.dictionaries(st.integers(-100_000, 100_000), st.integers(1, 30), min_size=1, max_size=60))
 def test_a_range_holds_all_but_rare_ends_and_tells_nothing_of_them(whole: dict[int, int]) -> None:
     numbers: dict[float, int] = {float(number): n for number, n in whole.items()}
-    found = range_of(numbers)
+    found = range_of_numbers(numbers)
     ordered_numbers = sorted(numbers)
     frequent = [x for x in ordered_numbers if sum(n for y, n in numbers.items() if y <= x) >= RARE]
     frequent = [x for x in frequent if sum(n for y, n in numbers.items() if y >= x) >= RARE]
@@ -57,19 +63,16 @@ def test_a_range_holds_all_but_rare_ends_and_tells_nothing_of_them(whole: dict[i
     first, last = ordered_numbers[0], ordered_numbers[-1]
     if {first, last}.isdisjoint(frequent):
         beyond = {first: first - 12_345, last: last + 12_345}
-        assert range_of({beyond.get(x, x): n for x, n in numbers.items()}) == found
+        assert range_of_numbers({beyond.get(x, x): n for x, n in numbers.items()}) == found
 
 
 def test_a_range_of_ages_and_of_fractions() -> None:
-    ages = range_of({float(age): 20 for age in range(17, 91)})
-    assert ages is not None
-    assert (ages.low, ages.high, ages.step) == (0, 100, 2)
-    shares = range_of({i / 40: 20 for i in range(40)})
-    assert shares is not None
-    assert (shares.low, shares.high) == (0, 1)
-    assert shares.step == Decimal("0.02")
-    assert range_of({5.0: 3, 6.0: 3}) is None
-    assert range_of({5.0: 300}) is None
+    ages = range_of_numbers({float(age): 20 for age in range(17, 91)})
+    assert ages == Range(Decimal(0), Decimal(100), Decimal(2))
+    shares = range_of_numbers({i / 40: 20 for i in range(40)})
+    assert shares == Range(Decimal(0), Decimal(1), Decimal("0.02"))
+    assert range_of_numbers({5.0: 3, 6.0: 3}) is None
+    assert range_of_numbers({5.0: 300}) is None
 
 
 @pytest.mark.parametrize(
