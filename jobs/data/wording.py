@@ -126,7 +126,7 @@ class Wording:
 
     @property
     def has_marks(self) -> bool:
-        """Whether some text of the table means a missing cell."""
+        """True if some text of the table means a missing cell."""
         return bool(self.missing) or any(
             not EMPTY.isdisjoint(words.values()) for words in self.values.values()
         )

@@ -19,6 +19,7 @@ MOST_VALUES = 5000
 MOST_CLASSES = 20
 _FEW = 20
 """Number of different values up to which no column is taken for an id or a text."""
+_MOSTLY_DIFFERENT = 0.9
 _MOST_TOLD = 5
 _DIGITS_OF_YEAR = "4"
 _CONFIDENCES = ("1/2", "3/4", "9/10", "19/20")
@@ -67,19 +68,37 @@ def guess(column: Counted, asked: Asked) -> Guess:
     if name in asked.classes:
         return _class(column, asked.dp)
     is_named = name in asked.sensitive
-    if not is_named and (reason := _left_out(column)):
+    reason = _left_out(column)
+    if reason is not None and not is_named:
         return Guess(name, None, reason, repeats=_is_of_people(column))
     if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
         why = "named by --sensitive" if is_named else "its name suggests a sensitive column"
-        return _with_codes(_sensitive(column, why), column)
+        return _with_codes(_with_warning(_sensitive(column, why), reason), column)
     found = _qid(column, asked.dp)
+    found = _with_warning(found, reason or (_may_be_ids(column) if "numeric" in (found.keys or {}) else None))
     return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
 
 
+def _with_warning(found: Guess, reason: str | None) -> Guess:
+    """Warn of a column that is in the draft, with the reason against the column, if any."""
+    if reason is None or found.keys is None:
+        return found
+    unchanged = found.role == "sensitive" and "numeric" not in found.keys
+    how = "its values are published as they are" if unchanged else "the draft has the column"
+    words = f"{found.name}: {reason}; {how}: take the column out unless its values are meant"
+    return replace(found, warnings=(*found.warnings, words))
+
+
+def _may_be_ids(column: Counted) -> str | None:
+    """Return the reason to look at a column of whole numbers that are nearly all different."""
+    is_whole = all(number == int(number) for number in column.numbers.values())
+    is_different = len(column.counts) > max(_FEW, _MOSTLY_DIFFERENT * column.n)
+    return "nearly all its whole numbers are different, as ids are" if is_whole and is_different else None
+
+
 def _is_of_people(column: Counted) -> bool:
-    """Return True if a column may name people, some of them in several rows."""
-    is_of_people = names_a_person(column.name) is not None or kinds.sounds_like_an_id(column.name)
-    return is_of_people and any(n > 1 for n in column.counts.values())
+    """Return True if a column may name people, some of them in several rows. Strangers may share a name."""
+    return kinds.names_the_person(column.name) and any(n > 1 for n in column.counts.values())
 
 
 def _left_out(column: Counted) -> str | None:
@@ -96,15 +115,7 @@ def _left_out(column: Counted) -> str | None:
     share = distinct / column.n
     word = names_a_person(column.name)
     if column.share_of_numbers >= kinds.MOSTLY:
-        whole = all(number == int(number) for number in column.numbers.values())
-        dense = whole and max(column.numbers.values()) - min(column.numbers.values()) < 2 * distinct
-        if word is not None and (share > 0.2 or distinct > MOST_VALUES):
-            return f"{word!r} in its name and many different values suggest an id"
-        return (
-            "nearly all its numbers are different and follow each other, like an id"
-            if dense and share > 0.9
-            else None
-        )
+        return _like_ids(column, word, distinct)
     if word is not None and (distinct > 2 * _FEW or kinds.sounds_like_a_surname(column.name)):
         return f"{word!r} in its name and many different values suggest single people"
     if kinds.have_a_zone(column):
@@ -116,6 +127,22 @@ def _left_out(column: Counted) -> str | None:
         return "most of its values are different: an id or free text" if form is None else form.words
     if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
         return "its values are texts of several words"
+    return None
+
+
+def _like_ids(column: Counted, word: str | None, distinct: int) -> str | None:
+    """Return the reason against a column of many different numbers, or None. word: of a person, in the name."""
+    share = distinct / column.n
+    whole = all(number == int(number) for number in column.numbers.values())
+    dense = whole and max(column.numbers.values()) - min(column.numbers.values()) < 2 * distinct
+    if word is not None and (share > 0.2 or distinct > MOST_VALUES):
+        return f"{word!r} in its name and many different values suggest an id"
+    if share > _MOSTLY_DIFFERENT and dense:
+        return "nearly all its numbers are different and follow each other, like an id"
+    if share > _MOSTLY_DIFFERENT and kinds.are_long_numbers(column.numbers):
+        return "nearly all its numbers are different, long and of one length, like numbers of cards"
+    if kinds.follow_each_other(column):
+        return "its numbers follow each other and are equally frequent, like an id"
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,12 @@ def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
     return Counted(name, counts, numbers, missing)
 
 
+def by_chance(most: int, n: int) -> dict[str, int]:
+    """Return records of whole numbers that are drawn by chance."""
+    rng = random.Random(9)  # noqa: S311
+    return dict(Counter(str(rng.randrange(most)) for _ in range(n)))
+
+
 @pytest.mark.parametrize(
     ("found", "why"),
     [
@@ -37,6 +45,20 @@ def column(name: str, counts: Mapping[str, int], missing: int = 0) -> Counted:
         (column("iban", {f"DE{i}": 200 for i in range(19)}), "'iban' in its name"),
         (column("nachname", {f"n{i}": 200 for i in range(15)}), "a part of people's names"),
         (column("Kundennummer", {str(i): 12 for i in range(50)}), "an id of people"),
+        (column("pid", {str(i): 2 + i % 3 for i in range(1, 300)}), "an id of people"),
+        (column("respondent", {str(i): 2 + i % 3 for i in range(1, 300)}), "an id of people"),
+        (column("household", {str(i): 2 + i % 3 for i in range(1, 300)}), "equally frequent, like an id"),
+        (column("household_id", {str(9 * i): 5 for i in range(1, 300)}), "an id of people"),
+        (column("barcode", {str(4_000_000 + 7919 * i): 1 for i in range(300)}), "an id of people"),
+        (column("Kartennr", {str(4_000_000 + 7919 * i): 1 for i in range(300)}), "an id of people"),
+        (column("nummer", {str(10_000_000 + 7919 * i): 1 for i in range(300)}), "long and of one length"),
+        (
+            column("lfd", {str(i): 1 + i % 4 for i in range(500)}),
+            "follow each other and are equally frequent",
+        ),
+        (column("geburtsname", {f"n{i}": 12 for i in range(60)}), "a part of people's names"),
+        (column("Mädchenname", {f"n{i}": 12 for i in range(60)}), "a part of people's names"),
+        (column("handle", {f"n{i}": 12 for i in range(155)}), "a part of people's names"),
         (column("ref", {f"C-{i:05d}": 12 for i in range(40)}), "numbered, like ids"),
         (
             column("at", {f"2024-01-{1 + i % 28:02d}T{i % 24:02d}:05:00Z": 1 for i in range(99)}),
@@ -63,6 +85,11 @@ def test_columns_that_are_left_out(found: Counted, why: str) -> None:
     [
         (column("salary_band", {"a": 20, "b": 30}), "role"),
         (column("income", {str(17 * i): 1 for i in range(200)}), "numeric"),
+        (column("day", by_chance(365, 5000)), "numeric"),
+        (column("weight", by_chance(150, 500)), "numeric"),
+        (column("household", {"single": 30, "pair": 30, "family": 20}), "suppress"),
+        (column("Wochennummer", {str(i): 30 for i in range(1, 53)}), "numeric"),
+        (column("household_size", {str(i): 30 for i in range(1, 9)}), "order"),
         (column("weight", {f"{i / 7:.3f}": 1 for i in range(200)}), "numeric"),
         (column("patient_class", {"a": 20, "b": 30}), "suppress"),
         (column("town", {"Bonn": 20, "Lyon": 30, "Oslo": 12, "Nice": 2}), "suppress"),
@@ -255,3 +282,36 @@ def test_the_comment_names_the_scale() -> None:
     assert found.keys["order"] == {"values": ["S", "M", "L"]}
     assert "values with an order (sizes from XS to XXL)" in found.why
     assert "correct the order if other values are meant" in found.why
+
+
+def test_a_sensitive_column_like_an_id_has_a_warning() -> None:
+    email = column("email", {f"mail{i}@x.de": 1 for i in range(100)})
+    guessed = guess(email, Asked(sensitive=["email"]))
+    assert guessed.role == "sensitive"
+    (warning,) = guessed.warnings
+    assert warning.startswith(
+        "email: 'email' in its name suggests an id of people; its values are published as they are"
+    )
+    assert guess(column("ill", {"flu": 20, "cold": 30}), Asked(sensitive=["ill"])).warnings == ()
+
+
+def test_whole_numbers_that_are_all_different_have_a_warning() -> None:
+    (warning,) = guess(column("income", {str(17 * i): 1 for i in range(200)}), NONE).warnings
+    assert warning.startswith("income: nearly all its whole numbers are different")
+    assert guess(column("weight", {f"{i / 7:.3f}": 1 for i in range(200)}), NONE).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "repeats"),
+    [
+        ("patient_id", True),
+        ("Fallnr", True),
+        ("last_name", False),
+        ("phone1", False),
+        ("address", False),
+        ("ip", False),
+    ],
+)
+def test_repeated_values_suggest_a_person_if_strangers_cannot_share_them(name: str, repeats: bool) -> None:
+    found = guess(column(name, {f"a{i} {i}": 3 for i in range(100)}), NONE)
+    assert (found.keys, found.repeats) == (None, repeats)
