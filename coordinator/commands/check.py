@@ -8,6 +8,7 @@ from coordinator.arguments import source_of_job
 from coordinator.owner_figures import tell_dates
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
+from jobs.file.job import require_confirmed
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
 
@@ -39,3 +40,4 @@ def check(job: JobFile) -> None:
         if names := rows.mostly_outside(MOST_OUTSIDE if share is None else share):
             lines.append(f"a run would be refused before a charge, for {', '.join(names)} (`max_outside`)")
     say(lines, rows.fields())
+    require_confirmed(task.job)  # last, so that the owner reads the figures first

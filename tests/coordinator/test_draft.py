@@ -156,7 +156,12 @@ def test_a_dp_draft_is_refused_until_confirmed(tmp_path: Path) -> None:
     assert ran.code == 2
     assert "was taken from the table (`from_data: true`)" in ran.err
     assert not (tmp_path / "result").exists()
+    check = invoke("coordinator", "check", job)
+    assert check.code == 2
+    assert "500 rows read" in check.out
+    assert "was taken from the table (`from_data: true`)" in check.err
     job.write_text(job.read_text().replace("from_data: true", "from_data: confirmed"))
+    succeeded("check", job)
     succeeded("run", job, "--out", tmp_path / "result")
     succeeded("verify", job, tmp_path / "result")
 
