@@ -12,6 +12,7 @@ import click
 from anonymize.errors import DataError
 from coordinator.arguments import delimiter_option, dialect_of
 from jobs.data.sources import FileSource, source_of_file
+from jobs.drafting.codes import without_codes
 from jobs.drafting.counting import counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
 from jobs.drafting.writing import job_text, name_of, unnameable
@@ -73,7 +74,8 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
     names = source.column_names()
     _check(asked, names)
     unfit = unnameable(names)
-    counted = counted_columns(source, [each for each in names if each not in unfit], asked.classes, asked.ids)
+    found = counted_columns(source, [each for each in names if each not in unfit], asked.ids)
+    counted = {name: each if name in asked.classes else without_codes(each) for name, each in found.items()}
     guesses = [guess(column, asked) for column in counted.values()]
     _check_class(asked, [len(counted[each].counts) for each in asked.classes])
     kept = [each for each in guesses if each.keys is not None]

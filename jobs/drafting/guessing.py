@@ -313,9 +313,11 @@ def _with_codes(found: Guess, column: Counted) -> Guess:
     warnings = []
     if column.codes:
         rows = counted(column.missing_by_code, "row", "rows")
+        is_dated = "dates" in (found.keys or {})
+        why = "they are no likely days" if is_dated else "such values are often codes"
         warnings.append(
-            f"{', '.join(column.codes)} in {rows} of {column.name} count as missing, since such values are often "
-            "codes: take them out of `map` if they are meant"
+            f"{', '.join(column.codes)} in {rows} of {column.name} count as missing, since {why}: take them out of "
+            "`map` if they are meant"
         )
     if column.doubtful:
         warnings.append(

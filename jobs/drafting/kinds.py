@@ -190,6 +190,8 @@ DATE_FORMS = (
 _PACKED = "YYYYMMDD"
 _ZONED = re.compile(r"([^ T]+[ T][0-9:.]+) ?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})")
 _YEARS = range(1850, 2101)
+_HALF = 0.5
+"""Share of dates from which a frequent other value counts as a code."""
 
 
 @dataclass(frozen=True)
@@ -211,9 +213,22 @@ def reader_of(form: str) -> Callable[[str], float]:
     return DateGrid((Decimal(1), Decimal(2)), form).number
 
 
+def no_days(column: Counted) -> list[str]:
+    """Return frequent values of a column of dates that are no likely days: 00.00.0000, 9999-12-31, 2023-02-30."""
+    shares = _shares_of_dates(column)
+    form = max(DATE_FORMS, key=shares.__getitem__)
+    read = reader_of(form)
+    is_dated = shares[form] >= _HALF
+    return [text for text in column.common if not _is_plausible(read(text))] if is_dated else []
+
+
+def _shares_of_dates(column: Counted) -> dict[str, float]:
+    return {form: _share_of_dates(column, form) for form in DATE_FORMS}
+
+
 def days_of(column: Counted) -> Days | None:
     """Return the domain of a column of dates, None for other columns."""
-    shares = {form: _share_of_dates(column, form) for form in DATE_FORMS}
+    shares = _shares_of_dates(column)
     form = max(DATE_FORMS, key=shares.__getitem__)
     if shares[form] < MOSTLY:
         return None
