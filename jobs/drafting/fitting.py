@@ -153,7 +153,7 @@ def fitted(
         if column.name in unclear:
             rivals = unclear[column.name]
             near = {} if rivals else _near_columns(column, left, wording, numerals)
-            found[column.name] = Fitted(column.name, None, _unclear(column.name, rivals), near=near)
+            found[column.name] = Fitted(column.name, None, _unclear(column.name, rivals, near), near=near)
     return [_with_near_values(found[column.name], column.listed) for column in wanted]
 
 
@@ -229,16 +229,18 @@ def _near_columns(
     """Return the column left over that is most like a wanted column, by values or by name; empty without likeness."""
     shares = {own.name: _values(column, own, wording, numerals).share for own in left}
     by_name = {own.name: _likeness(_joined(column.name), _joined(own.shown)) for own in left}
-    are_told = column.listed or column.grid  # numbers of any kind may lie in a range
-    likely = [
-        own.name for own in left if (are_told and shares[own.name] >= _LIKELY) or by_name[own.name] >= _ALIKE
-    ]
+    least = _LIKELY if column.listed or column.grid else MOSTLY  # numbers of any kind may lie in a range
+    by_value = [own.name for own in left if column.coder and shares[own.name] >= least]
+    likely = [own.name for own in left if own.name in by_value or by_name[own.name] >= _ALIKE]
     if not likely:
         return {}
     best = max(likely, key=lambda name: (shares[name] if column.coder else 0, by_name[name]))
     if column.coder is None:
         return {column.name: Near(best, by_name[best], f"the names are alike by {by_name[best]:.0%}")}
-    return {column.name: Near(best, shares[best], f"{shares[best]:.0%} of the column's records fit")}
+    why = f"{shares[best]:.0%} of the column's records fit"
+    rivals = [name for name in by_value if name != best and shares[name] >= shares[best]]
+    also = f", as for {', '.join(rivals)}" if rivals else ""
+    return {column.name: Near(best, shares[best], why + also)}
 
 
 def _with_near_values(fit: Fitted, listed: Collection[str]) -> Fitted:
@@ -267,8 +269,10 @@ def _share_a_word(one: str, other: str) -> bool:
     return len(short) > 2 and long.startswith(short)
 
 
-def _unclear(name: str, chosen: Sequence[Own]) -> str:
+def _unclear(name: str, chosen: Sequence[Own], near: Mapping[str, Near]) -> str:
     cure = f"write `rename: {{OUR COLUMN: {name}}}` for the right column"
+    if near:
+        return f"no column of the table has the name, and the values alone do not decide; {cure}"
     if not chosen:
         return f"no column of the table can be meant by name and values; {cure}"
     return f"several columns of the table can be meant: {', '.join(own.name for own in chosen)}; {cure}"

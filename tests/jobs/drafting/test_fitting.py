@@ -190,9 +190,24 @@ def test_two_columns_with_fitting_values_are_told() -> None:
     )
 
 
-def test_a_column_of_numbers_is_not_guessed_by_its_values() -> None:
-    (found,) = fitted([AGE], [own("children", "1", "2")], AS_WRITTEN, list)
+def test_a_column_of_numbers_is_asked_about_by_its_values() -> None:
+    """Numbers of any kind may lie in a range: nothing is renamed, and the owner is asked if all fit."""
+    table = [
+        own("x", "a"),
+        own("Alter", "12", "20"),
+        own("Kinder", "1", "2"),
+        own("Einkommen", "12", "99000"),
+    ]
+    (found,) = fitted([AGE], table, AS_WRITTEN, list)
     assert found.own is None
+    assert found.why.startswith(
+        "no column of the table has the name, and the values alone do not decide; write"
+    )
+    assert found.near["age"] == Near("Alter", 1.0, "100% of the column's records fit, as for Kinder")
+    assert worded([found], [AGE], table, AS_WRITTEN) == AS_WRITTEN
+    (found,) = fitted([AGE], [own("Einkommen", "12", "99000")], AS_WRITTEN, list)
+    assert found.near == {}
+    assert "no column of the table can be meant by name and values" in found.why
 
 
 def test_words_of_the_configuration_stay() -> None:

@@ -151,7 +151,7 @@ def test_a_missing_column(folder: Path) -> None:
     path = folder / "visits.csv"
     path.write_text(path.read_text().replace("Station", "x").replace("Surg", "Chir").replace("CARD", "KARD"))
     ran = draft(folder)
-    assert "ward: no column of the table can be meant" in ran.out
+    assert "ward: no column of the table" in ran.out
     assert "data-missing-column" in ran.err
 
 
