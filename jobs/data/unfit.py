@@ -17,12 +17,15 @@ from anonymize.table import Codes, Ints
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import BAD, EMPTY, Coder, as_missing, numbers_of
 from jobs.data.counted import counted
+from jobs.data.table_file import as_read
 from jobs.data.table_file import shown as printed
 
 MOST_SHOWN = 20
 """Largest number of shown values of a column; the first values are shown."""
 MOST_COUNTED = 100_000
 """Largest number of further values told apart in a column. Beyond, the message says that there are more."""
+_MOST_READ_AGAIN = 1_000_000
+"""Last row in which a replaced value is looked up again."""
 _MOST_KEPT = 4096
 """Characters kept of a value."""
 _OUTSIDE = "data-outside-domain"
@@ -37,7 +40,7 @@ _QUOTED = re.compile(r"'[^']*'")
 class _Shown:
     """Value shown to the owner: its first row, from 1, and the number of its rows.
 
-    mark:  of a missing cell, the text in the table.
+    mark:  the text in the table, of a missing cell and of a value that the owner's words replace.
     """
 
     value: str = field(repr=False)
@@ -132,10 +135,15 @@ class Unfit:
         return self.coder.refused(self.name, shown.value, place)
 
     def read_marks(self, written: Callable[[str, int], str]) -> None:
-        """Look up the texts of missing cells. written: returns the text in a column and row of the table."""
+        """Look up the texts of missing cells and of replaced values.
+
+        written:  returns the text in a column and row of the table. Each text takes a pass up to its row.
+        """
         for each in self.shown.values():
-            if each.value in EMPTY:
-                each.mark = written(self.name, each.first)
+            is_empty = each.value in EMPTY
+            if is_empty or each.first <= _MOST_READ_AGAIN:
+                own = written(self.name, each.first)
+                each.mark = own if is_empty or as_read(own)[:_MOST_KEPT] != as_read(each.value) else ""
 
     def error(self, where: Mapping[int, str]) -> DataError:
         """Return the error of the first value; its owner reads of all values. where: the place of each row."""
@@ -173,7 +181,8 @@ class Unfit:
         value, text = f"{place}: {printed(each.value)}", self._refused(each, place).private
         if not text.startswith(value):
             return text, ""
-        return value, text.removeprefix(value) or self._about_thousands(each.value.strip())
+        own = f"{place}: {printed(each.mark)}, read as {printed(each.value)}" if each.mark else value
+        return own, text.removeprefix(value) or self._about_thousands(each.value.strip())
 
     def _about_thousands(self, text: str) -> str:
         """Return a hint on a number with separated thousands that the table's form of numbers does not read."""

@@ -224,6 +224,20 @@ def test_a_missing_cell_is_told_with_the_text_of_the_file(form: str, tmp_path: P
     assert f"[{place}: 'k. A.' (counts as missing) (2 of 3 rows)]" in ran.err
 
 
+@pytest.mark.parametrize(
+    "words", [{"map": {"city": {"a": "zz"}}}, {"true": ["a"]}, {"dates": {"city": "DD.MM.YYYY"}}]
+)
+def test_a_replaced_value_is_told_with_the_text_of_the_file(words: dict[str, Any], tmp_path: Path) -> None:
+    own, job = ("1.2.2024", "2024-02-01") if "dates" in words else ("a", "true" if "true" in words else "zz")
+    rows = [
+        {"age": "5", "city": each, "smoker": "true", "ill": "Flu"} for each in ("Kiel", own, own, "nowhere")
+    ]
+    jobs.write_csv(tmp_path / "t.csv", rows, list(COLUMNS))
+    ran = run(tmp_path, "out", {"path": "t.csv", **words})
+    assert f"line 3: {own!r}, read as {job!r}" in ran.err
+    assert "line 5: 'nowhere' (1 row)" in ran.err
+
+
 def test_a_missing_id_is_told_with_the_text_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("nr,age,city,smoker,ill\n1,5,Kiel,true,Flu\nNN,5,Kiel,true,Flu\n")
     model = {"lkc": {"L": "2", "K": "2", "unit": "person"}}

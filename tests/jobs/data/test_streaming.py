@@ -79,7 +79,8 @@ class Tables(Batches):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for rows in self._rows:
             texts = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
-            yield pa.RecordBatch.from_arrays([text.dictionary_encode() for text in texts], list(columns))
+            chosen = [texts[[*COLUMNS].index(name)].dictionary_encode() for name in columns]
+            yield pa.RecordBatch.from_arrays(chosen, list(columns))
         if self._fails:
             raise DataError("data-unreadable", "the table cannot be read")
 
