@@ -13,6 +13,7 @@ from coordinator.arguments import data_option, delimiter_option, table_source
 from coordinator.loss_picture import picture
 from coordinator.progress import progress_of
 from jobs.data.counted import counted
+from jobs.data.sources import Source
 from jobs.errors import ConfigError
 from jobs.file.fields import Confidence, Least
 from jobs.lkc.exploring import Changes, Explorer, Figures, Point, grid_of, require_explorable
@@ -23,6 +24,7 @@ from jobs.task import Task
 from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
+from party.owner.config import PartyConfig, load_config
 
 T = TypeVar("T")
 
@@ -52,6 +54,11 @@ _GOALS = ("general", "classification")
 @click.option("--picture", "file", type=PATH, help="New SVG file: the loss over K, a line for each L.")
 @data_option
 @delimiter_option
+@click.option(
+    "--config",
+    type=PATH,
+    help="A party's configuration, e.g. party.yaml: the party's table, in the words of `data`.",
+)
 @format_option
 def explore(
     job: JobFile,
@@ -63,17 +70,18 @@ def explore(
     file: Path | None,
     data: Path | None,
     delimiter: str | None,
+    config: Path | None,
 ) -> None:
     """Compare requirements by utility and risk; release nothing.
 
     The table is read once, and anonymized with every combination of the given K, L and C, as `coordinator run` would
-    do. No table is written, and nothing is charged. For LKC jobs of a single holder, and, with `--data` of a party's
-    own table, for horizontal jobs. The figures are for the owner of the table.
+    do. No table is written, and nothing is charged. For LKC jobs of a single holder, and, with `--data` or `--config`
+    of a party's own table, for horizontal jobs. The figures are for the owner of the table.
     """
     set_up_logs("WARNING")
     task = job.load()
     require_explorable(task)
-    _require_own_table(task, data)
+    _require_own_table(task, data, config)
     points = grid_of(
         task.job,
         _values("K", ks, _reader(Least), "whole numbers above 0, e.g. 5,10,20"),
@@ -86,7 +94,8 @@ def explore(
     _tell_large(task, points)
     with progress_of(task.job.name, 1) as progress:
         progress.phase("read")
-        explorer = Explorer.of(str(job), job.load, table_source(task, job, data, delimiter))
+        source = table_source(task, job, data, delimiter) if config is None else _configured(config)
+        explorer = Explorer.of(str(job), job.load, source)
         progress.phase("anonymize")
         found, better = explored(explorer, points, suggest=suggest, trial=progress.trial)
     if file is not None:
@@ -94,14 +103,29 @@ def explore(
     _say(explorer, found, better, file)
 
 
-def _require_own_table(task: Task, data: Path | None) -> None:
-    """Refuse a joint job without a table. Raises ConfigError."""
-    if task.job.roster and data is None:
+def _require_own_table(task: Task, data: Path | None, config: Path | None) -> None:
+    """Refuse a joint job without a table, and two tables. Raises ConfigError."""
+    if config is not None and data is not None:
+        raise ConfigError(
+            "usage",
+            "--config and --data name a table each",
+            remedy="leave one out: --config has words for its table",
+        )
+    if task.job.roster and data is None and config is None:
         raise ConfigError(
             "usage",
             "explore is for a single table: in a joint run every point would be a release, told to all parties",
-            remedy="give --data FILE, a party's own table, and explore the job as if this table were the only table",
+            remedy="give --data FILE, a party's own table, and explore the job as if this table were the only table; "
+            "where the party's `data` renames columns or maps values, give --config party.yaml instead",
         )
+
+
+def _configured(config: Path) -> Source:
+    """Return the table of a party's configuration, and tell the owner about the table's form. Raises ConfigError."""
+    source = load_config(PartyConfig, config).source
+    for words in source.notes():
+        note(words)
+    return source
 
 
 def _tell_large(task: Task, points: Sequence[Changes]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.support import jobs
 from tests.support.commands import Ran, invoke, listing
@@ -202,6 +203,25 @@ def test_a_horizontal_job_on_the_own_table_of_a_party(tmp_path: Path, fields: di
     assert "its figures will differ" in done(job, "--data", table, "--K", "2,5").out
     alone = explored(job_of(tmp_path / "alone", single_job(goal="general")), "--K", "2,5")
     assert explored(job, "--data", table, "--K", "2,5")["points"] == alone["points"]
+
+
+def test_a_partys_words_for_its_table(tmp_path: Path) -> None:
+    """A joint job has no words of a party: the configuration of the party has them."""
+    job, table = job_of(tmp_path, {**joint_job(), "goal": "general"}), tmp_path / "table.csv"
+    plain = explored(job, "--data", table, "--K", "2,5")
+    table.write_text(table.read_text().replace("age,", "Alter,", 1).replace("surgery", "OP"))
+    assert invoke("party", "init", "--name", "north", "--dir", tmp_path / "north", "--data", table).code == 0
+    config = tmp_path / "north" / "party.yaml"
+    fields = yaml.load(config.read_text(), yaml.BaseLoader)  # noqa: S506
+    words = {"rename": {"Alter": "age", "OP": "surgery"}}
+    config.write_text(yaml.safe_dump({**fields, "data": {"csv": {"path": str(table), **words}}}))
+    assert invoke("coordinator", "explore", job, "--data", table).code != 0
+    assert explored(job, "--config", config, "--K", "2,5")["points"] == plain["points"]
+    assert (
+        "--config and --data name a table each"
+        in refused(job, "--config", config, "--data", table)["message"]
+    )
+    assert "give --config party.yaml instead" in refused(job)["remedy"]
 
 
 def test_another_table_than_that_of_the_job(tmp_path: Path) -> None:
