@@ -166,8 +166,8 @@ def _without_dates(column: Column | None) -> str:
 _RENAME = "rename one of the columns in the table, or leave the column out of the file"
 
 
-def check_columns(source: Source, task: Task, me: str | None = None) -> None:
-    """Refuse a table that lacks a required column of ours, or has the column twice. Raises DataError."""
+def header_of(source: Source) -> list[str]:
+    """Return the names of a table's columns. Raises DataError for a table without a name."""
     names = source.column_names()
     if not any(names):
         raise DataError(
@@ -176,6 +176,12 @@ def check_columns(source: Source, task: Task, me: str | None = None) -> None:
             remedy="give the table a header line with the names of the columns, and rows",
             private=f"{source.identity} has no header",
         )
+    return names
+
+
+def check_columns(source: Source, task: Task, me: str | None = None) -> None:
+    """Refuse a table that lacks a required column of ours, or has the column twice. Raises DataError."""
+    names = header_of(source)
     wrong = [name for name in task.held_by(me) if names.count(name) != 1]
     if not wrong:
         return

@@ -11,12 +11,13 @@ import click
 
 from anonymize.errors import DataError
 from coordinator.arguments import delimiter_option, dialect_of
-from jobs.data.sources import FileSource, source_of_file
+from jobs.data.sources import Csv, FileSource, source_of_file
 from jobs.drafting.codes import without_codes
 from jobs.drafting.counting import counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
 from jobs.drafting.writing import job_text, name_of, unnameable
 from jobs.errors import ConfigError
+from jobs.reading import header_of
 from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say
 
@@ -71,7 +72,9 @@ def draft(
 
 def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[list[Guess], str]:
     """Return the guesses about all columns, and the text of the job. Raises ConfigError or DataError."""
-    names = source.column_names()
+    if isinstance(source, Csv):
+        source = source.with_quote()
+    names = header_of(source)
     _check(asked, names)
     unfit = unnameable(names)
     found = counted_columns(source, [each for each in names if each not in unfit], asked.ids)
@@ -86,8 +89,16 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
             remedy="write the job by hand (docs/guide/first-table.md); a draft needs values of at least 10 records",
             private="; ".join(f"{each.name}: {each.why}" for each in guesses),
         )
-    text = job_text(path, name, kept, counted, dp=asked.dp)
+    text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source))
     return [*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text
+
+
+def _form_of(source: FileSource) -> dict[str, str]:
+    """Return the separator and the quote, where the draft is not to leave them to the first lines of the file."""
+    if not isinstance(source, Csv):
+        return {}
+    found = {"quote": source.dialect.quote, "delimiter": source.dialect.delimiter or "\t"}
+    return {key: sign for key, sign in found.items() if sign not in ('"', "\t")}
 
 
 def _check(asked: Asked, names: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from jobs.data.table_file import (
     about_header,
     lines_of_rows,
     lone_quote,
+    not_packed,
     other_kind,
     what_is_wrong,
 )
@@ -189,13 +190,19 @@ class Csv(FileSource):
                 notes.append("numbers have a decimal comma (`decimal`)")
             names = self._names()
         sniffed = [f"{self.path.name}: {', '.join(notes)}: found in its first lines"] if notes else []
-        if (
-            said.quote == '"'
-            and names
-            and all(len(name) > 2 and name[0] == name[-1] == "'" for name in names)
-        ):
+        if self._is_quoted(names):
             sniffed.append(f'{self.path.name}: its names are in single quotes (`quote: "\'"` under `data`)')
         return [*sniffed, *super().notes()]
+
+    def with_quote(self) -> Csv:
+        """Return the table with single quotes around values, if its names are in single quotes. Raises DataError."""
+        with self._readable():
+            is_quoted = self._is_quoted(self._names())
+        return replace(self, dialect=replace(self.dialect, quote="'")) if is_quoted else self
+
+    def _is_quoted(self, names: Sequence[str]) -> bool:
+        in_quotes = [len(name) > 2 and name[0] == name[-1] == "'" for name in names]
+        return self.dialect.quote == '"' and bool(names) and all(in_quotes)
 
     @cached_property
     def _sniffed(self) -> Dialect:
@@ -254,7 +261,7 @@ class Csv(FileSource):
 
     def _wrong(self) -> str:
         try:
-            return what_is_wrong(self.path, self._sniffed)
+            return not_packed(self.path) or what_is_wrong(self.path, self._sniffed)
         except OSError:
             return ""  # the reader's own words are better
 

@@ -34,6 +34,13 @@ _KINDS: Sequence[tuple[bytes, str]] = (
     ),
     (b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
 )
+_PACKED = {
+    ".gz": ("gzip", b"\x1f\x8b"),
+    ".zst": ("zstd", b"\x28\xb5\x2f\xfd"),
+    ".bz2": ("bzip2", b"BZh"),
+    ".lz4": ("lz4", b"\x04\x22\x4d\x18"),
+}
+"""Name and first bytes of compressed files, by the end of the file's name."""
 _HEAD_BYTES = 4096
 _UTF_16_ZEROS = 1 / 8
 """Least share of zero bytes in text taken for UTF-16."""
@@ -90,6 +97,20 @@ def what_is_wrong(path: Path, dialect: Dialect) -> str:
         )
     except (OSError, UnicodeDecodeError, csv.Error):
         return ""  # the reader's own words are better
+
+
+def not_packed(path: Path) -> str:
+    """Return the words on a file whose name promises a compression that the file lacks. Raises OSError."""
+    if path.suffix not in _PACKED:
+        return ""
+    name, magic = _PACKED[path.suffix]
+    with path.open("rb") as file:
+        is_packed = file.read(len(magic)) == magic
+    return (
+        ""
+        if is_packed
+        else f"is no {name} file: take {path.suffix} off the end of its name, or compress the file"
+    )
 
 
 def other_kind(path: Path, dialect: Dialect) -> str:

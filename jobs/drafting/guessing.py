@@ -193,8 +193,8 @@ def _dates(column: Counted) -> Guess | None:
         {"role": "qid", "dates": {**dates, **form}},
         f"{taken}; {_ends(column)}",
         (
-            *_told_rare(column, {t: n for t, n in beyond.items() if not isnan(read(t))}, "beyond the range"),
-            *_told_rare(column, {t: n for t, n in beyond.items() if isnan(read(t))}, "no date that exists"),
+            *_told(column, {t: n for t, n in beyond.items() if not isnan(read(t))}, "beyond the range"),
+            *_told(column, {t: n for t, n in beyond.items() if isnan(read(t))}, "no date that exists"),
         ),
     )
 
@@ -214,7 +214,7 @@ def _numbers(column: Counted) -> Guess | None:
         column.name,
         {"role": "qid", "numeric": _grid(grid)},
         f"numbers in at most 50 cells; {_ends(column)}",
-        _told_rare(column, beyond, "no number of the range"),
+        _told_beyond(column, beyond),
     )
 
 
@@ -263,7 +263,7 @@ def _codes(column: Counted, keys: Callable[[list[str]], dict[str, Any]], why: st
         why += (
             f"; codes of fewer than {RARE} {column.holders} are not listed: better list all codes that exist"
         )
-    return Guess(column.name, {"role": "qid", **keys(listed)}, why, _told_rare(column, rare))
+    return Guess(column.name, {"role": "qid", **keys(listed)}, why, _told_others(column, rare))
 
 
 def _listed(column: Counted, dp: bool) -> Guess:
@@ -273,7 +273,7 @@ def _listed(column: Counted, dp: bool) -> Guess:
     if not _is_enough(column, listed):
         why = f"most of its values have fewer than {RARE} {column.holders}, or it has one value"
         return Guess(column.name, None, why if form is None else f"{why}; {form.words}")
-    told = _told_rare(column, column.others(listed))
+    told = _told_others(column, column.others(listed))
     if form is not None:
         return _dates_as_texts(column, form, listed, told, dp)
     if (in_order := kinds.ordered(listed, column.numbers)) is not None:
@@ -356,11 +356,11 @@ def _sensitive(column: Counted, why: str) -> Guess:
             cell = int((number - float(grid.low)) // float(grid.step))
             cells[cell] = cells.get(cell, 0) + column.counts[text]
         largest = max(cells.values())
-        told = _told_rare(column, beyond, "no number of the range")
+        told = _told_beyond(column, beyond)
         why += "; numbers are published as cells of this grid"
     elif has_rare_spellings(column) and column.common:
         keys |= {"domain": sorted(column.common), "missing": "leaf", "outside": "missing"}
-        told = _told_rare(column, column.others(column.common))
+        told = _told_others(column, column.others(column.common))
         why += "; rare values count as missing, since some are spelled in two ways"
     else:
         keys |= {"missing": "leaf"}
@@ -382,7 +382,7 @@ def _class(column: Counted, dp: bool) -> Guess:
     """Return the guess about the class. A class has few values, so no name of a column suggests a person."""
     name, why = column.name, "named by --class: published as it is; rows without a class are left out"
     domain = {"domain": sorted(column.common)}
-    told = _told_rare(column, column.others(column.common))
+    told = _told_others(column, column.others(column.common))
     keys = {"role": "class", **({"publish_as_is": "true"} if names_a_person(name) else {})}
     if dp:
         return Guess(name, {**keys, **domain, "from_data": "true"}, why, told)
@@ -391,13 +391,30 @@ def _class(column: Counted, dp: bool) -> Guess:
     return Guess(name, {**keys, "missing": "drop"}, why)
 
 
-def _told_rare(column: Counted, others: Mapping[str, int], what: str = "") -> tuple[str, ...]:
-    """Tell the owner the values that are not in a draft."""
+def _told_others(column: Counted, others: Mapping[str, int]) -> tuple[str, ...]:
+    """Tell the owner the values that are not in a draft: rare values, and texts that no release may have."""
+    rare = {value: n for value, n in others.items() if not column.is_frequent(value)}
+    return (
+        *_told(column, rare, f"fewer than {RARE} {column.holders} each"),
+        *_told(column, {v: n for v, n in others.items() if v not in rare}, "no text for a release"),
+    )
+
+
+def _told_beyond(column: Counted, beyond: Mapping[str, int]) -> tuple[str, ...]:
+    """Tell the owner the values outside a range of numbers."""
+    numbers = {value: n for value, n in beyond.items() if value in column.numbers}
+    return (
+        *_told(column, numbers, "outside the range"),
+        *_told(column, {v: n for v, n in beyond.items() if v not in numbers}, "no number"),
+    )
+
+
+def _told(column: Counted, others: Mapping[str, int], why: str) -> tuple[str, ...]:
+    """Tell the owner values, the most frequent first, with a common reason."""
     if not others:
         return ()
     n, rows = len(others), sum(others.values())
     first = sorted(others, key=lambda value: (-others[value], value))[:_MOST_TOLD]
     shown = ", ".join(f"{value!r} ({others[value]})" for value in first)
     more = f", and {n - len(first):,} more" if n > len(first) else ""
-    why = what or f"fewer than {RARE} {column.holders} each, or no text for a release"
     return (f"{column.name}: {counted(rows, 'row', 'rows')} with {shown}{more}: {why}",)

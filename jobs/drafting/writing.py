@@ -48,13 +48,20 @@ _COLUMNS_DP = """\
 
 
 def job_text(
-    path: str, name: str, guesses: Sequence[Guess], columns: Mapping[str, Counted], *, dp: bool
+    path: str,
+    name: str,
+    guesses: Sequence[Guess],
+    columns: Mapping[str, Counted],
+    *,
+    dp: bool,
+    form: Mapping[str, str],
 ) -> str:
     """Return the text of a job.
 
     path:     the table, relative to the job file.
     guesses:  columns of the job, in order.
     columns:  the counted columns, by name.
+    form:     facts on the form of the file, by key under `data`.
     """
     roles = [guess.role for guess in guesses]
     goal = "classification" if "class" in roles else "general"
@@ -65,7 +72,7 @@ def job_text(
         "version: 1\n",
         f"name: {name}\n",
         "partition: single   # one holder has the whole table\n",
-        *yaml_lines("data", _data(path, kept), ""),
+        *yaml_lines("data", _data(path, kept, form), ""),
         *model,
         _GOAL[goal],
         f"goal: {goal}\n",
@@ -101,11 +108,15 @@ def unnameable(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _data(path: str, kept: Sequence[Counted]) -> Any:
-    """Return the table with texts of missing cells and frequent other spellings."""
+def _data(path: str, kept: Sequence[Counted], form: Mapping[str, str]) -> Any:
+    """Return the table with its form, texts of missing cells and frequent other spellings."""
     marks = sorted({mark for column in kept for mark in column.marks})
     words = {column.name: dict(column.respelled) for column in kept if column.respelled}
-    more = {key: found for key, found in (("missing", marks), ("map", words)) if found}
+    more: dict[str, Any] = {
+        **form,
+        **({"missing": marks} if marks else {}),
+        **({"map": words} if words else {}),
+    }
     return {"path": path, **more} if more else path
 
 

@@ -334,3 +334,43 @@ def test_cells_that_map_makes_missing_are_counted(tmp_path: Path) -> None:
     assert "missing cells of age: '-9' in 60 rows" in succeeded("check", tmp_path / "job.yaml").out
     run = succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "out")
     assert "missing cells of age: '-9' in 60 rows" in run.err
+
+
+def test_names_in_single_quotes_are_read_without_them(tmp_path: Path) -> None:
+    rows = [f"'{20 + i % 40}','{'fm'[i % 2]}'" for i in range(200)]
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["'age','sex'", *rows]) + "\n")
+    succeeded("draft", table, "--out", tmp_path / "job.yaml")
+    fields = drafted(tmp_path / "job.yaml")
+    assert set(fields["columns"]) == {"age", "sex"}
+    assert fields["data"] == {"path": "t.csv", "quote": "'"}
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "out")
+    assert "'" not in (tmp_path / "out" / "anonymized.csv").read_text()
+
+
+def test_a_separator_that_is_named_stands_in_the_job(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("age/sex\n" + "".join(f"{20 + i % 40}/{'fm'[i % 2]}\n" for i in range(200)))
+    succeeded("draft", table, "--out", tmp_path / "job.yaml", "--delimiter", "/")
+    assert drafted(tmp_path / "job.yaml")["data"] == {"path": "t.csv", "delimiter": "/"}
+    succeeded("run", tmp_path / "job.yaml", "--out", tmp_path / "out")
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("")
+    ran = invoke("coordinator", "draft", tmp_path / "t.csv", "--out", tmp_path / "job.yaml")
+    assert "data-empty: the table is empty" in ran.err
+
+
+def test_values_that_are_not_written_have_a_reason_each(tmp_path: Path) -> None:
+    ages = [str(20 + i % 50) for i in range(500)] + ["19", "old"]
+    words = ["=1+1"] * 20 + ["Bonn", "Kiel"] * 240 + ["Oslo", "Lyon"]
+    rows = [{"age": age, "town": town} for age, town in zip(ages, words, strict=True)]
+    ran = succeeded("draft", written(tmp_path / "t.csv", rows), "--out", tmp_path / "job.yaml")
+    for line in (
+        "age: 1 row with '19' (1): outside the range",
+        "age: 1 row with 'old' (1): no number",
+        "town: 2 rows with 'Lyon' (1), 'Oslo' (1): fewer than 10 records each",
+        "town: 20 rows with '=1+1' (20): no text for a release",
+    ):
+        assert f"  {line}\n" in ran.out

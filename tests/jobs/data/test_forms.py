@@ -212,6 +212,16 @@ def test_a_mark_of_a_missing_value_drops_a_row_like_an_empty_cell(tmp_path: Path
     assert (rows.read, rows.used, rows.dropped) == (3, 1, {"age": {"missing": 2}})
 
 
+@pytest.mark.parametrize(("end", "name"), [("gz", "gzip"), ("zst", "zstd"), ("bz2", "bzip2"), ("lz4", "lz4")])
+def test_a_file_that_is_not_compressed(end: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.csv.{end}"
+    path.write_text("age,city\n5,Kiel\n")
+    with pytest.raises(DataError) as caught:
+        source_of_file(path).column_names()
+    words = f"is no {name} file: take .{end} off the end of its name, or compress the file"
+    assert caught.value.private == f"{path} {words}"
+
+
 @pytest.mark.parametrize("form", ["t.csv", "t.parquet"])
 def test_a_missing_cell_is_told_with_the_text_of_the_file(form: str, tmp_path: Path) -> None:
     rows = [{"age": "5", "city": "Kiel", "smoker": "true", "ill": each} for each in ("Flu", "k. A.", "k. A.")]
