@@ -266,6 +266,18 @@ _HAS_NO = re.compile(r"(?:partition \w+|a joint job|(?:`[^`]*`: )?a column of ro
 _IS_FOR = re.compile(r"\b(?:is|are)(?: not)? for ")
 
 
+_EXAMPLES = {
+    "order": "{values: [low, medium, high]}",
+    "icd": "{version: 10, values: [I21.4, E11.9]}",
+    "prefix": "{values: [01067, 80331], lengths: [1, 3]}",
+    "normalize": "{ignore_case: true}",
+    "numeric": "{min: 0, max: 100, step: 5}",
+    "dates": "{from: 2020-01-01, to: 2021-01-01, step: 1mo}",
+}
+"""Values of keys with keys below, by the last key."""
+_ONE_CHARACTER = {"delimiter": '";", or "\\t" for a tab', "quote": '"\'"'}
+
+
 def _message(item: Mapping[str, Any]) -> str:
     kind, value = item["type"], item.get("input")
     if kind in _LISTS:
@@ -275,7 +287,9 @@ def _message(item: Mapping[str, Any]) -> str:
         names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
         return f"write a key for each party, e.g. {{{', '.join(f'{name}: {{}}' for name in names[:3]) or 'a: {}'}}}"
     if kind in _MAPPINGS:
-        return "write keys and values, e.g. {key: value}"
+        return f"write keys and values, e.g. {_EXAMPLES.get(str(item['loc'][-1]), '{key: value}')}"
+    if kind == "string_pattern_mismatch" and item["loc"][-1] in _ONE_CHARACTER:
+        return f"it is no single ASCII character: write one, e.g. {_ONE_CHARACTER[item['loc'][-1]]}"
     if kind in _WHOLE_NUMBERS:
         return "write a whole number, e.g. 5"
     if kind in _TRUTHS:
