@@ -273,6 +273,8 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "columns: order": ({"role": "qid", "order": {"values": ["low", "medium", "high"]}}, {}),
     "columns: icd": ({"role": "qid", "icd": {"version": "10", "values": ["I21.0", "I21.4", "C50"]}}, {}),
     "columns: refine": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "refine": "child"}, {}),
+    "columns: weight": ({"role": "qid", "taxonomy": {"Any": ["A", "B"]}, "weight": "2"}, {}),
+    "columns: normalize": ({"role": "id", "normalize": {"ignore_case": "true"}}, {}),
     "columns: level": (
         {
             "role": "sensitive",
