@@ -48,8 +48,9 @@ def draft(
 ) -> None:
     """Write a first job for a table, to edit.
 
-    Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records and
-    columns that name people are shown here, and not written. The output is for the owner of the table.
+    Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records (with
+    --id: of fewer than 10 people) and columns that name people are shown here, and not written. The output is for the
+    owner of the table.
     """
     if out.exists():
         raise ConfigError("usage", f"--out {out} exists", remedy="name a new file: drafts overwrite nothing")

@@ -59,7 +59,7 @@ def _without_numbers(column: Counted) -> Counted:
     doubtful: set[str] = set()
     if _go_on_below(column, {text: found[text] for text in below}, rest):
         doubtful, below = below, set()
-    column = replace(column, doubtful=tuple(text for text in found if text in doubtful))
+    column = replace(column, doubtful=tuple(sorted(doubtful, key=found.__getitem__)))
     codes = (*texts, *(text for text in found if text in below | above))
     return _without(column, codes)
 

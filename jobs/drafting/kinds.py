@@ -215,6 +215,8 @@ def reader_of(form: str) -> Callable[[str], float]:
 
 def no_days(column: Counted) -> list[str]:
     """Return frequent values of a column of dates that are no likely days: 00.00.0000, 9999-12-31, 2023-02-30."""
+    if column.share_of_numbers >= MOSTLY and not _sounds_dated(column.name):
+        return []  # numbers are dates by their column's name alone
     shares = _shares_of_dates(column)
     form = max(DATE_FORMS, key=shares.__getitem__)
     read = reader_of(form)
@@ -322,10 +324,14 @@ def unread_dates(counts: Mapping[str, int]) -> Unread | None:
 
 def _share_of_dates(column: Counted, form: str) -> float:
     read = reader_of(form)
-    if form == _PACKED and not words_of(column.name) & {"date", "day", "datum", "dt"}:
+    if form == _PACKED and not _sounds_dated(column.name):
         return 0.0
     fitting = [text for text in column.counts if _is_plausible(read(text))]
     return column.share(fitting)
+
+
+def _sounds_dated(name: str) -> bool:
+    return bool(words_of(name) & {"date", "day", "datum", "dt"})
 
 
 def _is_plausible(day: float) -> bool:
