@@ -14,7 +14,7 @@ import numpy as np
 from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.data.counted import counted
-from jobs.dp.report import half_width, half_width_of_sum, half_width_of_two
+from jobs.dp.report import half_width, half_width_of_sum, half_width_of_two, outside_any
 from jobs.dp.requirement import settings
 from jobs.page.html import tag
 from jobs.page.parts import (
@@ -92,27 +92,50 @@ def _cells(task: Task, report: Mapping[str, Any], counts: Release, values: Ints)
     """Return the noise of counts, the total, and the cells to trust."""
     noise = _noise(task, report)
     two = " Each of the two parties that compute adds noise of its own." if noise.n_of_a_count > 1 else ""
-    lines: list[Line] = [("Cells", number(report["cells"]), "Combinations of published values.")]
-    of_all = "Sum of all noisy counts."
-    if report["cells_listed"] != report["cells"]:
-        meaning = f"Cells whose noisy count reached the threshold, {report['threshold']:,}."
-        lines.append(("Listed cells", number(report["cells_listed"]), meaning))
-        of_all = "Sum of the listed counts, without the records of the other cells."
-    total = f"{int(values.sum()):,} ± {half_width_of_sum(noise.rate, noise.n_of_a_count * len(values)):,}"
-    width = noise.half_width
-    lines += [
-        (term("Noise"), f"± {width:,}", f"The error of at least 95 of 100 counts is no larger.{two}"),
-        ("Records in all", total, of_all),
+    every = noise.half_width_of_all(report["cells"])
+    lines: list[Line] = [
+        ("Cells", number(report["cells"]), "Combinations of published values."),
+        *_total(report, values, noise),
+        (
+            term("Noise"),
+            f"± {noise.half_width:,}",
+            f"The error of at least 95 of 100 counts is no larger, for a count named before looking.{two}",
+        ),
+        (
+            term("Noise", " of the worst count"),
+            f"± {every:,}",
+            f"With a chance of at least 95 %, none of all {report['cells']:,} counts is off by more. This bound "
+            "holds for counts chosen because they are large, too.",
+        ),
     ]
     return Section(
         "Counts and noise",
         [
             facts(lines, head=("measure", "figure", "meaning")),
+            _warning(values, every),
             tag("h3", "Which cells to trust"),
-            _by_trust(values, width),
-            *(_largest(task, counts, values, width) if len(values) else ()),
+            _by_trust(values, every),
+            *(_largest(task, counts, values, every) if len(values) else ()),
         ],
     )
+
+
+def _total(report: Mapping[str, Any], values: Ints, noise: _Noise) -> Iterator[Line]:
+    """Yield the listed cells, if not all are listed, and the sum of the counts.
+
+    The noise of listed counts does not cancel, because a threshold prefers counts with noise above 0.
+    """
+    if report["cells_listed"] == report["cells"]:
+        width = half_width_of_sum(noise.rate, noise.n_of_a_count * len(values))
+        yield "Records in all", f"{int(values.sum()):,} ± {width:,}", "Sum of all noisy counts."
+        return
+    meaning = f"Cells whose noisy count reached the threshold, {report['threshold']:,}."
+    yield "Listed cells", number(report["cells_listed"]), meaning
+    meaning = (
+        "Sum of the listed counts: not the number of records. The records of all other cells are missing, and counts "
+        "that reach the threshold by their noise are too large."
+    )
+    yield "Records in listed cells", f"{int(values.sum()):,}", meaning
 
 
 @dataclass(frozen=True)
@@ -126,6 +149,11 @@ class _Noise:
     def half_width(self) -> int:
         return half_width(self.rate) if self.n_of_a_count == 1 else half_width_of_two(self.rate)
 
+    def half_width_of_all(self, n_cells: int) -> int:
+        """Return the bound on the error of all cells at once, in 95 of 100 tables."""
+        widest = half_width if self.n_of_a_count == 1 else half_width_of_two
+        return widest(self.rate, outside_any(n_cells))
+
 
 def _noise(task: Task, report: Mapping[str, Any]) -> _Noise:
     epsilon = next(
@@ -136,18 +164,38 @@ def _noise(task: Task, report: Mapping[str, Any]) -> _Noise:
 
 
 _PRECISE = 10
-"""Least number of half-widths in a count that readers may take as it is."""
+"""Least number of bounds in a count that readers may take as it is."""
 _MOST_CELLS = 20
 """Most cells in the table of cells."""
 
 
+def _warning(values: Ints, width: int) -> Element | None:
+    """Return the warning of a table that tells nothing of a single cell.
+
+    width:  bound on the error of all counts at once.
+    """
+    larger = "A larger ε, fewer specializations or fewer columns make larger counts per cell."
+    if not len(values):
+        return verdict(f"Nothing is left: no count reached the threshold. {larger}", good=False)
+    if (values > width).any():
+        return None
+    return verdict(
+        "No cell tells that it has a record: every count may be noise alone. Read sums of many cells only. "
+        f"{larger}",
+        good=False,
+    )
+
+
 def _trusted(width: int) -> Sequence[tuple[int, str, str]]:
-    """Return the least count of each verdict, the verdict, and its meaning; the last verdict takes all others."""
+    """Return the least count of each verdict, the verdict, and its meaning; the last verdict takes all others.
+
+    width:  bound on the error of all counts at once.
+    """
     return (
         (
             max(_PRECISE * width, 1),
             "trust",
-            f"Counts from {max(_PRECISE * width, 1):,} on: off by 10 % or less.",
+            f"Counts from {max(_PRECISE * width, 1):,} on: off by about 10 % or less.",
         ),
         (width + 1, "rough", f"Counts from {width + 1:,} on: there are such records; the number is rough."),
         (
@@ -175,7 +223,8 @@ def _by_trust(values: Ints, width: int) -> Element:
         )
         for i, (_, word, meaning) in enumerate(_trusted(width))
     ]
-    return facts(lines, head=("verdict", "cells", "of records", "meaning, for 95 of 100 cells"))
+    head = ("verdict", "cells", "of counts above 0", "meaning, of all cells at once in 95 of 100 tables")
+    return facts(lines, head=head)
 
 
 def _largest(task: Task, counts: Release, values: Ints, width: int) -> Iterator[Element]:
@@ -194,7 +243,11 @@ def _largest(task: Task, counts: Release, values: Ints, width: int) -> Iterator[
         )
         for cell in shown.tolist()
     ]
-    yield paragraph("The largest counts. Of 100 true counts 95 or more lie in their range.", "soft")
+    yield paragraph(
+        "The largest counts. With a chance of at least 95 % all true counts lie in their range. The largest of many "
+        "noisy counts are mostly too large.",
+        "soft",
+    )
     yield facts(lines, head=("cell", "verdict", "count", "range"))
     if len(others):
         near = counted(int((others <= width).sum()), "is noise", "are noise")
@@ -212,9 +265,16 @@ def _label(counts: Release, name: str, cell: int) -> str:
 
 def _columns(task: Task, report: Mapping[str, Any], counts: Release, values: Ints) -> Iterator[Any]:
     yield paragraph("Sums of noisy counts by published value. A sum below 0 is shown as 0.", "soft")
+    noise, whole = _noise(task, report), report["cells_listed"] == report["cells"]
     for name, column in counts.columns.items():
         if name in task.job.columns:
             sums = np.bincount(column.codes, weights=values, minlength=len(column.labels)).astype(np.int64)
             yield tag("h3", name)
+            if whole:
+                most = int(np.bincount(column.codes).max())
+                width = half_width_of_sum(noise.rate, noise.n_of_a_count * most)
+                part = percent(width / max(int(values.sum()), 1))
+                words = f"95 of 100 sums are off by {width:,} records or less, which is {part} of all."
+                yield paragraph(words, "soft")
             found = {label: max(int(n), 0) for label, n in zip(column.labels, sums, strict=True)}
             yield bars(ordered(found, report["cut"].get(name, ())), name)

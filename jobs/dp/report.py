@@ -116,21 +116,31 @@ def _cells(report: Mapping[str, Any]) -> str:
     return f"{cells} cells" if listed == cells else f"{listed} cells listed of {cells}"
 
 
-def half_width(rate: float) -> int:
+def outside_any(n_counts: int) -> float:
+    """Return the chance of an error beyond a bound that lets all of many counts hold at once, in 95 of 100 tables.
+
+    The noises are independent: (1 - chance)^n_counts = 0.95.
+    """
+    return -math.expm1(math.log1p(-_OUTSIDE) / n_counts)
+
+
+def half_width(rate: float, chance: float = _OUTSIDE) -> int:
     """Return the least bound on the error of 95 of 100 counts, for discrete Laplace noise of the given rate.
 
     P(|noise| > w) = 2 exp(-rate (w + 1)) / (1 + exp(-rate)).
+    chance:  of an error beyond the bound, if not 5 of 100.
     """
     fraction = 2 / (1 + math.exp(-rate))
-    width = max(0, math.ceil(math.log(fraction / _OUTSIDE) / rate) - 1)
-    while fraction * math.exp(-rate * (width + 1)) > _OUTSIDE:  # the logarithm was rounded
+    width = max(0, math.ceil(math.log(fraction / chance) / rate) - 1)
+    while fraction * math.exp(-rate * (width + 1)) > chance:  # the logarithm was rounded
         width += 1
     return width
 
 
-def half_width_of_two(rate: float) -> int:
+def half_width_of_two(rate: float, chance: float = _OUTSIDE) -> int:
     """Return the least bound on the error of 95 of 100 counts with two such noises, one of each party.
 
+    chance:  of an error beyond the bound, if not 5 of 100.
     With p = exp(-rate): P(noise = k) = ((1 - p) / (1 + p))^2 p^|k| (|k| + (1 + p^2) / (1 - p^2)).
     """
     p, rest = math.exp(-rate), -math.expm1(-rate)
@@ -141,11 +151,11 @@ def half_width_of_two(rate: float) -> int:
         return 2 * rest / (1 + p) ** 2 * p**least * mean
 
     below, width = -1, 0
-    while outside(width) > _OUTSIDE:
+    while outside(width) > chance:
         below, width = width, 2 * width + 1
     while width - below > 1:
         middle = (below + width) // 2
-        below, width = (middle, width) if outside(middle) > _OUTSIDE else (below, middle)
+        below, width = (middle, width) if outside(middle) > chance else (below, middle)
     return width
 
 

@@ -137,10 +137,11 @@ def test_the_cells_to_trust_are_those_far_from_the_noise(releases: Mapping[str, 
     (rate,) = (
         float(Fraction(each["epsilon"])) for each in report["privacy"]["account"] if "cells" in each["for"]
     )
-    width = half_width(rate)
+    width = half_width(rate, 1 - 0.95 ** (1 / len(rows)))
     text = " ".join(" ".join(Reader(page).texts).split())
     rough = sum(width < n < 10 * width for n in counts)
-    assert f"Noise ± {width:,} The error of at least 95 of 100 counts" in text
+    assert f"Noise ± {half_width(rate):,} The error of at least 95 of 100 counts" in text
+    assert f"Noise of the worst count ± {width:,} With a chance of at least 95 %" in text
     assert f"Records in all {sum(counts):,} ±" in text
     assert f"trust {sum(n >= 10 * width for n in counts)} " in text
     assert f"rough {rough} " in text
