@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.lkc.metrics import largest_share, partition_sizes
+from anonymize.lkc.metrics import partition_sizes
 from anonymize.lkc.stopped import Stopped
 from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.inferences import inferences
 from jobs.lkc.method import method_of
 from jobs.lkc.report import whole_jointly
 from jobs.lkc.sentences import promises_of
@@ -99,34 +100,9 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
             facts(lines, head=("risk", "figure", "meaning")),
             warning,
             verdict(plain, good=False) if plain else None,
-            _inference(report, table, form_of(task.job).groups(task.job)),
+            *inferences(task, report, table),
         ],
     )
-
-
-def _inference(report: Mapping[str, Any], table: Release, groups: Sequence[str]) -> Any:
-    """Return the greatest shares of protected values: for a reader within each requirement, and for any reader."""
-    found = report["requirements"]
-    lines: list[Line] = [
-        (
-            f"{name}, L={each['L']} K={each['K']:,}",
-            percent(share),
-            f"The largest share of a protected value of {name} among the records that a reader within the "
-            f"requirement finds. The job allows {percent(float(Fraction(each['C'][name])))}.",
-        )
-        for each in found
-        for name, share in each.get("largest_share", {}).items()
-        if name in each["C"]
-    ]
-    for name in dict.fromkeys(name for each in found for name in each.get("largest_share", {})):
-        protected = report["sensitive"].get(name, {})
-        if "level" not in protected and name in table.columns:
-            share = largest_share(table, groups, name, protected.get("values", ()))
-            words = "The same share for a reader who knows every quasi-identifier, which no C bounds."
-            bound = max(float(Fraction(each["C"].get(name, 1))) for each in found)
-            if share > bound:
-                lines.append((f"{name}, all attributes", percent(share), words))
-    return facts(lines, head=("inference", "figure", "meaning")) if lines else None
 
 
 _CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)

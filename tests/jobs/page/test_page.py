@@ -217,7 +217,8 @@ def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
     ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
     page = (tmp_path / "out" / PAGE).read_text()
-    (warning,) = re.findall(r'<div class="warning">(.*?)</div>', page)
+    warning, of_ill = re.findall(r'<div class="warning">(.*?)</div>', page)
+    assert "Nothing bounds inferences of ill" in of_ill
     assert "name is published unchanged, without protection" in warning
     assert "Sensitive: published as it is; no C below 1 bounds inferences." in page
 
