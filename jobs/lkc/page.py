@@ -141,11 +141,25 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
         yield listing(_why(task, name, each) for each in stopped.get(name, ()) if each.reason in _WHY)
-        yield bars(ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ())), name)
+        counts = ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ()))
+        yield bars(_without_rare(counts) if role in ("plain", "class") else counts, name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:
         yield tag("h3", "To keep more detail")
         yield listing(frees)
+
+
+_RARE = 10
+"""Records of a value without protection, from which on the page prints the value: below, it may name a person."""
+
+
+def _without_rare(counts: Mapping[str, int]) -> dict[str, int]:
+    """Put all values of few records together, at the end."""
+    kept = {value: n for value, n in counts.items() if n >= _RARE}
+    rare = [n for n in counts.values() if n < _RARE]
+    if not rare:
+        return kept
+    return {**kept, f"{counted(len(rare), 'value', 'values')} of fewer than {_RARE} records": sum(rare)}
 
 
 _WHY: Mapping[str, str] = {

@@ -203,16 +203,25 @@ def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
         "version": "1",
         "name": "names",
         "partition": "single",
-        "goal": "general",
+        "goal": "classification",
         "data": "t.csv",
         "model": {"lkc": {"L": "all", "K": "5", "C": "1"}},
         "columns": {
             "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "50"}},
             "ill": {"role": "sensitive", "domain": ["flu", "HIV"]},
             "name": {"role": "plain", "publish_as_is": "true"},
+            "grade": {"role": "class"},
         },
     }
-    rows = [{"age": str(i), "ill": "HIV" if i < 50 else "flu", "name": f"person {i}"} for i in range(100)]
+    rows = [
+        {
+            "age": str(i),
+            "ill": "HIV" if i < 50 else "flu",
+            "name": f"person {i}" if i < 89 else "staff",
+            "grade": "often" if i < 81 else f"rare {i % 2}",
+        }
+        for i in range(100)
+    ]
     jobs.write_csv(tmp_path / "t.csv", rows)
     ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
@@ -221,6 +230,10 @@ def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
     assert "Nothing bounds inferences of ill" in of_ill
     assert "name is published unchanged, without protection" in warning
     assert "Sensitive: published as it is; no C below 1 bounds inferences." in page
+    text = " ".join(" ".join(Reader(page).texts).split())
+    assert "person" not in text.split("Columns")[1].split("Worth of")[0]
+    assert "staff 11 % 89 values of fewer than 10 records 89 %" in text
+    assert "often 81 % rare 1 10 % 1 value of fewer than 10 records 9 %" in text
 
 
 def test_inference_of_a_reader_who_knows_all_columns_is_shown(tmp_path: Path) -> None:
