@@ -11,9 +11,13 @@ _MOST_LISTED = 3
 """Largest number of protected values of a column in a sentence."""
 
 
-def promise(who: str, never: list[str]) -> list[str]:
-    """Return the sentence on a reader; return an empty list if the reader can do everything."""
-    return [f"no reader who knows {who} {', or '.join(never)}"] if never else []
+def promise(job: Job, who: str, never: list[str]) -> list[str]:
+    """Return the sentence on a reader; return an empty list if the reader can do everything.
+
+    The sentence is about readers outside the holders of a joint table: a holder can subtract its own rows.
+    """
+    reader = "reader outside the holders" if job.roster else "reader"
+    return [f"no {reader} who knows {who} {', or '.join(never)}"] if never else []
 
 
 def found(least: int) -> list[str]:

@@ -44,7 +44,7 @@ def check_demo(printed: str, folder: Path) -> None:
     assert rows[0] == ["job", "sex", "age", "weight", "haemoglobin", "district", "transfused", "surgery"]
     assert {len(row) for row in rows} == {8}
     assert lines[-1].startswith(
-        "verified: no reader who knows all 6 quasi-identifiers of a person in the table "
+        "verified: no reader outside the holders who knows all 6 quasi-identifiers of a person in the table "
     )
     assert lines[-5:-1] == [
         f"table:  {Path('out') / out.name / TABLE}",

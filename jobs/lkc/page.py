@@ -16,6 +16,7 @@ from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
+from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
 from jobs.lkc.report import whole_jointly
 from jobs.lkc.sentences import promises_of
@@ -33,6 +34,7 @@ from jobs.page.parts import (
     ordered,
     paragraph,
     percent,
+    sentence,
     verdict,
 )
 from jobs.page.words import term
@@ -42,6 +44,7 @@ from jobs.task import Task
 def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[Section]:
     """Yield the sections of an LKC release. table: the rows that readers can make of the release."""
     yield promises(report, promises_of(task))
+    yield Section("What the table does not promise", [listing(sentence(words) for words in limits_of(task))])
     sizes = partition_sizes(table, form_of(task.job).groups(task.job))
     yield _risk(task, report, table, sizes)
     yield _groups(task, sizes)

@@ -220,7 +220,7 @@ def _promise(job: Job, entry: Entry) -> str:
     never = [*form_of(job).quasi.promised(entry), *inferred(job, entry.bounds)]
     told = (Size.name, Confidences.name)
     further = [demand.held for demand in entry.demands if demand.held and demand.name not in told]
-    of_readers = promise(f"{_known(entry)} of a person in the table", never)
+    of_readers = promise(job, f"{_known(entry)} of a person in the table", never)
     of_groups = [f"every group of records that match has {_joined(further)}"] if further else []
     return "; ".join([*of_readers, *of_groups])
 

@@ -39,7 +39,7 @@ def promises_of(task: Task) -> list[str]:
     """Say what no reader of the released table can do."""
     asked = settings(task.job)
     known = f"{counted(asked.L, *item_words(task.job))} of a record in the table"
-    return promise(known, [*found(asked.K), *inferred(task.job, bounds(task.job))])
+    return promise(task.job, known, [*found(asked.K), *inferred(task.job, bounds(task.job))])
 
 
 def limits_words(task: Task, table: Paths) -> list[str]:

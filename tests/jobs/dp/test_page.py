@@ -1,4 +1,4 @@
-"""What the page of noisy counts says of cells, against the true counts of a sparse table."""
+"""Sentences of the page on noisy cells, against the true counts of a sparse table."""
 
 from __future__ import annotations
 

@@ -246,6 +246,12 @@ def test_what_readers_cannot_do(fields: Mapping[str, Any], said: list[str]) -> N
     assert promises_of(jobs.task_of(fields)) == said
 
 
+def test_holders_of_a_joint_table_are_left_out() -> None:
+    for fields in (joint_job(), vertical_job()):
+        (said,) = promises_of(jobs.task_of(fields))
+        assert said.startswith("no reader outside the holders who knows ")
+
+
 def test_a_bound_is_never_rounded() -> None:
     (said,) = promises_of(jobs.task_of(single_job(model=lkc(C="0.33333"))))
     assert said.endswith("confidence above 33333/100000")

@@ -117,6 +117,15 @@ def test_what_parties_learned_is_on_the_page(releases: Mapping[str, Path]) -> No
     assert "Nobody else took part." in alone
 
 
+@pytest.mark.parametrize("name", ["single", "kd", "anatomy", "joint", "vertical"])
+def test_the_page_says_what_the_table_does_not_promise(releases: Mapping[str, Path], name: str) -> None:
+    page, _ = read(releases[name])
+    text = " ".join(" ".join(Reader(page).texts).split())
+    promised, left_out = text.split("What the table does not promise")
+    assert "No reader outside the holders who knows" in promised or name not in ("joint", "vertical")
+    assert ("can subtract its own rows" in left_out) == (name == "joint")
+
+
 def test_noise_is_on_the_page(releases: Mapping[str, Path]) -> None:
     page, report = read(releases["dp"])
     text = " ".join(Reader(page).texts)
