@@ -32,7 +32,7 @@ class Error(Exception):
         """Return the error in a line: the id, the place, what is wrong, and what to do."""
         shared = replace(self._problem, private="", cause="")
         more = " More for the owner of the table: `error.private`." if self.private else ""
-        return f"{in_python(shared.text(to_owner=self._is_own)).rstrip('.')}.{more}"
+        return f"{self._worded(shared.text(to_owner=self._is_own)).rstrip('.')}.{more}"
 
     @property
     def id(self) -> str:
@@ -42,12 +42,12 @@ class Error(Exception):
     @property
     def message(self) -> str:
         """Description of the fault."""
-        return in_python(self._problem.message)
+        return self._worded(self._problem.message)
 
     @property
     def remedy(self) -> str:
         """Advice."""
-        return in_python(self._problem.advice(to_owner=self._is_own))
+        return self._worded(self._problem.advice(to_owner=self._is_own))
 
     @property
     def where(self) -> str:
@@ -79,6 +79,9 @@ class Error(Exception):
     def exit_code(self) -> int:
         """Exit code of a command on the error."""
         return int(self._problem.exit_code)
+
+    def _worded(self, text: str) -> str:
+        return in_python(text, [self.column] if self.column else [])
 
     @property
     def _is_own(self) -> bool:

@@ -31,22 +31,25 @@ _FUNCTIONS: Mapping[str, str] = {
 _ARGUMENTS: Mapping[str, str] = {"class": "class_", "score": "scores"}
 """Arguments with another name than the option of the command."""
 
-_COMMAND = r"(?<!the )coordinator (?P<name>[a-z]+)(?P<of>(?: (?:--[a-z-]+|'[^']*'|[A-Z]+\b))*)"
-_SAID = re.compile(
-    "|".join(
-        [
-            *map(re.escape, _PHRASES),
-            _COMMAND,
-            r"party [a-z]+[^`;]*",
-            r"--(?P<option>[A-Za-z][a-z-]*)",
-        ]
-    )
+_OF_COMMAND = r"(?: (?:--[a-z-]+|'[^']*'|[A-Z]+\b))*"
+_SAID = "|".join(
+    [
+        r"(?<!\w)'[^'\n]*'(?!\w)",  # a quoted name or value
+        *map(re.escape, _PHRASES),
+        rf"(?<!the )coordinator (?P<name>[a-z]+){_OF_COMMAND}",
+        rf"\bparty [a-z]+{_OF_COMMAND}",
+        r"--(?P<option>[A-Za-z][a-z-]*)",
+    ]
 )
 
 
-def in_python(text: str) -> str:
-    """Return a sentence in the words of Python. A command without a function stays as it is."""
-    return _SAID.sub(_worded, text)
+def in_python(text: str, names: Iterable[str] = ()) -> str:
+    """Return a sentence in the words of Python. A command without a function stays as it is.
+
+    names:  of columns in the sentence. Names stay as they are, like everything in quotes.
+    """
+    kept = [re.escape(name) for name in names if name]
+    return re.sub("|".join([*kept, _SAID]), _worded, text)
 
 
 def all_in_python(texts: Iterable[str]) -> tuple[str, ...]:

@@ -86,3 +86,36 @@ def test_bounds_have_the_names_of_the_arguments(part: type, keys: dict[str, obje
     assert shown.rstrip(".") in raised.value.message
     assert "from" not in str(raised.value).replace("from_", "")
     assert str(raised.value).startswith(f"{raised.value.id}: {part.__name__}: ")
+
+
+@pytest.mark.parametrize("name", ["x --budget y", "coordinator run", "party of --ages", "a.b (c"])
+def test_names_of_columns_stay_as_they_are(name: str) -> None:
+    job = jc.Job(
+        name="n",
+        model=jc.Lkc(L=1, K=2),
+        goal="general",
+        columns={name: jc.Column(role="qid", taxonomy={"*": ["Bonn", "Lyon"]})},
+    )
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(TABLE, job)
+    assert raised.value.message == f"the table has no column {name}"
+    assert f"the table has no column {name}. What" in str(raised.value)
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(pd.DataFrame({name: ["Rome"] * 20}), job)
+    assert f"column {name} has a value" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "worded"),
+    [
+        ("write '--budget' or --budget", "write '--budget' or budget"),
+        (
+            "the table's row needs --max-cells, the job's not",
+            "the table's row needs max_cells, the job's not",
+        ),
+        ("`party budget --accept`, then --budget", "`party budget --accept`, then budget"),
+        ("party north has no rows, see --class", "party north has no rows, see class_"),
+    ],
+)
+def test_only_options_outside_of_names_are_worded(text: str, worded: str) -> None:
+    assert in_python(text) == worded
