@@ -17,7 +17,7 @@ from anonymize.grid import Grid
 from anonymize.kd.boxes import Boxes, PublicSplit, boundaries, depths
 from anonymize.kd.table import BoxedTable, box_labels
 from anonymize.release import Release
-from anonymize.table import CodedTable, Ints, QidColumn, Schema
+from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
 from jobs.file.schema import qid_of
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
@@ -92,7 +92,7 @@ def stopped_by_k(task: Task, table: CodedTable, groups: Ended, some: Sequence[in
     for group in some:
         inside = _inside(table, groups.boxes, group)
         yield not any(
-            min(left, int(groups.sizes[group]) - left) >= groups.least
+            (np.minimum(left, int(groups.sizes[group]) - left) >= groups.least).any()
             for left in _lefts(task, table, groups.boxes.some(np.array([group])), inside)
         )
 
@@ -104,16 +104,14 @@ def _inside(table: CodedTable, boxes: Boxes, group: int) -> Bools:
     return inside
 
 
-def _lefts(task: Task, table: CodedTable, box: Boxes, inside: Bools) -> Iterator[int]:
-    """Yield the records left of every place where the method may cut a box."""
+def _lefts(task: Task, table: CodedTable, box: Boxes, inside: Bools) -> Iterator[Ints]:
+    """Yield for each column the records left of every place where the method may cut a box: int64."""
     weights = table.weights[inside]
     public = PublicSplit(table.schema).candidates(box).at[0] if task.job.lkc.split == PUBLIC else None
     for number, (column, codes) in enumerate(zip(table.schema.qid, table.qid, strict=True)):
-        of_rows = codes[inside]
         places = _places(column, box, number) if public is None else public[number]
-        for at in places.tolist():
-            if at:
-                yield int(weights[of_rows < at].sum())
+        below = np.cumsum(tally(codes[inside], weights, column.n_leaves))
+        yield below[places[places > 0] - 1]
 
 
 def _places(column: QidColumn, box: Boxes, number: int) -> Ints:
