@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,10 @@ from anonymize.release import Release
 from anonymize.taxonomy import Taxonomy
 from jobs.data.arrow import pa
 from jobs.data.coders import numbers_in
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
 from jobs.dp.page import guarantee
 from jobs.page.html import tag
-from jobs.page.parts import Section, bars, facts, number, paragraph, percent, verdict
+from jobs.page.parts import INTERVAL, Section, bars, facts, number, paragraph, percent, verdict
 from jobs.synthetic.report import many_mended
 from jobs.task import Task
 
@@ -32,10 +33,13 @@ def sections(task: Task, report: Mapping[str, Any], drawn: Release, marginals: R
 def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
     noise = report["mostly_noise"]
     if noise["tables"]:
-        named = {table["table"]: " and ".join(table["columns"]) for table in report["tables"]}
-        tables = counted(len(noise["tables"]), "table is", "tables are")
-        which = ", ".join(dict.fromkeys(named[number] for number in noise["tables"]))
-        yield verdict(f"{tables} of {len(named):,} mostly noise ({which}): {noise['meaning']}.", good=False)
+        named = {table["table"]: _named(table["columns"]) for table in report["tables"]}
+        n = len(noise["tables"])
+        which = "; ".join(dict.fromkeys(named[number] for number in noise["tables"]))
+        many = f"Of {counted(len(named), 'measured table', 'measured tables')} {n:,} {noun(n, 'is', 'are')}"
+        yield verdict(
+            f"{many} mostly noise: {noise['meaning']}. Columns of these tables: {which}.", good=False
+        )
     yield paragraph(f"The table has {report['rows']:,} synthetic rows.")
     for pair in report.get("order", []):
         first, second = pair["columns"]
@@ -43,6 +47,10 @@ def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
         yield paragraph(f"{rows} had {second} below {first}, and got the same value in both columns.")
         if warning := many_mended(report, pair):
             yield verdict(f"{warning}.", good=False)
+
+
+def _named(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"the pair {' and '.join(columns)}"
 
 
 def _one_way(task: Task, report: Mapping[str, Any], marginals: Release, drawn: Release) -> Section:
@@ -53,16 +61,29 @@ def _one_way(task: Task, report: Mapping[str, Any], marginals: Release, drawn: R
             (name,) = table["columns"]
             measured = _measured(marginals, table["table"])
             away = _distance(measured, _drawn(task, drawn, name, list(measured)))
-            lines.append(
-                (name, percent(away), f"95 of 100 counts are off by {table['half_width_95']:,} or less.")
-            )
+            lines.append((name, percent(away), *_of_noise(table, measured)))
     words = (
-        "Share of drawn rows that would have to change for the column to have exactly the noisy counts. Noise alone "
-        "causes a part of it."
+        "Share of drawn rows that would have to change for the column to have exactly the noisy counts, and the "
+        "share that noise alone makes of counts without error. A difference of this size or less is no fault of the "
+        "rows."
     )
-    return Section(
-        "One column at a time", [paragraph(words), facts(lines, head=("column", "difference", "noise"))]
-    )
+    head = ("column", "difference", "of noise about", "noise")
+    return Section("One column at a time", [paragraph(words), facts(lines, head=head)])
+
+
+def _of_noise(table: Mapping[str, Any], measured: Mapping[str, int]) -> tuple[str, str]:
+    """Return the share of rows that the noise of a column moves on average, and the noise in words.
+
+    A draw of discrete Laplace noise of rate r is on average 1 / sinh(r) from 0; half of all errors is one way.
+    """
+    rate = 1 / float(table["scale"])
+    moved = table["counts"] / math.sinh(min(rate, _MOST_RATE)) / 2
+    share = percent(min(moved / max(sum(measured.values()), 1), 1))
+    return share, f"95 of 100 counts are off by {table['half_width_95']:,} or less."
+
+
+_MOST_RATE = 100.0
+"""Rate of noise above which no count has noise."""
 
 
 def _measured(marginals: Release, table: int) -> dict[str, int]:
@@ -114,19 +135,29 @@ def _two_way(report: Mapping[str, Any]) -> Section:
     fit = {each["table"]: each for each in report["fit"]}
     lines = []
     for edge in report["edges"]:
-        told = fit[edge["table"]]
+        told, is_noise = fit[edge["table"]], edge["table"] in report["mostly_noise"]["tables"]
         beyond = max(edge["measured_minus_expected"] - float(edge["of_noise_about"]), 0)
         lines.append(
             (
                 " and ".join(edge["columns"]),
                 number(int(beyond)),
-                f"χ² {told['chi_square']} for {told['counts']:,} counts: about equal if only noise is left out",
+                _fit_words(float(told["chi_square"]) / told["counts"]),
+                "Most of its counts are noise: the dependence may rest on few counts." if is_noise else "",
             )
         )
     missing = report["not_measured"]
     rest = f"{counted(len(missing['pairs']), 'pair is', 'pairs are')} not measured, and {missing['meaning']}."
-    head = ("pair", "dependence in records", "fit of the model")
+    head = ("pair", "dependence in records", "fit of the rows", "noise")
     return Section("Two columns at a time", [facts(lines, head=head) if lines else None, paragraph(rest)])
+
+
+_GOOD, _FAIR = 1.5, 3.0
+"""Greatest ratios of a good and of a fair fit: squared distance from the noisy counts, by that of noise alone."""
+
+
+def _fit_words(ratio: float) -> str:
+    word = "good" if ratio <= _GOOD else "fair" if ratio <= _FAIR else "poor"
+    return f"{word}: {ratio:.1f} times the squared distance from the noisy counts that noise alone makes"
 
 
 def _columns(task: Task, report: Mapping[str, Any], marginals: Release, drawn: Release) -> Iterator[Any]:
@@ -139,4 +170,5 @@ def _columns(task: Task, report: Mapping[str, Any], marginals: Release, drawn: R
     for name in drawn.columns:
         values = list(_measured(marginals, leaves[name])) if name in leaves else []
         yield tag("h3", name)
-        yield bars({value: n for value, n in _drawn(task, drawn, name, values).items() if n}, name)
+        found = _drawn(task, drawn, name, values)
+        yield bars({value: n for value, n in found.items() if n or INTERVAL.fullmatch(value)}, name)
