@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
             term("Marketer risk"),
             percent(len(sizes) / rows),
             f"The expected share of records that a reader finds who knows all quasi-identifiers of everybody: "
-            f"{len(sizes):,} groups among {counted(rows, 'record', 'records')}.",
+            f"{counted(len(sizes), 'group', 'groups')} among {counted(rows, 'record', 'records')}.",
         ),
         (
             term("Unique records"),
@@ -96,16 +97,25 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
         ),
     ]
     warning = verdict(risk["meaning"], good=False) if risk["below_k"] else None
-    plain = risk.get("as_it_is", {}).get("meaning")
+    plain = risk.get("as_it_is", {})
     return Section(
         "Risk",
         [
             facts(lines, head=("risk", "figure", "meaning")),
             warning,
-            verdict(plain, good=False) if plain else None,
+            _of_unprotected(plain),
             *inferences(task, report, table),
         ],
     )
+
+
+def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
+    """Return the sentences on columns published unchanged: a warning if a value tells a record, or is a formula."""
+    if not found:
+        return None
+    if found["alone"] or any(of["alone"] or of["formulas"] for of in found["columns"].values()):
+        return verdict(found["meaning"], good=False)
+    return paragraph(found["meaning"])
 
 
 _CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
@@ -117,10 +127,11 @@ def _groups(task: Task, sizes: Ints) -> Section:
     place = np.searchsorted(np.array(edges), sizes, side="right") - 1
     found = np.bincount(place, weights=sizes, minlength=len(edges)).astype(np.int64)
     counts = {_between(edges, i): int(n) for i, n in enumerate(found) if n}
+    mean = float(sizes.mean())
     words = (
         f"{counted(len(sizes), 'group', 'groups')} of records that agree on all quasi-identifiers: on average "
-        f"{number(float(sizes.mean()))} records, the smallest {int(sizes.min()):,}. Share of the records by the size "
-        "of their group:"
+        f"{number(mean)} {'record' if mean == 1 else 'records'}, the smallest {int(sizes.min()):,}. Share of the "
+        "records by the size of their group:"
     )
     return Section("Group sizes", [paragraph(words), bars(counts, "group sizes")])
 

@@ -48,7 +48,7 @@ _MOST_SPACE = 1 << 18
 _OF_ALL = "Before: your own rows and columns. The release has the records of all parties."
 _IN_CELLS = (
     "Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
-    "numbers themselves is higher than the risk before."
+    "numbers themselves can be higher than the risk before."
 )
 
 

@@ -98,8 +98,8 @@ def _earlier(task: Task, report: Mapping[str, Any]) -> str:
     alone = "Earlier releases of the same data do not count: the promises hold for this table alone."
     if task.model.name == "lkc" and job.partition == "horizontal":
         alone = (
-            "Earlier releases of the same data count only for a party with `own_k` in its policy: for all other "
-            "readers the promises hold for this table alone."
+            "Earlier releases of the same data count only for a party whose policy sets a least number of its own "
+            "records in a group (`own_k`): for all other readers the promises hold for this table alone."
         )
     listed = ledger if job.roster else "the holder's ledger, if there is a ledger (`coordinator budget`)"
     return f"{alone} Releases are listed in {listed}."

@@ -19,6 +19,10 @@ Line: TypeAlias = Sequence[Content]
 """Line of a table."""
 INTERVAL = re.compile(r"\[([^,]+),([^,)]+)\)( or \?)?")
 """Form of an interval of numbers or dates, maybe with the records without a value."""
+_CODE = re.compile(r"`([^`\n]+)`")
+"""Key or command in a sentence."""
+_PERCENT = re.compile(r"(?<=\d)%(?!\w)")
+"""Sign of percent directly behind a number."""
 MOST_BARS = 24
 """Most bars of a column."""
 _EMPTY = "without a value"
@@ -47,17 +51,24 @@ def sentence(words: str) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> Element:
-    return tag("p", text, **({"class_": kind} if kind else {}))
+    return tag("p", *marked(text), **({"class_": kind} if kind else {}))
+
+
+def marked(text: str) -> Iterator[Content]:
+    """Yield a sentence with keys and commands as code, and with a space before each sign of percent."""
+    parts = _CODE.split(_PERCENT.sub("\u00a0%", text))
+    for place, part in enumerate(parts):
+        yield tag("code", part) if place % 2 else part or None
 
 
 def verdict(text: str, *, good: bool = True) -> Element:
     """Return a highlighted sentence."""
-    return tag("div", tag("p", text), class_="verdict" if good else "warning")
+    return tag("div", paragraph(text), class_="verdict" if good else "warning")
 
 
 def listing(items: Iterable[str]) -> Element | None:
     """Return a list of sentences; None without a sentence."""
-    found = [tag("li", item) for item in items]
+    found = [tag("li", *marked(item)) for item in items]
     return tag("ul", *found) if found else None
 
 

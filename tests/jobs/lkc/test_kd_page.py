@@ -73,7 +73,7 @@ def test_groups_without_an_allowed_cut_are_told(tmp_path: Path, split: str) -> N
     assert "ward 100 % 0 % 0 % sex 0 % 0 % 100 %" in text
     assert "ward p, sex * 12 ward q, sex * 12 To keep more detail" in text
     assert "A smaller K cuts groups" not in text
-    assert ("`split: median` cuts" in text) == (split == "public")
+    assert ("split: median cuts" in text) == (split == "public")
     assert "A weaker C of ill." in text
     assert "ward p, sex * 12 K ward q, sex * 12 C of ill" in text_of(out / OWN_PAGE)
 

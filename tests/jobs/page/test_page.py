@@ -73,7 +73,8 @@ def test_figures_are_those_of_the_table(releases: Mapping[str, Path], name: str)
     for value, share in shares.items():
         assert f"{value} {f'{share:.1f}'.removesuffix('.0')} %" in " ".join(text.split())
     if "withheld" in report:
-        assert report["withheld"]["meaning"] in text
+        meaning = report["withheld"]["meaning"].replace("`", "<code>", 1).replace("`", "</code>", 1)
+        assert meaning in page
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,12 @@ def test_figures_are_those_of_the_table(releases: Mapping[str, Path], name: str)
             "for general use",
             "do not count: the promises hold for this table alone. Releases are listed in",
         ),
-        ("classified", "to predict died", "`coordinator budget`"),
-        ("joint", "for general use", "count only for a party with `own_k` in its policy"),
+        ("classified", "to predict died", "<code>coordinator budget</code>"),
+        (
+            "joint",
+            "for general use",
+            "count only for a party whose policy sets a least number of its own records",
+        ),
         ("vertical", "to predict died", "do not count: the promises hold for this table alone"),
         ("sequences", "to study sequences", "do not count"),
         ("dp", "to predict died", "count: the ε of all adds up. The sum stands in the holder's ledger"),
@@ -97,7 +102,7 @@ def test_the_page_says_its_aim_and_if_earlier_releases_count(
 ) -> None:
     page, _ = read(releases[name])
     assert f"The table is made {aim}." in page
-    assert re.search(f"<p>[^<]*Earlier releases of the same data [^<]*{re.escape(earlier)}", page)
+    assert re.search(f"<p>[^\n]*?Earlier releases of the same data [^\n]*?{re.escape(earlier)}", page)
 
 
 def test_a_release_that_is_given_again_says_so(releases: Mapping[str, Path]) -> None:
@@ -272,3 +277,26 @@ def test_inference_of_a_reader_who_knows_all_columns_is_shown(tmp_path: Path) ->
     text = " ".join(Reader((tmp_path / "out" / PAGE).read_text()).texts).replace("\u00a0", " ")
     assert "ill, L=1 K=4 50 %" in text
     assert "ill, all attributes 75 %" in text
+
+
+def test_groups_of_a_record_each_and_columns_that_tell_nobody_apart(tmp_path: Path) -> None:
+    """One group is no plural, and an unprotected column without a rare value is no warning."""
+    fields = {
+        "version": "1",
+        "name": "one",
+        "partition": "single",
+        "goal": "general",
+        "data": "t.csv",
+        "model": {"lkc": {"L": "all", "K": "30"}},
+        "columns": {
+            "sex": {"role": "qid", "taxonomy": {"*": ["f", "m"]}},
+            "year": {"role": "plain"},
+        },
+    }
+    jobs.write_csv(tmp_path / "t.csv", [{"sex": "fm"[i % 2], "year": str(i % 3)} for i in range(42)])
+    ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert "1 group among 42 records" in page
+    assert "year is published unchanged, without protection: 3 different values" in page
+    assert 'class="warning"' not in page

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from xml.etree.ElementTree import tostring
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.page.html import document
-from jobs.page.parts import INTERVAL, MOST_BARS, bars, in_few, ordered
+from jobs.page.parts import INTERVAL, MOST_BARS, bars, in_few, listing, ordered, paragraph, verdict
 from tests.support.pages import Reader
 
 VALUES = st.dictionaries(
@@ -82,3 +83,13 @@ def test_intervals_of_dates_are_in_order() -> None:
 def test_a_bar_of_empty_cells_has_a_label() -> None:
     read = Reader(document("t", bars({"a": 3, "": 1}, "x")))
     assert "without a value" in read.texts
+
+
+def test_sentences_have_code_and_spaced_percents() -> None:
+    """Also hostile texts stay texts."""
+    text = "`own_k` is 5% or 9.5 %, <b>`a` and 7%x and `"
+    inner = "<code>own_k</code> is 5 % or 9.5 %, &lt;b&gt;<code>a</code> and 7%x and `"
+    for made in (paragraph(text), verdict(text), listing([text])):
+        assert made is not None
+        assert inner in tostring(made, "unicode", "html")
+    assert tostring(paragraph("`a`"), "unicode", "html") == "<p><code>a</code></p>"
