@@ -62,6 +62,11 @@ class RowsRead:
         default_factory=dict, repr=False, compare=False, kw_only=True
     )
 
+    @classmethod
+    def of_report(cls, fields: Mapping[str, Any]) -> RowsRead:
+        """Return the numbers of the key `data` of a report. Further keys of a model are left out."""
+        return cls(**{key: value for key, value in fields.items() if key in cls.__dataclass_fields__})
+
     @property
     def n_dropped(self) -> int:
         """Rows left out."""

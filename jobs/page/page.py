@@ -123,12 +123,7 @@ def _after(task: Task, report: Mapping[str, Any], release: bytes) -> Iterator[Se
 
 def _rows(report: Mapping[str, Any]) -> list[str]:
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
-    return [*(sentence(words) for words in _read(report["data"])), *withheld]
-
-
-def _read(data: Mapping[str, Any]) -> list[str]:
-    rows = RowsRead(**{key: value for key, value in data.items() if key in RowsRead.__dataclass_fields__})
-    return rows.words()
+    return [*(sentence(words) for words in RowsRead.of_report(report["data"]).words()), *withheld]
 
 
 def _learned(task: Task) -> Section:

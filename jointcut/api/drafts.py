@@ -10,6 +10,7 @@ from typing import Literal
 from coordinator.commands.draft import draft_lines, drafted
 from jobs.drafting.guessing import Asked
 from jobs.drafting.writing import name_of
+from jobs.errors import ConfigError
 from jointcut.api.errors import path_of, told
 from jointcut.api.frames import Data, file_source
 from jointcut.api.job import Job
@@ -56,6 +57,8 @@ def draft(
     >>> draft.job.settings.names("sensitive")
     ('smokes',)
     """
+    if model not in ("lkc", "dp"):
+        raise ConfigError("usage", f"model={model!r}", remedy="write 'lkc' or 'dp'")
     classes = () if class_ is None else (class_,)
     asked = Asked(_several(id), _several(sensitive), classes, dp=model == "dp")
     path = path_of(data) if isinstance(data, str | Path) else None

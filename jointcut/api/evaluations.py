@@ -44,6 +44,12 @@ class Evaluated:
             ]
         )
 
+    def __repr__(self) -> str:
+        """Return the ways and learners that were compared, without a figure."""
+        ways = self.fields.get("ways", {})
+        learners = dict.fromkeys(learner for of_way in ways.values() for learner in of_way)
+        return f"Evaluated(ways={list(ways)}, learners={list(learners)})"
+
     def __str__(self) -> str:
         return self.text
 

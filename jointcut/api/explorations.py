@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -101,6 +101,7 @@ def explore(
             "explore is for a single table: in a joint run every point would be a release, told to all parties",
             remedy="give a party's own table as `data`",
         )
+    _refuse_empty(K=K, L=L, C=C, goal=goal)
     grid = grid_of(
         task.job,
         _read("K", Least, _several(K)),
@@ -118,6 +119,17 @@ def explore(
     rows = explorer.loaded.rows
     notes += rows.words() if rows.n_dropped else []
     return Explored(task.job.name, tuple(points), better, all_in_python(notes))
+
+
+def _refuse_empty(**arguments: Any) -> None:
+    """Refuse an empty list, which would compare nothing. Raises ConfigError."""
+    for name, values in arguments.items():
+        if isinstance(values, Sized) and not isinstance(values, str | tuple) and not len(values):
+            raise ConfigError(
+                "usage",
+                f"{name}=[] compares nothing",
+                remedy=f"list values, or leave `{name}` out for the job's",
+            )
 
 
 def _several(values: Any) -> list[Any]:

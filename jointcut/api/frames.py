@@ -159,6 +159,12 @@ def arrow_of(data: Any, uses: Uses = lambda name: True) -> pa.Table:
     """
     if _is_of_pandas(data):
         names, columns = _of_pandas(data, uses)
+    elif _is_series(data):
+        raise ConfigError(
+            "usage",
+            f"a {type(data).__name__} is a single column, not a table",
+            remedy="make a table of the column: series.to_frame(), or give the whole table",
+        )
     elif hasattr(data, "__arrow_c_stream__"):
         table = _streamed(data)
         names, columns = table.column_names, table.columns
@@ -186,6 +192,12 @@ def _is_of_pandas(data: object) -> bool:
     """Return True for a DataFrame of pandas. If nobody imported pandas, nothing is."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _is_series(data: object) -> bool:
+    """Return True for a single column of pandas or polars."""
+    found = [sys.modules.get(name) for name in ("pandas", "polars")]
+    return any(library is not None and isinstance(data, library.Series) for library in found)
 
 
 def _check_names(names: Sequence[object]) -> None:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from coordinator.commands.runs import require_counts
 from coordinator.single import AGAIN, run_single
+from jobs.data.rows_read import RowsRead
 from jobs.errors import ConfigError
 from jobs.file.fields import positive
 from jobs.file.job import require_confirmed
 from jobs.options import UNLIMITED, Options
 from jobs.reading import notes_on_dates
+from jobs.release.checking import read_report
+from jobs.release.csv import REPORT
 from jobs.task import Task
 from jointcut.api.errors import path_of, told
 from jointcut.api.frames import Data, require_ledger, source_of_data, sources_of_data
@@ -81,6 +84,7 @@ def anonymize(
             warnings.warn(in_python(AGAIN), stacklevel=3)
         notes += [f"{name}: no finer: {reason}" for name, reason in noted.reasons.items()]
         notes += noted.advice
+        notes += _left_out(place.folder)
         return place.bind(Result(task, place.folder, all_in_python(notes)))
 
 
@@ -139,11 +143,17 @@ class Client:
         """Read the configuration of a coordinator, as `coordinator init` makes it. Raises Error."""
         from party.owner.config import CoordinatorConfig, load_config
 
-        self._config = (
-            config
-            if isinstance(config, CoordinatorConfig)
-            else load_config(CoordinatorConfig, path_of(config))
-        )
+        if not isinstance(config, CoordinatorConfig):
+            path = path_of(config)
+            if not path.exists():
+                raise ConfigError(
+                    "file-missing",
+                    f"there is no configuration {path}",
+                    remedy="give the path of the coordinator's configuration, which `coordinator init` makes: "
+                    "jointcut.Client('FOLDER/coordinator.yaml')",
+                )
+            config = load_config(CoordinatorConfig, path)
+        self._config = config
 
     @told()
     def run(
@@ -173,6 +183,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client(name={self._config.name!r})"
+
+
+def _left_out(folder: Path) -> list[str]:
+    """Say which rows a release lacks, if its report counts the rows of the table."""
+    report = read_report((folder / REPORT).read_bytes())
+    rows = RowsRead.of_report(report["data"]) if "data" in report else None
+    return rows.words() if rows is not None and rows.n_dropped else []
 
 
 def _runnable(job: Job, *, as_records: bool) -> Task:

@@ -215,6 +215,35 @@ def test_wrong_calls_are_told(wrong: dict[str, Any], id: str, words: str) -> Non
     assert words in str(refused.value)
 
 
+def test_rows_that_were_left_out_are_told() -> None:
+    table = pd.DataFrame({"sex": ["f", "m"] * 20 + ["", ""]})
+    job = jc.Job(
+        name="left",
+        model=jc.Lkc(L=1, K=2),
+        goal="general",
+        columns={"sex": jc.Column(role="qid", taxonomy={"*": ["f", "m"]}, missing="drop")},
+    )
+    result = jc.anonymize(table, job)
+    assert len(result.table) == 40
+    assert "42 rows read, 2 left out, 40 used" in result.notes
+    assert not any("left out" in note for note in jc.anonymize(table[:40], job).notes)
+
+
+@pytest.mark.parametrize("data", [visits()["sex"], pl.DataFrame(visits())["sex"]], ids=["pandas", "polars"])
+def test_a_single_column_is_no_table(data: Any) -> None:
+    with pytest.raises(jc.Error, match="a Series is a single column, not a table") as refused:
+        jc.anonymize(data, visits_job())
+    assert refused.value.id == "usage"
+
+
+def test_a_client_without_a_configuration_is_told(tmp_path: Path) -> None:
+    with pytest.raises(jc.Error, match=r"there is no configuration .*nope.yaml") as refused:
+        jc.Client(tmp_path / "nope.yaml")
+    assert refused.value.id == "file-missing"
+    assert "jointcut.Client(" in refused.value.remedy
+    assert "--config" not in refused.value.remedy
+
+
 def test_an_error_of_the_caller_is_no_error_of_ours() -> None:
     with pytest.raises(TypeError):
         jc.anonymize(visits(), visits_job(), colour="red")  # type: ignore[call-arg]
@@ -275,6 +304,8 @@ def test_a_draft_runs(tmp_path: Path) -> None:
     assert jc.draft(table, class_="result", id=["day"]).job.settings.names("class", "id") == ("day", "result")
     with pytest.raises(jc.Error, match="the table has no such column"):
         jc.draft(table, id="person")
+    with pytest.raises(jc.Error, match="model='xx'"):
+        jc.draft(table, model="xx")  # type: ignore[arg-type]
     assert jc.draft(pl.DataFrame(table), model="dp").job.settings.model.name == "synthetic"
 
 
@@ -301,7 +332,8 @@ def test_explored_points_are_those_of_the_command(tmp_path: Path) -> None:
     assert found.picture == found._repr_svg_()
     assert found.picture.startswith("<svg")
     assert repr(found) == "Explored(name='visits')"
-    for wrong in ({"K": 0}, {"L": "some"}, {"C": 2}, {"goal": "profit"}):
+    cases: list[dict[str, Any]] = [{"K": 0}, {"K": []}, {"L": "some"}, {"C": 2}, {"goal": "profit"}]
+    for wrong in cases:
         with pytest.raises(jc.Error) as refused:
             jc.explore(visits_job(), visits(), **wrong)
         assert refused.value.id == "usage"
@@ -320,7 +352,8 @@ def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
     found = jc.evaluate(visits_job(), visits(200), splits=1)
     assert found.fields == said
     assert str(found).startswith("visits: ")
-    assert repr(found) == "Evaluated()"
+    assert repr(found).startswith("Evaluated(ways=['")
+    assert not any(letter.isdigit() for letter in repr(found)), "no figure"
     assert isinstance(found.to_frame(), pd.DataFrame)
     for wrong in ({"splits": 0}, {"scores": ["none"]}, {"seed": -1}, {"holdout": 2}):
         with pytest.raises(jc.Error) as refused:
