@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
-from jobs.page.html import document, tag
+from jobs.page.html import Content, document, tag
 from jobs.page.learned import learned
 from jobs.page.parts import Section, facts, listing, number, paragraph, sentence, verdict
 from jobs.page.words import with_words
@@ -143,21 +143,43 @@ _BESIDE = (
 )
 
 
+_TOLD = ("seconds", "bytes_sent", "bytes_received", "rounds", "gates")
+"""Costs of a phase. A mode may keep the seconds of a phase back."""
+
+
+def _costs(cost: Mapping[str, Any]) -> Iterator[Content]:
+    """Yield the time of a run, and the costs of each party over the phases that the report tells."""
+    seconds, parties = cost.get("seconds", {}), cost.get("parties", {})
+    if seconds:
+        yield paragraph(f"The run took {sum(seconds.values()):.1f} s.")
+    else:
+        yield paragraph("The report does not tell how long the run took: the time may depend on the data.")
+    if parties:
+        lines = [(name, *_summed(list(of["phases"].values()))) for name, of in sorted(parties.items())]
+        yield facts(lines, head=("party", "seconds", "bytes sent", "bytes received", "rounds", "gates"))
+
+
+def _summed(phases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the sums of the costs of phases. A sum without a phase is told as such."""
+    for name in _TOLD:
+        told = [phase[name] for phase in phases if name in phase]
+        total = sum(told)
+        yield "not told" if not told else f"{total:.1f}" if name == "seconds" else f"{total:,}"
+
+
 def _files(report: Mapping[str, Any], release: bytes) -> Section:
     """Return the section on files and costs."""
     files = [
         (name, f"{number(of['bytes'])} bytes", tag("code", of["sha256"]))
         for name, of in report.get("files", {}).items()
     ]
-    seconds = report.get("cost", {}).get("seconds", {})
-    took = f"The run took {sum(seconds.values()):.1f} s." if seconds else None
     made = ", ".join(f"{name} {version}" for name, version in report.get("versions", {}).items())
     return Section(
         "Files and costs",
         [
             facts(files, head=("file", "size", "SHA-256")) if files else None,
             tag("p", "Digest of the release: ", tag("code", release.hex())),
-            paragraph(took) if took else None,
+            *_costs(report.get("cost", {})),
             paragraph(f"Made with {made}." if made else "", "soft"),
             paragraph("coordinator verify counts the table again, and makes this page again.", "soft"),
         ],

@@ -279,6 +279,25 @@ def test_inference_of_a_reader_who_knows_all_columns_is_shown(tmp_path: Path) ->
     assert "ill, all attributes 75 %" in text
 
 
+def test_costs_of_parties_are_on_the_page(releases: Mapping[str, Path]) -> None:
+    folder = releases["joint"]
+    task, (_, report) = load_task(folder / "job.yaml"), read(folder)
+    phases = [
+        {"seconds": 1.25, "bytes_sent": 1000, "bytes_received": 20, "rounds": 3, "gates": 0},
+        {"bytes_sent": 500, "bytes_received": 1, "rounds": 4, "gates": 7},
+    ]
+    parties = {
+        "b": {"phases": {"read": phases[1]}, "links": {}},
+        "a": {"phases": dict(zip("xy", phases, strict=True)), "links": {}},
+    }
+    cost = {"seconds": {"run": 2.0, "read": 0.5}, "parties": parties}
+    digest = release_digest((folder / "out" / SUMS).read_bytes())
+    text = " ".join(" ".join(Reader(page_of(task, report | {"cost": cost}, (), digest)).texts).split())
+    assert "The run took 2.5 s." in text
+    assert "rounds gates a 1.2 1,500 21 7 7 b not told 500 1 4 7" in text
+    assert "does not tell how long the run took" in read(releases["synthetic"])[0]
+
+
 def test_groups_of_a_record_each_and_columns_that_tell_nobody_apart(tmp_path: Path) -> None:
     """One group is no plural, and an unprotected column without a rare value is no warning."""
     fields = {
