@@ -389,8 +389,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in chosen:
             rows += FIGURES[name](adult, said.runs)
     finally:  # the tables of the thesis need no data
-        notes = [NOTES[name] for name in chosen if name in NOTES]
-        publish("The papers' figures", rows, OUT.parent / "reproduce.json", notes)
+        if rows:  # an error before the first figure leaves the file of an earlier run as it is
+            notes = [NOTES[name] for name in chosen if name in NOTES]
+            publish("The papers' figures", rows, OUT.parent / "reproduce.json", notes)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,16 @@ def test_the_tables_of_the_thesis(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_without_the_table_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_the_table_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures of an earlier run stay."""
+    monkeypatch.setattr(reproduce, "OUT", tmp_path / "out")
+    (tmp_path / "reproduce.json").write_text("earlier")
     with pytest.raises(SystemExit, match=r"has no adult\.csv"):
         main(["--adult", str(tmp_path), "5.4"])
+    assert (tmp_path / "reproduce.json").read_text() == "earlier"
+    assert capsys.readouterr().out == ""
     with pytest.raises(SystemExit, match=r"no such figure: 9\.9"):
         main(["9.9"])
 
