@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 from xml.etree.ElementTree import Element
-
-import numpy as np
 
 from anonymize.lkc.metrics import partition_sizes
 from anonymize.lkc.stopped import Stopped
@@ -28,6 +26,7 @@ from jobs.page.parts import (
     Line,
     Section,
     bars,
+    by_size,
     counts_of,
     facts,
     listing,
@@ -118,29 +117,18 @@ def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
     return paragraph(found["meaning"])
 
 
-_CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
-
-
 def _groups(task: Task, sizes: Ints) -> Section:
     """Return the sizes of groups on all quasi-identifiers, by the share of the records in them."""
-    edges = sorted({*_CLASSES, greatest_k(entries_of(task.job))})
-    place = np.searchsorted(np.array(edges), sizes, side="right") - 1
-    found = np.bincount(place, weights=sizes, minlength=len(edges)).astype(np.int64)
-    counts = {_between(edges, i): int(n) for i, n in enumerate(found) if n}
     mean = float(sizes.mean())
     words = (
         f"{counted(len(sizes), 'group', 'groups')} of records that agree on all quasi-identifiers: on average "
         f"{number(mean)} {'record' if mean == 1 else 'records'}, the smallest {int(sizes.min()):,}. Share of the "
         "records by the size of their group:"
     )
-    return Section("Group sizes", [paragraph(words), bars(counts, "group sizes")])
-
-
-def _between(edges: Sequence[int], i: int) -> str:
-    if i == len(edges) - 1:
-        return f"{edges[i]:,} records and more"
-    first, last = edges[i], edges[i + 1] - 1
-    return counted(first, "record", "records") if first == last else f"{first:,} to {last:,} records"
+    return Section(
+        "Group sizes",
+        [paragraph(words), bars(by_size(sizes, greatest_k(entries_of(task.job))), "group sizes")],
+    )
 
 
 def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from anonymize.release import LabelledColumn
 from anonymize.table import Ints
+from jobs.data.counted import counted
 from jobs.page.html import Content, rows, tag
 
 Line: TypeAlias = Sequence[Content]
@@ -141,6 +142,25 @@ def _hull(run: Sequence[re.Match[str]]) -> str:
     last = max((each[2] for each in run), key=_place)
     missing = next((each[3] for each in run if each[3]), "")
     return f"[{run[0][1]},{last}){missing}"
+
+
+_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
+"""Least sizes of the classes of groups."""
+
+
+def by_size(sizes: Ints, k: int) -> dict[str, int]:
+    """Count the records by the size of their group, in classes; k: the least size of a further class."""
+    edges = sorted({*_SIZES, k})
+    place = np.searchsorted(np.array(edges), sizes, side="right") - 1
+    found = np.bincount(place, weights=sizes, minlength=len(edges)).astype(np.int64)
+    return {_between(edges, i): int(n) for i, n in enumerate(found) if n}
+
+
+def _between(edges: Sequence[int], i: int) -> str:
+    if i == len(edges) - 1:
+        return f"{edges[i]:,} records and more"
+    first, last = edges[i], edges[i + 1] - 1
+    return counted(first, "record", "records") if first == last else f"{first:,} to {last:,} records"
 
 
 def counts_of(column: LabelledColumn, weights: Ints | None) -> dict[str, int]:

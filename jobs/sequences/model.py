@@ -105,10 +105,14 @@ class Sequences(Model):
         return verify_table(task, out)
 
     def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+        from jobs.release.csv import read_csv
         from jobs.sequences.page import sections
+        from jobs.sequences.release import published
+        from jobs.sequences.reread import reread
         from jobs.sequences.sentences import promises_of
 
-        return sections(task, report, promises_of(task))
+        seen = reread(read_csv(folder / TABLE, published(task.job)), task)
+        return sections(task, report, promises_of(task), seen)
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path

@@ -27,6 +27,7 @@ from jobs.release.csv import TABLE
 from jobs.release.making import write_report
 from jobs.sequences.files import write_table
 from jobs.sequences.own_page import own_sections
+from jobs.sequences.page import sections
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import (
@@ -37,6 +38,7 @@ from jobs.sequences.report import (
     told_by_table,
 )
 from jobs.sequences.requirement import least_frequent, requirement
+from jobs.sequences.sentences import promises_of
 from jobs.sequences.settings import FREQUENT, GLOBAL, REFUSE, REPAIR, SequencesModel
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
@@ -75,7 +77,7 @@ def _release(
         told = told_by_table(task, seen.paths, release.n_rows, verified, n_maximal)
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
     noted = Noted(of_table=tuple(tracks.rows.mark_words()))
-    page = partial(task.model.sections, task, folder=folder)
+    page = partial(sections, task, sentences=promises_of(task), seen=seen)
     place_own_page(own_page(task, own_sections(task, tracks.rows, made.raw, made.left)), folder)
     return write_report(task, folder, (TABLE,), report, watch.seconds, page), noted
 

@@ -17,6 +17,7 @@ from jobs.dp.report import half_width
 from jobs.loading import load_task
 from jobs.page.learned import words_of
 from jobs.page.page import PAGE, page_of, page_of_folder
+from jobs.page.parts import percent
 from jobs.release.sums import SUMS, release_digest
 from tests.jobs.page.releases import EVIL, JOBS
 from tests.support import jobs
@@ -48,11 +49,7 @@ def test_no_value_becomes_an_element(releases: Mapping[str, Path], name: str) ->
     found = Reader(page)
     assert not {"script", "img"} & set(found.tags)
     assert not any(attribute.startswith("on") or attribute == "style" for attribute in found.names)
-    shown = name not in (
-        "sequences",
-        "classified",
-        "vertical",
-    )  # no figure by item; the column is a single value
+    shown = name not in ("classified", "vertical")  # the column is a single value
     assert any(EVIL in text for text in found.texts) == shown
 
 
@@ -319,3 +316,27 @@ def test_groups_of_a_record_each_and_columns_that_tell_nobody_apart(tmp_path: Pa
     assert "1 group among 42 records" in page
     assert "year is published unchanged, without protection: 3 different values" in page
     assert 'class="warning"' not in page
+
+
+def test_figures_of_sequences_are_those_of_the_table(releases: Mapping[str, Path]) -> None:
+    """The risks of whole sequences, counted by hand from the released lines."""
+    page, _ = read(releases["sequences"])
+    with (releases["sequences"] / "out" / "anonymized.csv").open(newline="") as file:
+        wholes = [row["town"] for row in csv.DictReader(file)]
+    sizes = [wholes.count(whole) for whole in wholes]
+    n = len(wholes)
+    text = " ".join(" ".join(Reader(page).texts).split())
+    assert f"Prosecutor risk, whole sequence {shown(1 / min(sizes))} " in text
+    groups = len(set(wholes))
+    assert f"{groups} group{'s' if groups > 1 else ''} among {n} records" in text
+    below = sum(size < 5 for size in sizes)
+    assert f"Unique records, whole sequence {shown(sizes.count(1) / n)} " in text
+    assert f"Records below K=5, whole sequence {shown(below / n)} " in text
+    values = [value for whole in wholes for value in whole.split(";") if value]
+    for value in set(values):
+        assert f"{value} {shown(values.count(value) / len(values))}" in text
+    assert "A smaller K:" in text
+
+
+def shown(share: float) -> str:
+    return percent(share).replace("\u00a0", " ")
