@@ -9,15 +9,11 @@ CSV in the same run: a measure of the machine, not a competitor.
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +23,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import yaml
 
+from benchmarks.bench_lkc import Process, run_process
 from benchmarks.shared_jobs import shared_job
 from benchmarks.support import Row, publish
 from jointcut.launcher import command
@@ -35,26 +32,6 @@ ROWS = 1_000_000
 _PANDAS = "import sys, pandas; pandas.read_csv(sys.argv[1]).to_csv(sys.argv[2], index=False)"
 _PART = 1 << 20
 """Rows of a part of the Parquet files."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of a process: CPU seconds, wall seconds, and the peak of memory in MiB."""
-
-    cpu_s: float
-    wall_s: float
-    peak_mb: float
-
-    @classmethod
-    def of(cls, arguments: Sequence[str]) -> Cost:
-        """Run a process to its end, which must be a success."""
-        began = time.perf_counter()
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{arguments} ended with {process.returncode}")
-        return cls(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss / 1024)
 
 
 def generated(adult: pa.Table, n: int) -> pa.Table:
@@ -92,7 +69,7 @@ def _header(path: Path) -> list[str]:
 
 def measured(
     folder: Path, fields: dict[str, Any], data: Any, at_most: int, runs: int, name: str
-) -> list[Cost]:
+) -> list[Process]:
     """Measure the job on a table with a bound L."""
     job = folder / f"{name}-{at_most}.yaml"
     model = {"lkc": {"L": at_most, "K": 20, "C": 1, "score": "infogain"}}
@@ -100,16 +77,16 @@ def measured(
     costs = []
     for i in range(runs):
         out = folder / f"out-{name}-{at_most}-{i}"
-        costs.append(Cost.of([*command("coordinator"), "run", str(job), "--out", str(out)]))
+        costs.append(run_process([*command("coordinator"), "run", str(job), "--out", str(out)]))
     return costs
 
 
-def median(costs: Sequence[Cost]) -> Cost:
+def median(costs: Sequence[Process]) -> Process:
     """Return the median of each figure."""
-    return Cost(
+    return Process(
         *(
             statistics.median(each)
-            for each in zip(*((c.cpu_s, c.wall_s, c.peak_mb) for c in costs), strict=True)
+            for each in zip(*((c.wall_s, c.peak_mb, c.cpu_s) for c in costs), strict=True)
         )
     )
 
@@ -128,7 +105,9 @@ def main(arguments: Sequence[str]) -> None:
         fields = write_tables(folder, n)
         pandas = median(
             [
-                Cost.of([sys.executable, "-c", _PANDAS, str(folder / "table.csv"), str(folder / "copy.csv")])
+                run_process(
+                    [sys.executable, "-c", _PANDAS, str(folder / "table.csv"), str(folder / "copy.csv")]
+                )
                 for _ in range(runs)
             ]
         )

@@ -79,3 +79,8 @@ def unreadable(name: str, private: str, cause: str = "") -> DataError:
     private:  words for the owner alone. They may name values, and never hold a secret.
     """
     return DataError("data-unreadable", "the table cannot be read", private=f"{name}: {private}", cause=cause)
+
+
+def quoted(name: str) -> str:
+    """Return a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'

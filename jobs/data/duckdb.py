@@ -29,7 +29,7 @@ from anonymize.errors import DataError
 from anonymize.table import Ints
 from jobs.data.arrow import pa
 from jobs.data.coding import Coded, Coding
-from jobs.data.database import Database, missing_engine, unreadable
+from jobs.data.database import Database, missing_engine, quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
 from jobs.data.sources import Csv, Parquet
 from jobs.data.streaming import Reader
@@ -177,7 +177,7 @@ class DuckDb(Database):
 
     def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream different rows of columns, by their names in the table, as text; the last column counts rows."""
-        names = ", ".join(map(_name, columns))
+        names = ", ".join(map(quoted, columns))
         groups = f"SELECT {names}, count(*) AS {_COUNT} FROM {self._reading} GROUP BY ALL"  # noqa: S608
         return self._asked_for(columns, f"SELECT {_texts(columns)}, {_COUNT} FROM ({groups})")  # noqa: S608
 
@@ -259,14 +259,9 @@ def _parts(path: Path, place: Path) -> list[str]:
 
 def _texts(columns: Sequence[str]) -> str:
     """Return SQL for columns as text, with an empty text for NULL. Every name is quoted."""
-    return ", ".join(f"coalesce(CAST({_name(each)} AS VARCHAR), '') AS {_name(each)}" for each in columns)
+    return ", ".join(f"coalesce(CAST({quoted(each)} AS VARCHAR), '') AS {quoted(each)}" for each in columns)
 
 
 def _text(text: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def _name(name: str) -> str:
-    """Return a name as an identifier of SQL."""
-    return '"' + name.replace('"', '""') + '"'

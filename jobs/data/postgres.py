@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, unquote_plus
 from weakref import finalize
 
 from jobs.data.arrow import pa, pc
-from jobs.data.database import Database, missing_engine, unreadable
+from jobs.data.database import Database, missing_engine, quoted, unreadable
 
 if TYPE_CHECKING:
     from adbc_driver_manager import AdbcConnection, AdbcDatabase
@@ -172,7 +172,7 @@ class Postgres(Database):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         names = self._names()  # the tables are locked before rows are read
         assert set(columns) <= set(names)
-        cells = ", ".join(f"concat({_quoted(name)}) AS {_quoted(f'c{i}')}" for i, name in enumerate(columns))
+        cells = ", ".join(f"concat({quoted(name)}) AS {quoted(f'c{i}')}" for i, name in enumerate(columns))
         for batch in self._read(f"SELECT {cells} FROM {self._from}"):  # noqa: S608  the owner's own query
             arrays = [pc.dictionary_encode(column) for column in batch.columns]
             for array in arrays:
@@ -243,13 +243,9 @@ def _close(connection: AdbcConnection, database: AdbcDatabase) -> None:
     database.close()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _as_quoted(part: str) -> str:
     """Return a part of a table's name in double quotes. The server's rule: letters of ASCII become lower case."""
-    return part if part.startswith('"') else _quoted(re.sub("[A-Z]", lambda found: found[0].lower(), part))
+    return part if part.startswith('"') else quoted(re.sub("[A-Z]", lambda found: found[0].lower(), part))
 
 
 def _about_connecting(message: str) -> str:
