@@ -1,9 +1,9 @@
 """Tables that DuckDB reads: many files, folders with parts, files larger than memory.
 
-DuckDB reads, this program codes. Each cell is the text of `CAST(... AS VARCHAR)`, and an empty text for NULL. Rows
-come in the order of the files, sorted by path, and within a file as they stand; the order is the same in each pass.
-Beyond the memory limit DuckDB writes parts of the table into a temporary folder of mode 0700, which goes away with
-the connection.
+DuckDB reads and counts, this program codes. Each cell is the text of `CAST(... AS VARCHAR)`, and an empty text for
+NULL. Rows come in the order of the files, sorted by path, and within a file as they stand; the order is the same in
+each pass. Beyond the memory limit DuckDB writes parts of the table into a temporary folder of mode 0700, which goes
+away with the connection.
 """
 
 from __future__ import annotations
@@ -23,22 +23,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from anonymize.errors import DataError
-from anonymize.table import Ints
 from jobs.data.arrow import pa
-from jobs.data.coding import Coded, Coding
-from jobs.data.database import Database, missing_engine, quoted, unreadable
+from jobs.data.database import missing_engine, quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
+from jobs.data.engine import Engine, Numbered
 from jobs.data.sources import Csv, Parquet
-from jobs.data.streaming import Reader
 
 if TYPE_CHECKING:
     import duckdb
 
-_BATCH_ROWS = 1 << 17
-_COUNT = '"number of equal rows"'
+_BATCH_ROWS, _KEYS_ROWS = 1 << 17, 1 << 20
 _TEXTS = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 _PATTERN = frozenset("*?[")
 _ENCODINGS = {UTF_8: "utf-8", "utf-8-sig": "utf-8", "utf-16": "utf-16"}
@@ -51,7 +46,7 @@ _NO_FETCHING = {
 
 
 @dataclass(frozen=True)
-class DuckDb(Database):
+class DuckDb(Engine):
     """Table in files that DuckDB reads.
 
     path:          a file, a pattern of files, or a folder.
@@ -134,7 +129,7 @@ class DuckDb(Database):
         files = "[" + ", ".join(map(_text, map(str, self._files))) + "]"
         parts = "hive_partitioning = true, hive_types_autocast = false"
         if _kind(self._files[0]) == "parquet":
-            return f"read_parquet({files}, {parts})"
+            return f"read_parquet({files}, {parts}) AS source"
         form = self._form
         facts = {
             "delim": _text(form.separator),
@@ -146,48 +141,57 @@ class DuckDb(Database):
             "auto_detect": "false",
             "columns": "{" + ", ".join(f"{_text(name)}: 'VARCHAR'" for name in _header(self._files[0])) + "}",
         }
-        return f"read_csv({files}, {parts}, {', '.join(f'{key} = {value}' for key, value in facts.items())})"
-
-    def collapse(self, coding: Coding) -> Coded:
-        """Let the engine count equal rows, where the job asks for nothing else.
-
-        If a value is unfit, the rows are read one by one after all: only then do values have a place.
-        """
-        if coding.of_counts:
-            reader = Reader(self, coding)
-            for batch, weights in self.counted(reader.names):
-                reader.add(batch, weights)
-                if reader.has_unfit:
-                    break
-            else:
-                return reader.finish()
-        return super().collapse(coding)
-
-    def counted(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the different rows of some columns, as :meth:`batches`, with the number of equal rows each."""
-        with self._readable():
-            named = {self.wording.name(name): name for name in self._names()}
-            for batch in self._counted([named[name] for name in columns]):
-                *texts, counts = batch.columns
-                worded = map(self.wording.worded, columns, texts)
-                yield pa.RecordBatch.from_arrays(list(worded), list(columns)), np.asarray(counts, np.int64)
+        said = ", ".join(f"{key} = {value}" for key, value in facts.items())
+        return f"read_csv({files}, {parts}, {said}) AS source"
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return self._asked_for(columns, f"SELECT {_texts(columns)} FROM {self._reading}")  # noqa: S608
-
-    def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Stream different rows of columns, by their names in the table, as text; the last column counts rows."""
-        names = ", ".join(map(quoted, columns))
-        groups = f"SELECT {names}, count(*) AS {_COUNT} FROM {self._reading} GROUP BY ALL"  # noqa: S608
-        return self._asked_for(columns, f"SELECT {_texts(columns)}, {_COUNT} FROM ({groups})")  # noqa: S608
-
-    def _asked_for(self, columns: Sequence[str], query: str) -> Iterator[pa.RecordBatch]:
-        """Stream the answer to a query: columns of text, and further columns unchanged."""
+        """Stream rows one by one, in the order of the files."""
         with self._connection.cursor() as cursor:
+            query = f"SELECT {_texts(columns)} FROM {self._reading}"  # noqa: S608 (quoted)
             for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):
-                found = batch.columns
-                texts = [each.dictionary_encode() for each in found[: len(columns)]]
-                yield pa.RecordBatch.from_arrays([*texts, *found[len(columns) :]], batch.schema.names)
+                texts = [each.dictionary_encode() for each in batch.columns]
+                yield pa.RecordBatch.from_arrays(texts, batch.schema.names)
+
+    def _distinct(self, columns: Sequence[str]) -> Sequence[pa.Array] | None:
+        lists = ", ".join(f"list(DISTINCT {_cell(each)})" for each in columns)
+        with self._connection.cursor() as cursor:
+            try:
+                found = cursor.sql(f"SELECT {lists} FROM {self._reading}").to_arrow_table()  # noqa: S608 (quoted)
+            except _engine().OutOfMemoryException:
+                return None
+        return [pa.concat_arrays([part.flatten() for part in each.chunks]) for each in found.columns]
+
+    def _counted(self, columns: Sequence[Numbered]) -> Iterator[tuple[Sequence[pa.Array], pa.Array]]:
+        keys = range(max((column.key for column in columns), default=-1) + 1)
+        sums = [
+            " + ".join(f"m{i}.part" for i, column in enumerate(columns) if column.key == key) for key in keys
+        ]
+        with self._joined(columns) as (cursor, joined):
+            asked = ", ".join([*sums, "count(*)"])
+            answer = cursor.sql(f"SELECT {asked} FROM {joined} GROUP BY {', '.join(sums)}")  # noqa: S608 (quoted)
+            for batch in answer.to_arrow_reader(_KEYS_ROWS):
+                *found, counts = batch.columns
+                yield found, counts
+
+    def _count_ids(self, columns: Sequence[Numbered], ids: Sequence[str]) -> int:
+        dropped = [(i, part) for i, column in enumerate(columns) for part in column.dropped]
+        kept = " AND ".join(["true", *(f"m{i}.part <> {part}" for i, part in dropped)])
+        with self._joined(columns) as (cursor, joined):
+            of_rows = f"SELECT DISTINCT {_texts(ids)} FROM {joined} WHERE {kept}"  # noqa: S608 (quoted)
+            (found,) = cursor.sql(f"SELECT count(*) FROM ({of_rows})").fetchall()  # noqa: S608 (quoted)
+        return int(found[0])
+
+    @contextmanager
+    def _joined(self, columns: Sequence[Numbered]) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        """Yield a cursor with SQL of the table joined to the parts of columns: `m0.part` and so on."""
+        with self._connection.cursor() as cursor:
+            joins = []
+            for i, column in enumerate(columns):
+                cursor.register("parts", pa.table({"text": column.texts, "part": column.parts}))
+                cursor.execute(f"CREATE TEMP TABLE m{i} AS FROM parts").fetchall()
+                cursor.unregister("parts")
+                joins.append(f"LEFT JOIN m{i} ON m{i}.text = {_cell(column.name)}")
+            yield cursor, " ".join([self._reading, *joins])
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
@@ -258,8 +262,13 @@ def _parts(path: Path, place: Path) -> list[str]:
 
 
 def _texts(columns: Sequence[str]) -> str:
-    """Return SQL for columns as text, with an empty text for NULL. Every name is quoted."""
-    return ", ".join(f"coalesce(CAST({quoted(each)} AS VARCHAR), '') AS {quoted(each)}" for each in columns)
+    """Return SQL for columns as text. Every name is quoted."""
+    return ", ".join(f"{_cell(each)} AS {quoted(each)}" for each in columns)
+
+
+def _cell(column: str) -> str:
+    """Return SQL for a cell as text, with an empty text for NULL."""
+    return f"coalesce(CAST(source.{quoted(column)} AS VARCHAR), '')"
 
 
 def _text(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, in_form, missing_id
+from jobs.data.coders import (
+    BAD,
+    DROPPED,
+    EMPTY,
+    CodedColumn,
+    Coder,
+    ColumnPass,
+    TwoSpellings,
+    in_form,
+    missing_id,
+)
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
@@ -24,6 +35,7 @@ from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
 
 _MOST_TOLD = 60
+_EMPTY = min(DROPPED, BAD) - 1
 
 
 class Streamed(ABC):
@@ -210,6 +222,34 @@ class _Column:
             column=self._name,
             private=f"{self._source.identity}: {where}",
         )
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Different texts of a column, numbered so that texts with the same number are coded alike.
+
+    numbers:  of each text: int64, shape (n_texts,), from 0.
+    texts:    a text for each number.
+    dropped:  numbers of texts that drop their row.
+    """
+
+    numbers: Ints = field(repr=False)
+    texts: tuple[str, ...] = field(repr=False)
+    dropped: tuple[int, ...] = ()
+
+
+def alike(source: Streamed, name: str, coder: Coder, texts: pa.Array) -> Alike | None:
+    """Number the different texts of a column; None if a text is unfit. texts: in the job's words."""
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(len(texts)), pa.int32()), texts)
+    codes = _Column(name, coder, source).codes(column, 0).astype(np.int64)
+    if (codes == BAD).any():
+        return None
+    # A reader counts empty and unusable texts apart.
+    empty = np.array([text.strip() in EMPTY for text in texts.to_pylist()], dtype=bool)
+    kinds = np.where((codes == DROPPED) & empty, _EMPTY, codes)
+    found, first, numbers = np.unique(kinds, return_index=True, return_inverse=True)
+    dropped = np.flatnonzero(found < 0).tolist()
+    return Alike(numbers, tuple(texts.take(pa.array(first)).to_pylist()), tuple(dropped))
 
 
 class Reader:

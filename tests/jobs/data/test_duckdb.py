@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from anonymize.errors import DataError
 from anonymize.grid import from_step
+from anonymize.table import LeafSets, SetRule
 from coordinator.run import run_in_process
-from jobs.data.coders import BAD, DROPPED, Categorical, Numeric, Unlisted
-from jobs.data.coding import Coding, Published
+from jobs.data import engine
+from jobs.data.coders import BAD, DROPPED, Categorical, Numeric, Sets, Unlisted
+from jobs.data.coding import Coded, Coding, Published
 from jobs.data.duckdb import DuckDb
+from jobs.data.engine import Numbered, packed
 from jobs.data.sources import Csv, Source
+from jobs.data.streaming import Alike
 from jobs.data.wording import Wording
 from jobs.errors import Exit
 from jobs.loading import open_task
@@ -34,6 +41,7 @@ from party.owner.data import Data
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_single
+from tests.support.examples import FEW
 from tests.support.jobs import write_csv
 from tests.support.joint import sample_rows
 from tests.support.network import released, yaml_of
@@ -251,7 +259,11 @@ def test_equal_rows_are_counted_by_the_engine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"ids": ("ill",), "coders": {"age": CODING.coders["age"]}}, {"matched": True}, {"outside": True}],
+    [
+        {"matched": True},
+        {"outside": True},
+        {"ids": ("ill",), "coders": {"age": CODING.coders["age"]}, "persons": True},
+    ],
 )
 def test_rows_are_read_one_by_one_where_the_job_asks_for_more(
     tmp_path: Path, changes: dict[str, Any]
@@ -264,6 +276,125 @@ def test_rows_are_read_one_by_one_where_the_job_asks_for_more(
     assert [c.codes.tolist() for c in coded.columns.values()] == [
         c.codes.tolist() for c in plain.columns.values()
     ]
+
+
+def counted_rows(coded: Coded) -> Counter[tuple[Any, ...]]:
+    """Return the records of each row, by its codes; sets by their leaves."""
+    columns = [
+        found.codes.tolist()
+        if found.sets is None
+        else [sets_of(found.sets)[code] for code in found.codes.tolist()]
+        for found in coded.columns.values()
+    ]
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for row, weight in zip(zip(*columns, strict=True), coded.weights.tolist(), strict=True):
+        rows[row] += weight
+    return rows
+
+
+def sets_of(sets: LeafSets) -> list[tuple[int, ...]]:
+    """Return the leaves of each set."""
+    return [tuple(sets.leaves[a:b].tolist()) for a, b in pairwise(sets.starts.tolist())]
+
+
+CELLS = st.fixed_dictionaries(
+    {
+        "age": st.sampled_from(["1", "1.0", " 12.5", "99", "?", "", "NA", "-"]),
+        "city": st.sampled_from([*CITIES, " Köln ", "Ko\u0308ln", "NA"]),
+        "ill": st.sampled_from(["Flu", "Cold", "unwell"]),
+        "tags": st.sampled_from(["a", "b,a", "a, b", ",", "", "c"]),
+        "key": st.sampled_from(["1", "2", "3", "{}", "'"]),
+        "part": st.sampled_from(["a", "b", ""]),
+    }
+)
+OF_CELLS = replace(
+    CODING,
+    coders={
+        **CODING.coders,
+        "tags": Sets(Categorical({"a": 0, "b": 1, "c": 2, "?": 3}, 3), SetRule(",", 2)),
+    },
+)
+WORDS = Wording(missing=("NA", "-"), values={"ill": {"unwell": "Flu"}})
+
+
+@settings(max_examples=FEW)
+@given(
+    rows=st.lists(CELLS, min_size=1, max_size=30),
+    ids=st.sampled_from([(), ("key",), ("key", "part")]),
+    words=st.sampled_from([WORDS, replace(WORDS, missing=())]),
+)
+def test_the_engine_reads_what_a_reader_row_by_row_reads(
+    rows: list[dict[str, str]], ids: tuple[str, ...], words: Wording
+) -> None:
+    coding = replace(OF_CELLS, ids=ids)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        pq.write_table(pa.Table.from_pylist(rows), folder / "all.parquet")
+        alone = read_or_refused(Csv(write_csv(folder / "all.csv", rows), words), coding)
+        for path in ("all.parquet", "all.csv"):
+            assert read_or_refused(DuckDb("visits", folder, words, folder / path), coding) == alone
+
+
+def read_or_refused(source: Source, coding: Coding) -> Any:
+    """Return all that pass 1 finds, or the error."""
+    try:
+        coded = source.collapse(coding)
+    except DataError as error:
+        return error.error_id, error.column
+    return (
+        counted_rows(coded),
+        coded.rows,
+        coded.n_ids,
+        [found.domain for found in coded.columns.values()],
+    )
+
+
+def test_keys_of_many_columns_are_apart() -> None:
+    """More than 63 bits of numbers need more than one key."""
+    texts = pa.array([str(i) for i in range(1000)])
+    found = Alike(np.arange(1000), tuple(texts.to_pylist()))
+    columns = packed({f"c{i}": (texts, found) for i in range(13)})
+    assert [column.key for column in columns] == [0] * 6 + [1] * 6 + [2]
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, 1000, (13, 50))
+    keys = np.zeros((3, 50), dtype=np.int64)
+    for column, numbers in zip(columns, drawn, strict=True):
+        keys[column.key] += np.asarray(column.parts)[numbers]
+    for column, numbers in zip(columns, drawn, strict=True):
+        assert column.column(keys[column.key]).to_pylist() == [str(n) for n in numbers.tolist()]
+
+
+def test_rows_are_read_one_by_one_beyond_a_number_of_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet")
+    counted = source.collapse(CODING)
+    monkeypatch.setattr(engine, "MOST_TEXTS", 10)
+    alone = source.collapse(CODING)
+    assert set(alone.weights.tolist()) == {1}
+    assert counted_rows(alone) == counted_rows(counted)
+
+
+def test_a_text_that_comes_between_the_questions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is asked twice: for the texts, and for the rows."""
+    parquet(tmp_path / "all.parquet", ROWS)
+    source = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet")
+    ask = source._counted
+
+    def counted(columns: Sequence[Numbered]) -> Any:
+        parquet(tmp_path / "all.parquet", [*ROWS, {"age": "4", "city": "Zebra-4711", "ill": "Flu"}])
+        return ask(columns)
+
+    monkeypatch.setattr(DuckDb, "_counted", lambda _, columns: counted(columns))
+    with pytest.raises(DataError) as caught:
+        source.collapse(CODING)
+    assert (caught.value.error_id, caught.value.private) == (
+        "data-unreadable",
+        "visits: the table changed while it was read; run the job again",
+    )
 
 
 def test_a_value_that_fits_nothing_is_told_with_its_row(tmp_path: Path) -> None:
