@@ -15,7 +15,7 @@ import numpy as np
 from anonymize.cut import Cut
 from anonymize.grid import Grid
 from anonymize.partition import GeneralizedTable
-from anonymize.table import CodedTable, Codes, Ints, LeafSets, QidColumn, Schema, narrowest
+from anonymize.table import CodedTable, Codes, Ints, LeafSets, QidColumn, Schema, narrowest, pack, tally
 from anonymize.taxonomy import Node
 
 
@@ -65,10 +65,24 @@ class Release:
         """Return the rows in the order of their printed values."""
         return self.some(np.lexsort([ranks(column) for column in self.columns.values()][::-1]))
 
-    def repeated(self, counts: Ints) -> Release:
-        """Repeat each row ``counts`` times: shape (n_rows,)."""
+    def merged(self) -> Release:
+        """Return the different rows in the order of their printed values, with the records of each row."""
+        labels = {name: tuple(sorted(set(column.labels))) for name, column in self.columns.items()}
+        codes = {name: ranks(column) for name, column in self.columns.items()}
+        # Keys beyond 62 bits are ranked on the way, and keep the order.
+        keys = pack(list(codes.values()), list(map(len, labels.values())))
+        kinds, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+        columns = {name: narrowed(labels[name], codes[name][first]) for name in labels}
+        return Release(columns, tally(kind, self.counts, len(kinds)))
+
+    def in_rows(self) -> Release:
+        """Return the table with a row for each record."""
+        if self.counts is None:
+            return self
         columns = self.columns.items()
-        return Release({name: LabelledColumn(c.labels, np.repeat(c.codes, counts)) for name, c in columns})
+        return Release(
+            {name: LabelledColumn(c.labels, np.repeat(c.codes, self.counts)) for name, c in columns}
+        )
 
     def shuffled(self, rng: Rng) -> Release:
         """Return the rows in a random order."""
@@ -109,16 +123,16 @@ def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:
 
 
 def release_of_rows(table: CodedTable, cut: Cut) -> Release:
-    """Generalize coded rows. Every record gives a released row."""
+    """Generalize coded rows. Rows stay in their order, with their numbers of records."""
     positions = [cut.positions(i)[codes] for i, codes in enumerate(table.qid)]
-    return _release(table.schema, cut, positions, table.cells).repeated(table.weights)
+    return replace(_release(table.schema, cut, positions, table.cells), counts=table.weights)
 
 
 def release_of_counts(schema: Schema, cut: Cut, generalized: GeneralizedTable) -> Release:
-    """Write out T_g: as many rows as each entry counts."""
+    """Print T_g: a row for each entry, with its number of records."""
     partition = generalized.partition
     positions = [cut.positions(i)[generalized.nodes[i]][partition] for i in range(len(schema.qid))]
-    return _release(schema, cut, positions, generalized.cell).repeated(generalized.count)
+    return replace(_release(schema, cut, positions, generalized.cell), counts=generalized.count)
 
 
 def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -> Release:

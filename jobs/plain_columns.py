@@ -185,19 +185,19 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
 
 def require_meant(columns: Columns, release: Release) -> None:
     """Raise DataError for a plain column or a class with mostly unique values, unless `publish_as_is` is set."""
-    if release.n_rows < FEW_ROWS:
+    if release.n_records < FEW_ROWS:
         return
     for name in named(columns, "plain", "class"):
         if name not in release.columns or columns[name].publish_as_is:
             continue
         alone = int((_times(release, [name]) == 1).sum())
-        if 2 * alone > release.n_rows:
+        if 2 * alone > release.n_records:
             raise DataError(
                 "data-published-as-is",
                 f"column {name} is `{columns[name].role}`, and most rows would be alone with a value: a reader who "
                 "knows the value of a person finds the row",
                 column=name,
-                private=f"{alone:,} of {counted(release.n_rows, 'row', 'rows')}",
+                private=f"{alone:,} of {counted(release.n_records, 'row', 'rows')}",
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -59,19 +59,20 @@ def boxed(table: CodedTable, boxes: Boxes, group: Ints) -> tuple[BoxedTable, Int
 
 
 def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
-    """Write out the table: as many rows as each entry counts."""
-    entries = np.repeat(np.arange(len(table.count)), table.count)
-    return _released(schema, table.boxes, table.group[entries], table.cell[entries])
+    """Print the table: a row for each entry, with its number of records."""
+    return replace(_released(schema, table.boxes, table.group, table.cell), counts=table.count)
 
 
 def release_of_boxed_rows(table: CodedTable, boxes: Boxes, group: Ints) -> Release:
-    """Generalize coded rows. Every record gives a released row. group: box number of every row."""
-    rows = np.repeat(np.arange(len(table.weights)), table.weights)
-    return _released(table.schema, boxes, group[rows], table.cells[rows])
+    """Generalize coded rows. Rows stay in their order, with their numbers of records.
+
+    group:  box number of every row.
+    """
+    return replace(_released(table.schema, boxes, group, table.cells), counts=table.weights)
 
 
 def _released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
-    """Write out released rows. group, cells: of every row."""
+    """Print rows. group, cells: of every row."""
     printed = zip(schema.qid, box_labels(schema, boxes), strict=True)
     qid = {column.name: LabelledColumn(own.labels, own.codes[group]) for column, own in printed}
     return with_cells(qid, schema, cells)

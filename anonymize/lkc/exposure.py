@@ -45,7 +45,8 @@ def measure_exposure(release: Release, columns: Sequence[str], bounds: Sequence[
     columns:  the quasi-identifiers and the class. bounds: for each sensitive column, with its C.
     """
     codes = [label_codes(release.columns[name]) for name in columns]
-    _, cell, sizes = np.unique(number_rows(codes, release.n_rows), return_inverse=True, return_counts=True)
+    kinds, cell = np.unique(number_rows(codes, release.n_rows), return_inverse=True)
+    sizes = tally(cell, release.counts, len(kinds))
     one_value = {b.column: _one_value(release, b, cell, sizes) for b in bounds}
     above_c = {b.column: _above_c(release, b, cell, sizes) for b in bounds}
     homogeneous = np.logical_or.reduce([sizes == 1, *one_value.values(), *above_c.values()])
@@ -75,5 +76,6 @@ def _above_c(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArray
     (held,) = criterion.tallies
     for value in sorted(bound.values):
         holds = np.array([label == value for label in column.labels], dtype=np.int64)[column.codes]
-        above |= ~met_by_group(criterion, {RECORDS: sizes, held: tally(cell, holds, len(sizes))})
+        n_held = holds if release.counts is None else holds * release.counts
+        above |= ~met_by_group(criterion, {RECORDS: sizes, held: tally(cell, n_held, len(sizes))})
     return above

@@ -9,7 +9,7 @@ from anonymize.release import Release
 from crypto.rng import SEED_BYTES, Prg, Rng, SystemRng
 from jobs.errors import PartyError
 from jobs.file.values import values_of
-from jobs.lkc.forms.form import Tables, form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.linked_columns import linked_columns
 from jobs.lkc.parts import COLUMNS, known_of, rows_shuffled
 from jobs.lkc.release import release_of_result, table_of_rows
@@ -26,6 +26,7 @@ from jobs.release.csv import (
     require_canonical,
     same_rows,
 )
+from jobs.release.stores import as_written
 from jobs.release.sums import SUMS
 from jobs.task import Collected, Rendered, Task
 
@@ -36,7 +37,8 @@ def made_of(task: Task, collected: Collected) -> Rendered:
     if follows(task):
         return render(task, result)
     rows = release_of_result(task, result, collected.parts, collected.key)
-    return _verified(task, result, arrange(task, rows, SystemRng()))
+    coins = SystemRng()
+    return _verified(task, result, arrange(task, rows, coins), coins)
 
 
 def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> Rendered:
@@ -69,23 +71,24 @@ def follows(task: Task) -> bool:
 
 def render(task: Task, result: Made) -> Rendered:
     """Return the release of a joint run whose tables follow from the result. Raises PartyError."""
-    return _verified(task, result, _arranged(task, result))
+    return _verified(task, result, *_arranged(task, result))
 
 
 def tables_of(task: Task, result: Made) -> dict[str, bytes]:
     """Return the tables of a release by file name, if the tables follow from the result; else an empty mapping."""
     if not follows(task):
         return {}
-    return _as_bytes(_arranged(task, result).tables)
+    return _as_bytes(*_arranged(task, result))
 
 
-def _arranged(task: Task, result: Made) -> Arranged:
-    """Arrange the rows of a result.
+def _arranged(task: Task, result: Made) -> tuple[Arranged, Rng]:
+    """Arrange the rows of a result; return the coins that order the rows, too.
 
     Rows are sorted by their printed values before the coins order the rows: no order of a source is left.
     """
     rows = result.counted.ordered(task.job.published).sorted()
-    return arrange(task, rows, _coins_of(task, result))
+    coins = _coins_of(task, result)
+    return arrange(task, rows, coins), coins
 
 
 def _coins_of(task: Task, result: Made) -> Rng:
@@ -93,14 +96,14 @@ def _coins_of(task: Task, result: Made) -> Rng:
     return Prg(hashlib.sha256(b"jointcut/rows/1" + task.digest + result.encoded).digest()[:SEED_BYTES])
 
 
-def _verified(task: Task, result: Made, arranged: Arranged) -> Rendered:
+def _verified(task: Task, result: Made, arranged: Arranged, coins: Rng) -> Rendered:
     """Return the release with these tables. Raises PartyError unless the tables meet the requirement."""
     verified = require_arranged(task, arranged, is_linked=result.is_linked)
-    return Rendered(_as_bytes(arranged.tables), result.report(task, arranged.release, verified))
+    return Rendered(_as_bytes(arranged, coins), result.report(task, arranged.release, verified))
 
 
-def _as_bytes(tables: Tables) -> dict[str, bytes]:
-    return {name: csv_bytes(table) for name, table in tables.items()}
+def _as_bytes(arranged: Arranged, coins: Rng) -> dict[str, bytes]:
+    return {name: csv_bytes(as_written(table, coins)) for name, table in arranged.tables.items()}
 
 
 def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:

@@ -29,7 +29,7 @@ class OwnLinks:
     def fields(self, own: Release) -> dict[str, Any]:
         """Count our records that all peers together link. own: our rows as published."""
         linked = count_linked(own, groups_of(own, self.job.names("qid")), parts_apart(self.job))
-        return {"linked": linked, "in_words": [_in_words(self.job, linked, own.n_rows)]}
+        return {"linked": linked, "in_words": [_in_words(self.job, linked, own.n_records)]}
 
 
 def links_of(job: Job, table: Table) -> OwnLinks | None:

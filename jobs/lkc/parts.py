@@ -70,7 +70,7 @@ def columns_held(task: Task, party: str) -> tuple[str, ...]:
 
 def known_of(result: Made, columns: bytes | None) -> Release:
     """Return the table as far as a party knows the table: the part from the result, and the party's sent columns."""
-    counted = result.counted
+    counted = result.counted.in_rows()
     own = {} if columns is None else read_csv(columns, csv_header(columns)).columns
     return Release({**counted.columns, **own})
 

@@ -38,7 +38,7 @@ def release_of_result(
     if rows_shuffled(task):
         rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
         return table_of_rows(task, result, rows)
-    counted = result.counted
+    counted = result.counted.in_rows()  # parties send their columns in the order of the entries
     columns = dict(counted.columns)
     for party, content in parts.get(COLUMNS, {}).items():
         columns |= _columns_of(party, content, task, counted.n_rows)

@@ -8,8 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_single
@@ -133,14 +131,10 @@ def _release(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
     place_own_page(own_page(task, own_sections(task, read, written.release)), folder)
-    names = tuple(form_of(task.job).columns(task.job))
     page = partial(sections_of, task, table=written.release)
-    return write_report(task, folder, names, report, seconds, page), noted
+    return write_report(task, folder, written.files, report, seconds, page), noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:
     """Return the person and the party of each row, as far as the job tells people and parties apart."""
-    weights = loaded.table.weights
-    party = None if loaded.party is None else np.repeat(loaded.party, weights)
-    person = None if loaded.person is None else np.repeat(loaded.person, weights)
-    return ByRow(counted, party, person)
+    return ByRow(counted, loaded.party, loaded.person)

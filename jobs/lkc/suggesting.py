@@ -428,7 +428,8 @@ def _loss_in_cells(task: Task, found: Measured, name: str) -> float:
     inside = _cells_inside(cells, made.task.taxonomies[name])
     nodes = made.outcome.cut.nodes[number]
     covered = np.array([inside[node.leaves].sum() - 1 for node in nodes], dtype=np.float64)
-    return float(covered[found.release.columns[name].codes].mean() / (cells.root.last - 1))
+    average = np.average(covered[found.release.columns[name].codes], weights=found.release.counts)
+    return float(average / (cells.root.last - 1))
 
 
 def _cells_inside(cells: Taxonomy | Grid, coarse: Taxonomy | Grid) -> Ints:

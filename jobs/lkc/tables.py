@@ -13,14 +13,13 @@ from jobs.data.arrow import pa
 from jobs.lkc.forms.form import Raw, Tables, form_of
 from jobs.lkc.options.option import ByRow
 from jobs.lkc.verify import Verified, require_counted, require_linked, require_verified
-from jobs.release.csv import read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release.csv import read_csv, rows_to_csv, same_rows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
 
 def table_single(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
-    """Return the rows of a single holder's table, in table order: from the codes, or from pass 2 with plain
-    columns.
+    """Return the rows of a single holder's table: from the codes, or from pass 2 with plain columns.
 
     counted:  the table without plain columns.
     again:    makes pass 2.
@@ -84,10 +83,12 @@ class Written:
 
     release:   the rows that readers can make of the release.
     verified:  the findings.
+    files:     names of the files.
     """
 
     release: Release
     verified: tuple[Verified, ...]
+    files: tuple[str, ...]
 
 
 def write_table(
@@ -103,6 +104,6 @@ def write_table(
     with watch.phase("verify"):
         verified = require_arranged(task, arranged, known)
     with watch.phase("write"):
-        for name, table in arranged.tables.items():
-            write_csv(table, folder / name)
-    return Written(arranged.release, verified)
+        store = form_of(task.job).store
+        files = [each for name, t in arranged.tables.items() for each in store.write(t, folder, name, rng)]
+    return Written(arranged.release, verified, tuple(files))

@@ -102,5 +102,7 @@ def turns(outcome: Outcome) -> list[tuple[str, str, list[str], bool]]:
 
 def multiset(release: Release) -> Counter[tuple[str, ...]]:
     """The rows of a release, without their order."""
-    columns = [[column.labels[code] for code in column.codes] for column in release.columns.values()]
+    columns = [
+        [column.labels[code] for code in column.codes] for column in release.in_rows().columns.values()
+    ]
     return Counter(zip(*columns, strict=True))

@@ -202,7 +202,7 @@ def expect_same(cut: Cut, results: Mapping[str, VerticalOutcome], request: Reque
 
 def released_cells(whole: CodedTable, outcome: Outcome) -> dict[tuple[str, ...], list[tuple[int, ...]]]:
     """Per (leaf partition, class) cell of a single holder's release the sensitive values of its records."""
-    labels = release_of_rows(replace(whole, schema=outcome.schema), outcome.cut)
+    labels = release_of_rows(replace(whole, schema=outcome.schema), outcome.cut).in_rows()
     names = [c.name for c in whole.schema.qid]
     names += [whole.schema.class_name] if whole.schema.class_name else []
     columns = [[labels.columns[n].labels[code] for code in labels.columns[n].codes] for n in names]
@@ -220,7 +220,7 @@ def released_cells(whole: CodedTable, outcome: Outcome) -> dict[tuple[str, ...],
 def _own_columns(cut: Cut, party: str, result: VerticalOutcome) -> dict[Any, Counter[Any]]:
     """Return the columns that the party releases: per cell the multiset of its sensitive columns."""
     holding, schema = cut.holdings[party], class_schema(cut.whole.schema)
-    public = release_of_counts(schema, result.outcome.cut, result.generalized)
+    public = release_of_counts(schema, result.outcome.cut, result.generalized).in_rows()
     columns = [[c.labels[code] for code in c.codes] for c in public.columns.values()]
     own = [codes[result.rows].tolist() for codes in holding.sensitive if codes is not None]
     cells: dict[Any, Counter[Any]] = defaultdict(Counter)

@@ -89,6 +89,7 @@ def _check(job: Job) -> None:
 
 def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
     """Return the rows with the number of each row's group."""
+    rows = rows.in_rows()
     group = groups_of(rows, job.names("qid"))
     n_groups = int(group.max(initial=-1)) + 1
     number = narrowed(tuple(map(str, range(1, n_groups + 1))), random_order(n_groups, rng)[group])

@@ -19,6 +19,7 @@ from jobs.lkc.entries import Entry, entries_of, greatest_k
 from jobs.lkc.settings import IN_ROWS
 from jobs.promises import found
 from jobs.reading import load_table
+from jobs.release.stores import CSV, Store
 from jobs.task import Task
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
@@ -155,12 +156,13 @@ class Form:
     check:    refuses an unsuitable job. Raises ValueError.
     grouped:  a table's linked rows, with the columns for readers: job, rows, raw, coins.
     tables:   the written tables of the rows; everything that does not follow from the counts of blocks is
-              drawn from the coins.
+              drawn from the coins. A table made of counts is written in rows, in random order.
     rows:     rows that readers can make of the tables, for at most the given number of records, in no
               particular order, blocks linked arbitrarily. A row may stand for many records: there are no
               more rows than in the tables together. Raises PartyError for tables of another form.
     quasi:    form of quasi-identifiers.
     load:     pass 1 of a single holder's table. Raises DataError.
+    store:    form of the files. Where not CSV, ``columns`` names a folder.
     """
 
     columns: Callable[[Job], Mapping[str, tuple[str, ...]]]
@@ -171,6 +173,7 @@ class Form:
     rows: Callable[[Job, Tables, int], Release]
     quasi: Quasi = GENERALIZED
     load: Callable[[Source, Task], Loaded] = load_table
+    store: Store = CSV
 
 
 def by_quasi_identifiers(job: Job) -> tuple[str, ...]:
@@ -178,24 +181,31 @@ def by_quasi_identifiers(job: Job) -> tuple[str, ...]:
     return job.names("qid")
 
 
-FORMS: Mapping[tuple[str | None, str | None], tuple[str, str]] = {
-    (None, None): ("jobs.lkc.forms.rows", "ROWS"),
-    ("anatomy", None): ("jobs.lkc.forms.anatomy", "ANATOMY"),
-    ("anatomy", "exact"): ("jobs.lkc.forms.anatomy", "OF_EXACT"),
+FORMS: Mapping[tuple[str | None, str | None, str | None], tuple[str, str]] = {
+    (None, None, None): ("jobs.lkc.forms.rows", "ROWS"),
+    (None, None, "parquet"): ("jobs.lkc.forms.parts", "IN_PARTS"),
+    ("anatomy", None, None): ("jobs.lkc.forms.anatomy", "ANATOMY"),
+    ("anatomy", "exact", None): ("jobs.lkc.forms.anatomy", "OF_EXACT"),
 }
-"""Module and name of a form, by `release` and `quasi` of a job. A form is imported on demand."""
+"""Module and name of a form, by `release`, `quasi` and `files` of a job. A form is imported on demand."""
+
+
+def _named(job: Job) -> tuple[str | None, str | None, str | None]:
+    return job.lkc.release, job.lkc.quasi, job.lkc.files
 
 
 def form_of(job: Job) -> Form:
     """Return the form of an LKC job."""
-    module, name = FORMS[job.lkc.release, job.lkc.quasi]
+    module, name = FORMS[_named(job)]
     form: Form = getattr(import_module(module), name)
     return form
 
 
 def check(job: Job) -> None:
     """Refuse a job without a form, or with an unsuitable form. Raises ValueError."""
-    if (job.lkc.release, job.lkc.quasi) not in FORMS:
+    if _named(job) not in FORMS and job.lkc.files is not None:
+        raise ValueError("`files: parquet` is for `release: rows`; leave `release` and `quasi` out")
+    if _named(job) not in FORMS:
         raise ValueError(
             "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers beside sensitive values would publish "
             "the raw table"

@@ -1,4 +1,4 @@
-"""`release: rows`: a row for every record, in random order. Several blocks are shuffled inside each group."""
+"""`release: rows`: a row for every record. Several blocks are shuffled inside each group."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
     """Return the tables. Class and plain columns stay with the quasi-identifiers. Vertical holders have shuffled."""
     blocks = blocks_of(job)
     if job.lkc.link is not None and len(blocks) > 1:
+        rows = rows.in_rows()
         rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)
-    return {TABLE: rows.ordered(job.published).shuffled(rng)}
+    return {TABLE: rows.ordered(job.published).merged()}
 
 
 def _rows(job: Job, tables: Tables, most: int) -> Release:
-    return tables[TABLE]
+    return tables[TABLE].merged()
 
 
 ROWS = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)

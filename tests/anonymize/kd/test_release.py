@@ -148,7 +148,7 @@ def test_metrics_are_those_of_the_printed_groups() -> None:
 
 def test_boxes_that_print_alike_are_one_group_to_readers() -> None:
     table, _ = loaded(wide_case(10))
-    release = release_of_boxes(table.schema, two_boxes(table.schema.qid[2].n_leaves))
+    release = release_of_boxes(table.schema, two_boxes(table.schema.qid[2].n_leaves)).in_rows()
     one = Release({**release.columns, "n0": LabelledColumn(("[0,97)",), np.zeros(10, dtype=np.int64))})
     found = Groups(one, [column.name for column in table.schema.qid], []).metrics
     assert (found.groups, found.smallest, found.average_group) == (1, 10, 10.0)

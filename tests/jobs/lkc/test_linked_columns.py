@@ -283,7 +283,7 @@ def test_records_that_no_order_hides_are_counted(
         n,
     )
     if rows.counts is not None:
-        rows = Release(rows.columns).repeated(rows.counts)
+        rows = rows.in_rows()
     printed = [
         [rows.columns[name].labels[c] for c in rows.columns[name].codes]
         for name in (*QID, *SENSITIVE, "paid")

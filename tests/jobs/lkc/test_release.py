@@ -14,11 +14,12 @@ import pytest
 from anonymize.release import release_of_counts
 from crypto.mixing import OpeningKey, Rows, sealed, slips_of
 from jobs.errors import PartyError, Problem
-from jobs.lkc.forms.form import form_of
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.release import release_of_result
 from jobs.lkc.result import ShuffledRows
+from jobs.lkc.tables import arrange
 from jobs.release.csv import TABLE
+from jobs.release.stores import as_written
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.rng import SeededRng
@@ -67,9 +68,9 @@ def test_counts_alone(counted: LkcRun) -> None:
 
 
 def test_rows_are_in_random_order(counted: LkcRun) -> None:
-    rows, job, orders = release_of_result(counted.task, counted.result, {}), counted.task.job, set()
+    rows, orders = release_of_result(counted.task, counted.result, {}), set()
     for seed in range(3):
-        released = form_of(job).tables(job, rows, SeededRng(seed))[TABLE]
+        released = as_written(arrange(counted.task, rows, SeededRng(0)).tables[TABLE], SeededRng(seed))
         columns_of_rows = [[c.labels[code] for code in c.codes] for c in released.columns.values()]
         orders.add(tuple(zip(*columns_of_rows, strict=True)))
     assert len(orders) > 1

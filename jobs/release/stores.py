@@ -1,0 +1,60 @@
+"""Forms in which a released table stands in a folder: one CSV file, or a folder of Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from anonymize.release import Release, Rng
+from jobs.release.csv import read_csv, require_canonical, write_csv
+
+
+class Store(Protocol):
+    """Form of a table in a folder."""
+
+    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
+        """Write a table; return the names of its files. rng: draws the order of rows that have none."""
+        ...
+
+    def files(self, folder: Path, name: str) -> tuple[str, ...]:
+        """Return the names of a table's files in a folder; empty if no table is there."""
+        ...
+
+    def read(self, path: Path, columns: Sequence[str]) -> Release:
+        """Read a table. Raises PartyError unless the table has exactly the given columns."""
+        ...
+
+    def require_written(self, path: Path, table: Release) -> bool:
+        """Raise PartyError unless the files have exactly the bytes that their content is written as.
+
+        Return False if this program cannot tell.
+        """
+        ...
+
+
+class _Csv:
+    """One CSV file, with a row for each record. Rows made of counts come in random order."""
+
+    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
+        write_csv(as_written(table, rng), folder / name)
+        return (name,)
+
+    def files(self, folder: Path, name: str) -> tuple[str, ...]:
+        return (name,) if (folder / name).is_file() else ()
+
+    def read(self, path: Path, columns: Sequence[str]) -> Release:
+        return read_csv(path, columns)
+
+    def require_written(self, path: Path, table: Release) -> bool:
+        require_canonical(path.read_bytes(), table, "verification-failed", str(path))
+        return True
+
+
+def as_written(table: Release, rng: Rng) -> Release:
+    """Return the rows of a table as a CSV has the rows: made of counts, in random order."""
+    return table if table.counts is None else table.in_rows().shuffled(rng)
+
+
+CSV: Store = _Csv()
+"""Form of released tables unless the job says otherwise."""
