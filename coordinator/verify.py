@@ -24,7 +24,7 @@ from jobs.release.folder import OWN, OWN_ACCOUNT, OWN_PAGE
 from jobs.release.maker import first_malformed
 from jobs.release.report import SIGNATURES, versions
 from jobs.release.signatures import Statement, read_signatures
-from jobs.release.sums import SUMS, check_folder, fields_of_file, unlisted
+from jobs.release.sums import SUMS, check_folder, fields_of_file, is_of, unlisted
 from jobs.task import Checked, Task
 from party.owner.signing import check_signed
 
@@ -112,7 +112,7 @@ def _held_against(result: str | None, statement: Statement, out: Path) -> str:
     if statement.tables:
         for name, digest in statement.tables.items():
             if (
-                name not in MADE
+                not is_of(name, MADE)
                 or not (out / name).is_file()
                 or fields_of_file(out / name)["sha256"] != digest
             ):
@@ -222,7 +222,7 @@ def _check_files_of_report(out: Path) -> None:
     if not isinstance(files, dict) or not files:
         raise PartyError("verification-failed", f"{out / REPORT} has no digests of the files made with it")
     for name, fields in files.items():
-        if name not in MADE or not (out / name).is_file() or fields_of_file(out / name) != fields:
+        if not is_of(name, MADE) or not (out / name).is_file() or fields_of_file(out / name) != fields:
             raise PartyError(
                 "verification-failed", f"{out / REPORT} was made with a different {printable(name)}"
             )

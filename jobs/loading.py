@@ -35,13 +35,14 @@ MODELS: Mapping[str, str] = {
 
 MADE = (
     "anonymized.csv",
+    "anonymized",
     "groups.csv",
     "sensitive.csv",
     "counts.csv",
     "synthetic.csv",
     "marginals.csv",
 )
-"""Possible files of a release of any model, apart from report and digests."""
+"""Possible files and folders of a release of any model, apart from report and digests."""
 
 
 _OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}

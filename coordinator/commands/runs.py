@@ -194,7 +194,7 @@ def _show_result(task: Task, out: Path, rows: int = 0, noted: Noted = NOTHING_NO
         *noted.advice,
     ]
     lines += _first_rows(out / TABLE, rows) if rows else []
-    made = [name for name in task.model.made if (out / name).is_file()]
+    made = [name for name in task.model.made if (out / name).exists()]
     lines += [*(f"table:  {out / name}" for name in made), f"page:   {out / PAGE}", f"report: {out / REPORT}"]
     lines += [f"owner:  {out / OWN_PAGE}, from raw rows: only for you"] if (out / OWN_PAGE).is_file() else []
     lines += [f"digest: {release}"]

@@ -12,7 +12,7 @@ import csv
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,7 +126,7 @@ class DuckDb(Engine):
     @property
     def _reading(self) -> str:
         """SQL of the table: its columns are all text in CSV files."""
-        files = "[" + ", ".join(map(_text, map(str, self._files))) + "]"
+        files = files_as_sql(self._files)
         parts = "hive_partitioning = true, hive_types_autocast = false"
         if _kind(self._files[0]) == "parquet":
             return f"read_parquet({files}, {parts}) AS source"
@@ -196,13 +196,7 @@ class DuckDb(Engine):
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
         """Connection of all passes; the end of this object closes it, and takes the temporary folder away."""
-        folder = tempfile.TemporaryDirectory(prefix="jointcut-")
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": self.memory_limit,
-            "temp_directory": folder.name,
-            **_NO_FETCHING,
-        }
-        connection: duckdb.DuckDBPyConnection = _engine().connect(":memory:", config=settings)
+        connection, folder = _opened(self.memory_limit)
         weakref.finalize(self, _close, connection, folder)
         return connection
 
@@ -232,6 +226,37 @@ def _said(error: Exception) -> str:
     """Return what the engine says, without its advice on its own settings."""
     lines = takewhile(lambda line: line and not line.startswith("Possible"), str(error).splitlines())
     return "; ".join(lines)
+
+
+def _opened(memory_limit: str) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
+    """Return a connection, and the folder for what is beyond the memory limit."""
+    folder = tempfile.TemporaryDirectory(prefix="jointcut-")
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": memory_limit,
+        "temp_directory": folder.name,
+        **_NO_FETCHING,
+    }
+    return _engine().connect(":memory:", config=settings), folder
+
+
+@contextmanager
+def connected(memory_limit: str, refused: Callable[[str], Exception]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection of its own. Raises DataError without the package.
+
+    refused:  makes the exception of an error of the engine, from the engine's words, which may hold values.
+    """
+    connection, folder = _opened(memory_limit)
+    try:
+        yield connection
+    except _engine().Error as error:
+        raise refused(_said(error)) from error
+    finally:
+        _close(connection, folder)
+
+
+def files_as_sql(files: Sequence[Path]) -> str:
+    """Return files as a list of SQL."""
+    return "[" + ", ".join(map(_text, map(str, files))) + "]"
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[str]) -> None:

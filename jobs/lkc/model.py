@@ -24,7 +24,7 @@ from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
 from jobs.reading import load_table
-from jobs.release.csv import REPORT, TABLE
+from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
@@ -48,7 +48,7 @@ class LkcPrivacy(Model):
     delivered = (TABLE, REPORT, SUMS)
     reading = Reading(load_table, coder, per_person=lambda job: job.lkc.unit == PERSON)
     charges = Limited(requirement.known, requirement.largest_k)
-    made = (TABLE, GROUPS, SENSITIVE)
+    made = (TABLE, PARTS_OF_TABLE, GROUPS, SENSITIVE)
     tells_seconds = True
 
     def check_first(self, job: Job) -> None:

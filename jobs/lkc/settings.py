@@ -236,6 +236,7 @@ _NOT_SAID: Mapping[str, Any] = {
     "link": "all",
     "release": IN_ROWS,
     "quasi": "generalized",
+    "files": "csv",
 }
 """Value of each key that says nothing. Jobs without the key keep their form."""
 
@@ -349,6 +350,13 @@ class LkcSettings(Fields):
         " raw values and its group. Everybody then knows who is in the table, and K bounds "
         "inference only.",
     )
+    files: Literal["csv", "parquet"] | None = Field(
+        default=None,
+        description="The files of the table. `csv` (default): `anonymized.csv`, its rows in random order. "
+        "`parquet`: the folder `anonymized` with parts of at most 16,777,216 rows, the rows in the order of their "
+        "values, for tables larger than memory. Parquet is for single jobs and for `release: rows`. "
+        "`coordinator verify` then needs `jointcut[duckdb]`.",
+    )
     clusters: ClusterSettings | None = Field(
         default=None,
         description="goal clusters: the model of the clusters, and the published column of clusters.",
@@ -371,7 +379,7 @@ class LkcSettings(Fields):
         """Give jobs with the same request the same form."""
         return withhold or None
 
-    @field_validator("unit", "link", "release", "quasi")
+    @field_validator("unit", "link", "release", "quasi", "files")
     @classmethod
     def _defaults_are_not_said(cls, said: Any, about: ValidationInfo) -> Any:
         """Give jobs with the same request the same form."""

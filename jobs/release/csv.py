@@ -17,6 +17,8 @@ from jobs.data.counted import counted
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
+PARTS_OF_TABLE = "anonymized"
+"""Folder of a released table in parts (:mod:`jobs.release.parts`)."""
 RELEASED = "the released table"
 _CHUNK_ROWS = 1 << 17
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')

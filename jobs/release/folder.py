@@ -43,8 +43,12 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def make_durable(folder: Path) -> None:
     """Return when all files of a folder are on disk."""
-    for path in (*folder.iterdir(), folder):
-        _sync(path)
+    for path in folder.iterdir():
+        if path.is_dir():
+            make_durable(path)
+        else:
+            _sync(path)
+    _sync(folder)
 
 
 def _sync(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from jobs.errors import PartyError
 
 SUMS = "SHA256SUMS"
 DIGEST_BYTES = 32
-_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,63})")
+_PLAIN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_LINE = re.compile(rf"([0-9a-f]{{64}})  ({_PLAIN}(?:/{_PLAIN})?)")
+"""Digest and name of a file, or of a file in a folder beside the list."""
+_IN_FOLDER = re.compile(f"{_PLAIN}/{_PLAIN}")
 
 
 Digests = dict[str, str]
@@ -76,7 +79,8 @@ def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
 def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
     """Compare each listed file of a folder with its digest; return the digest of the release.
 
-    made:  possible file names of a release. A file in the folder with such a name must be in the list.
+    made:  possible names of files and folders of a release. A file in the folder with such a name, or in such a
+           folder, must be in the list.
 
     Raises PartyError for a changed, missing or unlisted file.
     """
@@ -90,10 +94,23 @@ def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
             raise PartyError(
                 "verification-failed", f"{path} is not the file that {SUMS} lists: it was changed"
             )
-    for name in made:
-        if name not in listed and (folder / name).exists():
+    for name in (file for each in made for file in files_named(folder, each)):
+        if name not in listed:
             raise PartyError("verification-failed", f"{folder / name} is not listed in {SUMS}")
     return release_digest(content)
+
+
+def files_named(folder: Path, name: str) -> list[str]:
+    """Return the name of a file in a folder, or of each file in a folder there; nothing where nothing is."""
+    path = folder / name
+    if path.is_dir():
+        return [f"{name}/{each.name}" for each in sorted(path.iterdir())]
+    return [name] if path.exists() else []
+
+
+def is_of(name: str, made: Collection[str]) -> bool:
+    """Return True for the name of a possible file of a release. made: as of :func:`check_folder`."""
+    return name in made or (_IN_FOLDER.fullmatch(name) is not None and name.partition("/")[0] in made)
 
 
 def unlisted(folder: Path) -> list[str]:
@@ -101,6 +118,7 @@ def unlisted(folder: Path) -> list[str]:
 
     Raises PartyError for a malformed list.
     """
-    listed = {SUMS, *read_sums((folder / SUMS).read_bytes())}
+    names = read_sums((folder / SUMS).read_bytes())
+    listed = {SUMS, *(name.partition("/")[0] for name in names)}
     found = {path.name: path for path in folder.iterdir()}
     return [f"{name}/" if found[name].is_dir() else name for name in sorted(found.keys() - listed)]

@@ -299,6 +299,7 @@ class Lkc(jobs.lkc.settings.LkcModel):
         link: Literal['all', 'none'] | Iterable[Iterable[Text]] | None = ...,
         release: Literal['rows', 'anatomy'] | None = ...,
         quasi: Literal['generalized', 'exact'] | None = ...,
+        files: Literal['csv', 'parquet'] | None = ...,
         clusters: Clusters | Mapping[str, Any] | None = ...,
         insider: bool | None = ...,
         secure_sum: Literal['masked', 'ring'] | None = ...,
@@ -366,6 +367,10 @@ class Lkc(jobs.lkc.settings.LkcModel):
         quasi: release anatomy, single: the quasi-identifiers in `groups.csv`. `generalized` (default): the
             common values of a group. `exact`: one row for every record, with its raw values and its group.
             Everybody then knows who is in the table, and K bounds inference only.
+        files: The files of the table. `csv` (default): `anonymized.csv`, its rows in random order. `parquet`:
+            the folder `anonymized` with parts of at most 16,777,216 rows, the rows in the order of their
+            values, for tables larger than memory. Parquet is for single jobs and for `release: rows`.
+            `coordinator verify` then needs `jointcut[duckdb]`.
         clusters: goal clusters: the model of the clusters, and the published column of clusters.
         insider: vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the table:
             all generalized quasi-identifiers and the class. A party knows the cell of each person that it has
@@ -431,6 +436,7 @@ class Requirements(jobs.lkc.settings.LkcList):
         link: Literal['all', 'none'] | Iterable[Iterable[Text]] | None = ...,
         release: Literal['rows', 'anatomy'] | None = ...,
         quasi: Literal['generalized', 'exact'] | None = ...,
+        files: Literal['csv', 'parquet'] | None = ...,
         clusters: Clusters | Mapping[str, Any] | None = ...,
         insider: bool | None = ...,
         secure_sum: Literal['masked', 'ring'] | None = ...,
@@ -474,6 +480,10 @@ class Requirements(jobs.lkc.settings.LkcList):
         quasi: release anatomy, single: the quasi-identifiers in `groups.csv`. `generalized` (default): the
             common values of a group. `exact`: one row for every record, with its raw values and its group.
             Everybody then knows who is in the table, and K bounds inference only.
+        files: The files of the table. `csv` (default): `anonymized.csv`, its rows in random order. `parquet`:
+            the folder `anonymized` with parts of at most 16,777,216 rows, the rows in the order of their
+            values, for tables larger than memory. Parquet is for single jobs and for `release: rows`.
+            `coordinator verify` then needs `jointcut[duckdb]`.
         clusters: goal clusters: the model of the clusters, and the published column of clusters.
         insider: vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the table:
             all generalized quasi-identifiers and the class. A party knows the cell of each person that it has

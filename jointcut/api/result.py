@@ -11,10 +11,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.data.arrow import pa, pa_csv, pc
+from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
-from jobs.release.csv import REPORT, TABLE, csv_header
+from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE, csv_header
 from jobs.release.folder import OWN, OWN_PAGE, refuse_existing
 from jobs.release.sums import SUMS, release_digest
 from jobs.synthetic.settings import SYNTHETIC_TABLE
@@ -67,8 +67,8 @@ class Result:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables of the release; the first is the main table."""
-        made = [name for name in self._task.model.made if (self._folder / name).is_file()]
-        return tuple(sorted(made, key=lambda name: name != TABLE))
+        made = [name for name in self._task.model.made if (self._folder / name).exists()]
+        return tuple(sorted(made, key=lambda name: name not in (TABLE, PARTS_OF_TABLE)))
 
     @property
     def table(self) -> pd.DataFrame:
@@ -102,6 +102,8 @@ class Result:
                 "usage", f"the release has no table {name}", remedy=f"name one of {', '.join(self.tables)}"
             )
         path = self._folder / name
+        if path.is_dir():
+            return pq.read_table(path)
         with path.open("rb") as file:
             names = csv_header(file.readline())
         convert = pa_csv.ConvertOptions(

@@ -116,6 +116,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "LkcSettings.link": (of_two(), of_two(link="none")),
     "LkcSettings.release": (of_two(), of_two(release="anatomy")),
     "LkcSettings.quasi": (of_two(release="anatomy"), of_two(**_EXACT)),
+    "LkcSettings.files": (of_two(), of_two(files="parquet")),
     "LkcSettings.contexts": (sealed(), sealed(contexts="partitions")),
     "LkcSettings.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
     "ClusterSettings.model": (

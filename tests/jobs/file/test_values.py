@@ -366,7 +366,7 @@ def test_kd_goes_by_test_values_too(publish: str, tmp_path: Path) -> None:
 
 
 def column_in(release: Release, name: str) -> list[str]:
-    column = release.columns[name]
+    column = release.in_rows().columns[name]
     return [column.labels[code] for code in column.codes]
 
 

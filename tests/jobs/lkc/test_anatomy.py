@@ -23,7 +23,7 @@ from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
-from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE, read_csv
 from jobs.release.delivery import check_delivery
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
@@ -486,7 +486,7 @@ def test_what_is_read_is_no_other_file(anatomies: dict[str, tuple[Task, Path]]) 
     task, out = anatomies["exact"]
     with pytest.raises(PartyError, match=f"{GROUPS} has columns"):
         read_csv(out / GROUPS, [GROUP, *QID, "paid", RECORDS])
-    assert task.model.made == (TABLE, GROUPS, SENSITIVE)
+    assert task.model.made == (TABLE, PARTS_OF_TABLE, GROUPS, SENSITIVE)
 
 
 def test_checking_costs_what_the_files_cost(tmp_path: Path) -> None:
