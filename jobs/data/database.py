@@ -73,12 +73,19 @@ def missing_engine(package: str, extra: str) -> DataError:
     )
 
 
-def unreadable(name: str, private: str, cause: str = "") -> DataError:
+def unreadable(name: str, private: str, cause: str = "", remedy: str = "") -> DataError:
     """Return the error about a table that an engine cannot give.
 
     private:  words for the owner alone. They may name values, and never hold a secret.
+    remedy:   replaces the general advice on tables in files.
     """
-    return DataError("data-unreadable", "the table cannot be read", private=f"{name}: {private}", cause=cause)
+    return DataError(
+        "data-unreadable",
+        "the table cannot be read",
+        private=f"{name}: {private}",
+        cause=cause,
+        remedy=remedy,
+    )
 
 
 def quoted(name: str) -> str:

@@ -37,6 +37,7 @@ _BATCH_ROWS, _KEYS_ROWS = 1 << 17, 1 << 20
 _TEXTS = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 _PATTERN = frozenset("*?[")
 _ENCODINGS = {UTF_8: "utf-8", "utf-8-sig": "utf-8", "utf-16": "utf-16"}
+_MORE_SPACE = "raise `memory_limit`, free space, or set TMPDIR to a folder with more free space"
 _NO_FETCHING = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -129,7 +130,9 @@ class DuckDb(Engine):
         files = files_as_sql(self._files)
         parts = "hive_partitioning = true, hive_types_autocast = false"
         if _kind(self._files[0]) == "parquet":
-            return f"read_parquet({files}, {parts}) AS source"
+            # Files may differ in types: pandas writes whole numbers with a missing cell as doubles. Without
+            # `union_by_name` all files take the types of the first, and 1.5 becomes 2.
+            return f"read_parquet({files}, {parts}, union_by_name = true) AS source"
         form = self._form
         facts = {
             "delim": _text(form.separator),
@@ -210,6 +213,10 @@ class DuckDb(Engine):
             raise unreadable(self.name, f"{error.filename}: {error.strerror}") from error
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
             raise unreadable(self.name, str(error)) from error
+        except engine.OutOfMemoryException as error:
+            limits = f"`memory_limit: {self.memory_limit}` and the free space in {tempfile.gettempdir()}"
+            said = f"the table needs more than {limits} ({str(error).splitlines()[0]})"
+            raise unreadable(self.name, said, remedy=_MORE_SPACE) from error
         except engine.Error as error:
             raise unreadable(self.name, _said(error)) from error
 

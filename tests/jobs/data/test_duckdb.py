@@ -248,6 +248,27 @@ def test_what_is_wrong_is_told_to_the_owner(
     assert private in caught.value.private
 
 
+@pytest.mark.parametrize(
+    ("others", "texts"),
+    [
+        ([1.5, None], ["1.0", "2.0", "1.5", ""]),
+        (["old", "3"], ["1", "2", "old", "3"]),
+        ([2**40, 3], ["1", "2", "1099511627776", "3"]),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_numbers_keep_their_digits_where_files_differ_in_type(
+    tmp_path: Path, others: list[Any], texts: list[str], is_first: bool
+) -> None:
+    """Pandas writes whole numbers as doubles in a part with a missing cell."""
+    parts = [pa.array([1, 2], pa.int32()), pa.array(others)]
+    for number, ages in enumerate(parts if is_first else parts[::-1]):
+        pq.write_table(pa.table({"age": ages}), tmp_path / f"{number}.parquet")
+    source = DuckDb("visits", tmp_path, path=tmp_path)
+    found = [text for batch in source.batches(["age"]) for text in batch.column(0).to_pylist()]
+    assert found == (texts if is_first else [*texts[2:], *texts[:2]])
+
+
 def test_equal_rows_are_counted_by_the_engine(tmp_path: Path) -> None:
     parquet(tmp_path / "all.parquet", ROWS * 3)
     source = DuckDb("visits", tmp_path, path=tmp_path / "all.parquet")
