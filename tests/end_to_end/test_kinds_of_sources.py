@@ -4,73 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from coordinator.run import run_joint
 from tests.support import jobs
 from tests.support.jobs import write_csv
 from tests.support.joint import sample_rows
+from tests.support.kinds import HIDDEN, KINDS, VARIABLE, Places, Rows
 from tests.support.loan import table_of
 from tests.support.network import Network, network, processes, report_of, served
 from tests.support.postgres import PASSWORD, Server, serving
 from tests.support.samples import COLUMNS, PARTIES, joint_job
 
-VARIABLE = "CANARY_VARIABLE_4711"
-HIDDEN = "canary4712"
-"""Part of every path, query and table name, and of nothing else."""
 OF_A_RUN = ("job_sha256", "finished", "files", "cost", "run", "signatures", "parties")
 """Fields of a report that differ between any two runs."""
 N_ROWS = 120
-
-Rows = Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True)
-class Places:
-    """Folder and server for the tables of a test. The variable holds the connection string."""
-
-    folder: Path
-    server: Server
-
-    def csv(self, party: str, rows: Rows) -> dict[str, Any]:
-        return {"csv": {"path": str(write_csv(self._own(party) / "table.csv", rows))}}
-
-    def duckdb(self, party: str, rows: Rows) -> dict[str, Any]:
-        """Write several files. The last has the rest."""
-        size = -(-len(rows) // 3)
-        for number in range(3):
-            part = pa.Table.from_pylist([dict(row) for row in rows[size * number :][:size]])
-            pq.write_table(part, self._own(party) / f"{number}.parquet")
-        return {"name": party, "duckdb": {"path": str(self._own(party)), "memory_limit": "200MB"}}
-
-    def postgres(self, party: str, rows: Rows) -> dict[str, Any]:
-        """Fill a table that the role with a password can read."""
-        table = f"{HIDDEN}_{party.replace('-', '_')}"
-        names = ", ".join(f"{name} text" for name in rows[0])
-        self.server.load(table, names, write_csv(self.folder / "for the server.csv", rows))
-        self.server.sql(f"GRANT SELECT ON {table} TO reader")
-        query = f"SELECT * FROM {table}"  # noqa: S608  a table of ours
-        return {"name": party, "postgres": {"dsn_env": VARIABLE, "query": query}}
-
-    def _own(self, party: str) -> Path:
-        folder = self.folder / f"{HIDDEN} {party}"
-        folder.mkdir(exist_ok=True)
-        return folder
-
-
-KINDS: Mapping[str, Callable[[Places, str, Rows], dict[str, Any]]] = {
-    "csv": Places.csv,
-    "duckdb": Places.duckdb,
-    "postgres": Places.postgres,
-}
-"""Kinds of sources, each as what makes a table and returns the key `data` of its owner."""
 
 
 def rotated(by: int) -> dict[str, str]:

@@ -1,0 +1,68 @@
+"""Tables in each kind of source, for tests that hold for all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.jobs import write_csv
+from tests.support.postgres import Server
+
+VARIABLE = "CANARY_VARIABLE_4711"
+HIDDEN = "canary4712"
+"""Part of every path, query and table name, and of nothing else."""
+
+Rows = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folder and server for the tables of a test. The variable holds the connection string."""
+
+    folder: Path
+    server: Server
+
+    def csv(self, party: str, rows: Rows) -> dict[str, Any]:
+        return {"csv": {"path": str(write_csv(self._own(party) / "table.csv", rows))}}
+
+    def duckdb(self, party: str, rows: Rows) -> dict[str, Any]:
+        """Write several files. The last has the rest."""
+        size = -(-len(rows) // 3)
+        for number in range(3):
+            part = pa.Table.from_pylist([dict(row) for row in rows[size * number :][:size]])
+            pq.write_table(part, self._own(party) / f"{number}.parquet")
+        return {"name": party, "duckdb": {"path": str(self._own(party)), "memory_limit": "200MB"}}
+
+    def postgres(self, party: str, rows: Rows) -> dict[str, Any]:
+        """Fill a table that the role with a password can read, also while a run reads the table."""
+        table = f"{HIDDEN}_{party.replace('-', '_')}_{crc32(bytes(self.folder)):08x}"
+        names = ", ".join(f"{name} text" for name in rows[0])
+        file = write_csv(self.folder / "for the server.csv", rows)
+        self.server.sql(
+            "SET client_min_messages = warning",
+            f"CREATE TABLE IF NOT EXISTS {table} ({names})",
+            f"DELETE FROM {table}",  # noqa: S608  a table of ours
+            f"\\copy {table} FROM '{file}' (FORMAT csv, HEADER)",
+            f"GRANT SELECT ON {table} TO reader",
+        )
+        query = f"SELECT * FROM {table}"  # noqa: S608  a table of ours
+        return {"name": party, "postgres": {"dsn_env": VARIABLE, "query": query}}
+
+    def _own(self, party: str) -> Path:
+        folder = self.folder / f"{HIDDEN} {party}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+KINDS: Mapping[str, Callable[[Places, str, Rows], dict[str, Any]]] = {
+    "csv": Places.csv,
+    "duckdb": Places.duckdb,
+    "postgres": Places.postgres,
+}
+"""Kinds of sources, each as what makes a table and returns the key `data` of its owner."""
