@@ -120,7 +120,7 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.DATA,
         "the table cannot be read or is malformed",
         "the table's owner finds file and cause with `party problems`",
-        "correct the file named, or its permissions",
+        "correct what the message names: a file, a permission, or a key under `data`",
     ),
     "data-missing-column": Kind(
         Exit.DATA, "the table lacks a column of the job", "add the column or change the job"

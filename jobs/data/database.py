@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from anonymize.errors import DataError
+from jobs.data import table_file
 from jobs.data.worded import Worded
 from jobs.data.wording import AS_WRITTEN, Wording
 
@@ -76,16 +77,9 @@ def missing_engine(package: str, extra: str) -> DataError:
 def unreadable(name: str, private: str, cause: str = "", remedy: str = "") -> DataError:
     """Return the error about a table that an engine cannot give.
 
-    private:  words for the owner alone. They may name values, and never hold a secret.
-    remedy:   replaces the general advice on tables in files.
+    private, cause, remedy:  as of :func:`jobs.data.table_file.unreadable`.
     """
-    return DataError(
-        "data-unreadable",
-        "the table cannot be read",
-        private=f"{name}: {private}",
-        cause=cause,
-        remedy=remedy,
-    )
+    return table_file.unreadable(f"{name}: {private}", cause, remedy)
 
 
 def quoted(name: str) -> str:

@@ -25,6 +25,7 @@ from jobs.data.table_file import (
     lone_quote,
     not_packed,
     other_kind,
+    unreadable,
     what_is_wrong,
 )
 from jobs.data.worded import Worded
@@ -135,7 +136,7 @@ class FileSource(Worded):
         try:
             mode = self.path.stat().st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a pipe would be waited for without end
-                raise _unreadable(f"{self.path} is no regular file")
+                raise unreadable(f"{self.path} is no regular file")
             yield
         except FileNotFoundError as error:
             raise DataError(
@@ -146,20 +147,15 @@ class FileSource(Worded):
             ) from error
         except OSError as error:
             if error.errno is None:  # a reader's error, about the content of the file
-                raise _unreadable(self._found_wrong(error)) from error
-            raise _unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
+                raise unreadable(self._found_wrong(error)) from error
+            raise unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
         except (UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-            raise _unreadable(self._found_wrong(error)) from error
+            raise unreadable(self._found_wrong(error)) from error
 
     def _found_wrong(self, error: Exception) -> str:
         """Return the owner's sentence on a file that no reader understands."""
         wrong = self._wrong()
         return f"{self.path} {wrong}" if wrong else f"{self.path}: {error}"
-
-
-def _unreadable(private: str, cause: str = "") -> DataError:
-    """Return the error; ``cause``: the operating system's message about the file, not about its content."""
-    return DataError("data-unreadable", "the table cannot be read", private=private, cause=cause)
 
 
 @dataclass(frozen=True)
@@ -230,7 +226,7 @@ class Csv(FileSource):
         """Return the first lines that are not blank, at most ``n``."""
         form = self._sniffed
         if found := other_kind(self.path, form):
-            raise _unreadable(f"{self.path} {found}")
+            raise unreadable(f"{self.path} {found}")
         with open_text(self.path, form) as file:
             rows = csv.reader(file, delimiter=form.separator, quotechar=form.quote)
             lines = list(islice(filter(None, rows), n))
@@ -241,7 +237,7 @@ class Csv(FileSource):
     def _refuse_lone_quote(self) -> None:
         """Refuse a lone quote: the reader would take all that follows for a single value, and silently lose rows."""
         if found := lone_quote(self.path, self._sniffed):
-            raise _unreadable(f"{self.path} {found}")
+            raise unreadable(f"{self.path} {found}")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if len(self._first_lines(2)) < 2:

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
+from anonymize.errors import DataError
 from jobs.data.counted import counted
 from jobs.data.dialect import SEPARATORS, UTF_8, Dialect, open_bytes, open_text
 
@@ -52,6 +53,18 @@ _MOST_LINES = 20
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
+
+
+def unreadable(private: str, cause: str = "", remedy: str = "") -> DataError:
+    """Return the error about a table that cannot be read.
+
+    private:  words for the owner alone. They may name values, and never hold a secret.
+    cause:    the operating system's message about a file, not about its content.
+    remedy:   replaces the general advice.
+    """
+    return DataError(
+        "data-unreadable", "the table cannot be read", private=private, cause=cause, remedy=remedy
+    )
 
 
 def as_read(text: str) -> str:

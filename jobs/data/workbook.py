@@ -12,6 +12,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from anonymize.errors import DataError
+from jobs.data.table_file import unreadable
 
 _MOST_CELLS = 20
 """Largest number of cells without a stored value that are named at once."""
@@ -70,10 +71,8 @@ def _cells(
 def _without_value(path: Path, cells: Sequence[str]) -> DataError:
     """Return the error about formulas whose value no program has stored."""
     more = f" and {len(cells) - _MOST_CELLS:,} more" if len(cells) > _MOST_CELLS else ""
-    return DataError(
-        "data-unreadable",
-        "the table cannot be read",
-        private=f"{path}: formulas without a stored value in {', '.join(cells[:_MOST_CELLS])}{more}: open the "
+    return unreadable(
+        f"{path}: formulas without a stored value in {', '.join(cells[:_MOST_CELLS])}{more}: open the "
         "workbook in Excel or LibreOffice, which calculate the values, and save it; or write values in place of "
         "formulas",
     )
@@ -113,9 +112,7 @@ def _opened(path: Path, *, data_only: bool = True) -> Any:
     try:
         return load_workbook(path, read_only=True, data_only=data_only)
     except (BadZipFile, InvalidFileException, KeyError, ValueError) as error:
-        raise DataError(
-            "data-unreadable", "the table cannot be read", private=f"{path} is no Excel workbook: {error}"
-        ) from error
+        raise unreadable(f"{path} is no Excel workbook: {error}") from error
 
 
 def _sheet(path: Path, book: Any, sheet: str | None) -> Any:
@@ -123,10 +120,8 @@ def _sheet(path: Path, book: Any, sheet: str | None) -> Any:
     if sheet is None:
         return book.worksheets[0]
     if sheet not in book.sheetnames:
-        raise DataError(
-            "data-unreadable",
-            "the table cannot be read",
-            private=f"{path} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheetnames))}",
+        raise unreadable(
+            f"{path} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheetnames))}",
         )
     return book[sheet]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from jobs.file.fields import Fields, FilePath, Name
 from jobs.file.table import WordedFile
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 MEMORY = r"^[1-9][0-9]*(MB|GB)$"
 
 
+def _memory(said: str) -> str:
+    """Refuse another form of a memory limit. Raises ValueError."""
+    if not re.fullmatch(MEMORY, said):
+        raise ValueError(f"{said!r} is no memory limit: write a whole number with MB or GB, as 500MB or 2GB")
+    return said
+
+
 class DuckDbTable(WordedFile):
     """A table that DuckDB reads from files."""
 
@@ -26,7 +34,9 @@ class DuckDbTable(WordedFile):
         description="The files: a path, a pattern such as visits/*.parquet, or a folder of Parquet or CSV files. "
         "Folders in it named KEY=VALUE are columns, too."
     )
-    memory_limit: Annotated[str, Field(pattern=MEMORY)] = Field(
+    memory_limit: Annotated[
+        str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": MEMORY})
+    ] = Field(
         default="2GB",
         description="The memory of the engine, as 500MB or 2GB. Beyond it DuckDB uses the disk.",
     )

@@ -34,7 +34,7 @@ class Store(Protocol):
 
 
 class _Csv:
-    """One CSV file, with a row for each record. Rows made of counts come in random order."""
+    """Form of one CSV file, with a row for each record. Rows made of counts come in random order."""
 
     def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
         write_csv(as_written(table, rng), folder / name)
