@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import DataError
@@ -338,7 +338,11 @@ OF_CELLS = replace(
 WORDS = Wording(missing=("NA", "-"), values={"ill": {"unwell": "Flu"}})
 
 
+FITS = {"age": "1", "city": "Köln", "ill": "Flu", "tags": "a", "key": "1", "part": "a"}
+
+
 @settings(max_examples=FEW)
+@example(rows=[FITS, {**FITS, "city": "", "key": "2"}], ids=("key",), words=replace(WORDS, missing=()))
 @given(
     rows=st.lists(CELLS, min_size=1, max_size=30),
     ids=st.sampled_from([(), ("key",), ("key", "part")]),
