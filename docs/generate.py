@@ -319,6 +319,7 @@ TRIED: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "withhold": ("1/10", {}),
     "link": ("none", _COLUMNS_LINKED),
     "release: anatomy": ("anatomy", _ANATOMY),
+    "files: parquet": ("parquet", {}),
     "quasi: exact": ("exact", {"release": "anatomy", **_ANATOMY}),
     "insider": ("true", {}),
     "secure_sum": ("ring", {}),
