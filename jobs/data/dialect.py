@@ -60,8 +60,7 @@ class Dialect:
         found = replace(self, encoding=encoding)
         if self.delimiter is not None:
             return found
-        lines = found._lines(head)
-        return replace(found, delimiter=_separator_of({s: rows_of(lines, s, self.quote) for s in SEPARATORS}))
+        return replace(found, delimiter=separator_of(found._lines(head), self.quote))
 
     def _lines(self, head: bytes) -> list[str]:
         """Return the first whole lines of a file."""
@@ -108,8 +107,9 @@ def _encoding_of(head: bytes) -> str:
     return UTF_8
 
 
-def _separator_of(rows: dict[str, list[list[str]]]) -> str:
+def separator_of(lines: list[str], quote: str) -> str:
     """Return the separator that gives the header most names, and every row as many values as the header."""
+    rows = {each: rows_of(lines, each, quote) for each in SEPARATORS}
     fitting = {
         each: len(found[0])
         for each, found in rows.items()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobs.data.sources import Source
 
 MEMORY = r"^[1-9][0-9]*(MB|GB)$"
+SPARK_MASTER = r"^(local(\[([1-9][0-9]*|\*)\])?|spark://\S+|yarn|k8s://\S+)$"
 
 
 def _memory(said: str) -> str:
@@ -67,6 +68,32 @@ class PostgresTable(WordedFile):
         return self
 
 
+class SparkTable(WordedFile):
+    """A table that a cluster of Spark reads."""
+
+    master: str = Field(
+        pattern=SPARK_MASTER,
+        description="The cluster: spark://HOST:PORT, yarn, k8s://..., or local[2] for two cores of this machine.",
+    )
+    table: str | None = Field(
+        default=None, description="The name of the table in Spark's catalog, or schema.table, instead of `path`."
+    )
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The files: a path, a pattern such as visits/*.parquet, or a folder of Parquet or CSV files. "
+        "With a scheme (hdfs:, s3a:) wherever the cluster finds them. Folders named KEY=VALUE are columns, too.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.table is None) == (self.path is None):
+            raise ValueError(
+                f"give `table` or `path`: {'neither' if self.table is None else 'table and path'} is there"
+            )
+        return self
+
+
 @dataclass(frozen=True)
 class Opened:
     """Mark of a key that names a source.
@@ -92,13 +119,20 @@ def _postgres(table: PostgresTable, name: str, home: Path) -> Source:
     return Postgres(name, home, table.wording, dsn=dsn, query=table.query, table=table.table)
 
 
+def _spark(table: SparkTable, name: str, home: Path) -> Source:
+    from jobs.data.spark import Spark, located
+
+    path = None if table.path is None else located(table.path, home)
+    return Spark(name, home, table.wording, table.master, table.table, path)
+
+
 class Held(Fields):
     """Keys of which exactly one names a source."""
 
     name: Name | None = Field(
         default=None,
         description="Name of the data set in the privacy ledger. Another name has another budget. A file has its "
-        "path behind all links by default; for `duckdb` and `postgres` the name is required.",
+        "path behind all links by default; for `duckdb`, `postgres` and `spark` the name is required.",
     )
     duckdb: Annotated[DuckDbTable | None, Opened(_duckdb, named=True)] = Field(
         default=None,
@@ -106,6 +140,9 @@ class Held(Fields):
     )
     postgres: Annotated[PostgresTable | None, Opened(_postgres, named=True)] = Field(
         default=None, description="A PostgreSQL server. Needs `jointcut[postgres]`."
+    )
+    spark: Annotated[SparkTable | None, Opened(_spark, named=True)] = Field(
+        default=None, description="A cluster of Spark. Needs `jointcut[spark]` and Java."
     )
 
     @classmethod

@@ -1,0 +1,429 @@
+"""Tables that a cluster of Spark reads: Parquet and CSV files wherever Spark finds them, and tables of a catalog.
+
+Spark reads and counts in its own SQL, this program codes: no code of ours runs in the cluster. Each cell is the text
+of `CAST(... AS STRING)`, and an empty text for NULL. The rows come as Arrow batches, so many partitions at a time as
+fit into the driver; the partitions that follow are not computed yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
+
+import numpy as np
+
+from anonymize.errors import DataError
+from anonymize.table import Ints
+from jobs.data.arrow import pa, pc
+from jobs.data.cluster import Cluster, Unavailable, cluster
+from jobs.data.coding import Coded, Coding
+from jobs.data.database import Database, missing_engine, unreadable
+from jobs.data.dialect import separator_of
+from jobs.data.streaming import Reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
+    "spark.sql.parquet.mergeSchema": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # Each header and each row is checked, whatever columns are asked for.
+    "spark.sql.csv.parser.columnPruning.enabled": "false",
+    # Files are cut into the same partitions in each pass, also after the loss of an executor.
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionBytes": str(32 << 20),
+    "spark.sql.files.openCostInBytes": str(4 << 20),
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.compression.codec": "none",
+}
+"""Settings of the session, against other settings of the cluster."""
+_WHOLE_BYTES = 32 << 20
+"""Largest text file in one partition. Spark cannot cut a text file, because a value may hold ends of lines."""
+_DRIVER_BYTES = 128 << 20
+"""Bytes of batches that the driver fetches at a time, if a partition is no larger."""
+_FORMS = {
+    "parquet": (".parquet",),
+    "csv": (".csv", ".csv.gz", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.bz2", ".txt", ".txt.gz"),
+}
+_CSV = {
+    "header": "true",
+    "inferSchema": "false",
+    "enforceSchema": "false",  # each header is compared with the first
+    "quote": '"',
+    "escape": '"',
+    "multiLine": "true",
+    "mode": "FAILFAST",
+    "encoding": "UTF-8",
+}
+_HEAD_LINES = 200
+_NO_TEXT = "\ufffd"
+_VIEW = "`jointcut table`"
+_COUNT = "`jointcut count`"
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_TABLE = re.compile(rf"{_PART}(?:\.{_PART})*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
+_ABSENT = frozenset({"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+_SECRET = re.compile(r"(?i)((?:password|secret|token|key)\w*\s*[=:]\s*)[^\s;&,]+|(?<=//)[^/@\s]+(?=@)")
+_AROUND = re.compile(r"^(?:Job aborted.*?most recent failure: Lost task .*?\): )?(?:[\w$]+\.)+[\w$]+: ")
+_MOST_CAUSES, _MOST_SAID = 8, 500
+_SCAN = "FileSourceScanExec"
+
+
+@dataclass(frozen=True)
+class Spark(Database):
+    """Table that a cluster of Spark reads.
+
+    Spark promises no order of rows. A plain scan of files has the same order in each pass: the files are listed once,
+    and the settings fix the partitions. All other plans are sorted by all columns wherever rows are not counted.
+
+    master:  the cluster: `local[2]`, or spark://HOST:PORT.
+    table:   name in the catalog, as in SQL.
+    path:    files, instead of ``table``: a file, a folder, or a pattern of Hadoop. Without a scheme the path is local.
+    """
+
+    master: str = "local[*]"
+    table: str | None = None
+    path: str | None = None
+
+    KIND: ClassVar[str] = "spark"
+
+    def _asked(self) -> Mapping[str, Any]:
+        return {"table": self.table} if self.path is None else {"path": self.path}
+
+    def _limits(self) -> Mapping[str, Any]:
+        return {"master": self.master}
+
+    def place(self, row: int) -> str:
+        """Return words without the number: the owner could not find a row by its place in Spark's order."""
+        return "a row"
+
+    def version(self) -> str:
+        """Return a digest of name, size and time of writing of the files. A table without files has one version."""
+        with self._readable():
+            return self._version()
+
+    def collapse(self, coding: Coding) -> Coded:
+        """Let the cluster count equal rows, where the job asks for nothing else.
+
+        If a value is unfit, the rows are read one by one after all, for the owner's messages.
+        """
+        if coding.of_counts:
+            reader = Reader(self, coding)
+            for batch, weights in self.counted(reader.names):
+                reader.add(batch, weights)
+                if reader.has_unfit:
+                    break
+            else:
+                return reader.finish()
+        return super().collapse(coding)
+
+    def counted(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the different rows of some columns, as :meth:`batches`, with the number of equal rows each."""
+        with self._readable():
+            named = {self.wording.name(name): name for name in self._names()}
+            for batch in self._counted([named[name] for name in columns]):
+                *texts, counts = batch.columns
+                worded = map(self.wording.worded, columns, texts)
+                yield pa.RecordBatch.from_arrays(list(worded), list(columns)), np.asarray(counts, np.int64)
+
+    def _names(self) -> list[str]:
+        return list(self._frame.columns)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        query = f"SELECT {_texts(columns)} FROM {self._from}"  # noqa: S608
+        if not self._is_in_order:
+            query += f" ORDER BY {', '.join(map(_text, self._names()))}"
+        yield from self._asked_for(query, columns)
+
+    def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream different rows of columns, by their names in the table, as text; the last column counts rows.
+
+        Texts are grouped: a collation of the table may take different texts as equal.
+        """
+        texts = f"SELECT {_texts(columns)} FROM {self._from}"  # noqa: S608
+        names = ", ".join(_alias(i) for i in range(len(columns)))
+        query = f"SELECT {names}, count(*) AS {_COUNT} FROM ({texts}) GROUP BY {names}"  # noqa: S608
+        yield from self._asked_for(query, columns, pa.field("count", pa.int64()))
+
+    @property
+    def _from(self) -> str:
+        """Table as in a FROM clause."""
+        return _VIEW if self.path is not None else self._in_catalog
+
+    @property
+    def _in_catalog(self) -> str:
+        """Name of the table with every part in backticks. Raises DataError."""
+        name = str(self.table)
+        if not _TABLE.fullmatch(name):
+            raise unreadable(
+                self.name,
+                f"table: {name!r} is no name of a table; write table or schema.table, and a name with other "
+                "characters in backticks: '`My table`'",
+            )
+        return ".".join(part if part.startswith("`") else f"`{part}`" for part in re.findall(_PART, name))
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        """Table of both passes: its files are listed once. Raises DataError."""
+        if self.path is None:
+            return self._session.table(self._in_catalog)
+        frame = self._files_read()
+        frame.createOrReplaceTempView(_VIEW)
+        return frame
+
+    def _files_read(self) -> DataFrame:
+        form, names = self._form, [name for name, _, _ in self._listed]
+        reader = self._session.read.format(form)
+        if form == "csv":
+            reader = reader.options(**_CSV, sep=self._separator(names[0]))
+        return self._in_parts(reader, names).load(self._place)
+
+    def _in_parts(self, reader: DataFrameReader, names: Sequence[str]) -> DataFrameReader:
+        """Return a reader for which folders KEY=VALUE are columns, and all other folders are looked through."""
+        base = self._base
+        if not any("=" in part for name in names for part in _below(name, base).split("/")[:-1]):
+            return reader.option("recursiveFileLookup", "true")
+        return reader if base == self._place else reader.option("basePath", base)
+
+    def _separator(self, file: str) -> str:
+        lines = self._session.read.text(_escaped(file)).limit(_HEAD_LINES).collect()
+        return separator_of([f"{row.value}\n" for row in lines], '"')
+
+    @property
+    def _place(self) -> str:
+        """Path or pattern for Spark."""
+        path = str(self.path)
+        if _SCHEME.match(path):
+            return path
+        return "file:" + (_escaped(path) if os.path.exists(path) else path)
+
+    @property
+    def _base(self) -> str:
+        """Folder, or file, below which folders may be columns."""
+        is_local = not _SCHEME.match(str(self.path)) and os.path.exists(str(self.path))
+        return f"file:{self.path}" if is_local else _fixed(self._place)
+
+    @cached_property
+    def _form(self) -> str:
+        """Format of the files. Raises DataError."""
+        names = [name for name, _, _ in self._listed]
+        kinds = {name: _kind(name) for name in names}
+        if not names:
+            raise self._missing(f"no file fits {self.path}")
+        if "" in kinds.values():
+            strange = next(name for name in names if not kinds[name])
+            raise unreadable(self.name, f"{strange}: Spark is asked for Parquet and CSV files only")
+        if len({*kinds.values()}) > 1:
+            raise unreadable(
+                self.name, f"{self.path} holds Parquet and text files; name one kind, as *.parquet"
+            )
+        return kinds[names[0]]
+
+    @cached_property
+    def _listed(self) -> list[tuple[str, int, int]]:
+        """Files of the path: name, size and time of writing, in order."""
+        return self._listing([self._place])
+
+    def _listing(self, places: Sequence[str]) -> list[tuple[str, int, int]]:
+        # Spark's source of binary files lists files, and reads a file only if its content is asked for.
+        found = self._session.read.format("binaryFile").option("recursiveFileLookup", "true").load([*places])
+        facts = found.selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
+        return sorted((row.path, row.length, row.time) for row in facts)
+
+    def _version(self) -> str:
+        if self.path is None:
+            self._session.catalog.refreshTable(self._in_catalog)
+            files = sorted(
+                _escaped(unquote(name)) for name in self._session.table(self._in_catalog).inputFiles()
+            )
+            listed = self._listing(files) if files else []
+        else:
+            listed = self._listing([self._place])
+        return hashlib.sha256(repr(listed).encode()).hexdigest()
+
+    @cached_property
+    def _first_version(self) -> str:
+        return self._version()
+
+    @cached_property
+    def _is_in_order(self) -> bool:
+        """True if Spark has no choice in the order of rows, and parts of the table fit into the driver."""
+        if self.path is not None and self._form == "csv" and max(size for _, size, _ in self._listed) > _WHOLE_BYTES:
+            return False  # a sort gives partitions of a fraction of the file
+        leaves = self._frame._jdf.queryExecution().executedPlan().collectLeaves()
+        found = {leaves.apply(i).getClass().getSimpleName() for i in range(leaves.size())}
+        # A plan with a shuffle is a single leaf of another kind.
+        return found == {_SCAN}
+
+    def _asked_for(self, query: str, columns: Sequence[str], *more: pa.Field) -> Iterator[pa.RecordBatch]:
+        """Stream the answer to a query: columns of text, and further columns unchanged.
+
+        Raises DataError if the files changed since the first answer.
+        """
+        before = self._first_version
+        self._frame  # noqa: B018  the view is there before a query
+        schema = pa.schema([*(pa.field(name, pa.string()) for name in columns), *more])
+        for batch in _streamed(self._session, query, schema):
+            found = batch.columns
+            texts = [self._as_text(each.dictionary_encode()) for each in found[: len(columns)]]
+            yield pa.RecordBatch.from_arrays([*texts, *found[len(columns) :]], schema.names)
+        if self._version() != before:
+            raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+
+    def _as_text(self, column: pa.DictionaryArray) -> pa.DictionaryArray:
+        """Return a column. Raises DataError for a text file in another encoding: Spark replaces what it cannot read."""
+        if self.path is not None and self._form == "csv":
+            found = pc.match_substring(column.dictionary, _NO_TEXT)
+            if pc.any(found).as_py():
+                raise unreadable(self.name, f"{self.path} holds text that is no UTF-8; convert the file")
+        return column
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        try:
+            return cluster(self.master)
+        except Unavailable as error:
+            raise unreadable(self.name, str(error)) from error.__cause__
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        return self._cluster.session(_SETTINGS)
+
+    def _missing(self, private: str) -> DataError:
+        return DataError(
+            "file-missing",
+            "the table is not there",
+            remedy="correct `path` or `table` under `data` in the configuration of the table's owner",
+            private=f"{self.name}: {private}",
+        )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turn errors of Spark into DataError, with the message for the owner, without Java's calls and secrets."""
+        try:
+            import_module("pyspark")
+        except ImportError as error:
+            raise missing_engine("pyspark", "spark") from error
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PySparkException as error:
+            if error.getCondition() in _ABSENT:
+                raise self._missing(f"{self.path or self.table} is not there") from None
+            raise unreadable(self.name, _said(error)) from None
+        except (Py4JError, OSError, EOFError, pa.ArrowException) as error:
+            raise unreadable(self.name, _said(error)) from None
+
+
+def located(path: str, home: Path) -> str:
+    """Return a path for Spark: absolute, in a folder, if the path has no scheme."""
+    return path if _SCHEME.match(path) else os.path.abspath(home / path)
+
+
+def _streamed(session: SparkSession, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Run a query; fetch as many partitions at a time as the cluster has cores, within the driver's bytes.
+
+    The public `toArrow` has the batches of all partitions in the driver at once, and `toLocalIterator` makes a Python
+    object of each row. Here `toArrowBatchRdd`, which both of Spark's own clients use, is asked for some partitions.
+    """
+    from pyspark.serializers import NoOpSerializer
+    from pyspark.util import _load_from_socket
+
+    context = session.sparkContext
+    parts = session.sql(query)._jdf.toArrowBatchRdd().toJavaRDD()
+    first, at_once, largest = 0, 1, 1
+    while first < (n_parts := parts.getNumPartitions()):
+        some = list(range(first, min(first + at_once, n_parts)))
+        n_bytes = 0
+        served = context._jvm.PythonRDD.runJob(context._jsc.sc(), parts, some)
+        with _load_from_socket(served, NoOpSerializer()) as messages:
+            for message in messages:
+                n_bytes += len(message)
+                yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+        largest = max(largest, n_bytes // len(some))
+        first += len(some)
+        at_once = max(1, min(context.defaultParallelism, _DRIVER_BYTES // largest))
+
+
+def _said(error: Exception) -> str:
+    """Return the words of an error and of its first cause: one line, without secrets."""
+    said = [_AROUND.sub("", each.strip().splitlines()[0]) for each in _messages(error) if each.strip()]
+    words = ": ".join(dict.fromkeys([*said[:1], *said[-1:]])) or type(error).__name__
+    return _SECRET.sub(lambda found: f"{found[1] or ''}***", words)[:_MOST_SAID]
+
+
+def _messages(error: Exception) -> list[str]:
+    """Return the messages of an error and of its causes, as far as Java still answers."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return [str(error)]
+    found = []
+    cause = error.java_exception
+    try:
+        while cause is not None and len(found) < _MOST_CAUSES:
+            found.append(str(cause.getMessage() or cause.getClass().getSimpleName()))
+            cause = cause.getCause()
+    except (Py4JError, OSError):
+        found.append("Spark ended")
+    return found
+
+
+def _kind(name: str) -> str:
+    """Return the format of a file by its name; an empty text for another file."""
+    return next((form for form, ends in _FORMS.items() if name.endswith(ends)), "")
+
+
+def _fixed(place: str) -> str:
+    """Return the folder before the first sign of a pattern."""
+    found = _PATTERN.search(place)
+    return place if found is None else place[: found.start()].rpartition("/")[0]
+
+
+def _below(name: str, base: str) -> str:
+    """Return the part of a file's name behind a folder."""
+    return name.partition(base.partition(":")[2].lstrip("/"))[2]
+
+
+def _escaped(path: str) -> str:
+    """Return a path in which no sign is a sign of a pattern."""
+    return _PATTERN.sub(lambda found: f"\\{found[0]}", path)
+
+
+def _alias(number: int) -> str:
+    return f"`jointcut {number}`"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as an identifier of Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(name: str) -> str:
+    """Return SQL for a column as text, with an empty text for NULL."""
+    return f"coalesce(CAST({_quoted(name)} AS STRING), '')"
+
+
+def _texts(columns: Sequence[str]) -> str:
+    """Return SQL for columns as text, named by number: a table may have names that differ in case alone."""
+    return ", ".join(f"{_text(name)} AS {_alias(i)}" for i, name in enumerate(columns))
