@@ -90,8 +90,12 @@ class Cluster:
             _end_java()
             folder.cleanup()
             raise
-        weakref.finalize(self, _end, context, folder, os.getpid())
-        _require_executors(context, master)
+        end = weakref.finalize(self, _end, context, folder, os.getpid())
+        try:
+            _require_executors(context, master)
+        except Unavailable:
+            end()
+            raise
         return context
 
 
@@ -126,12 +130,12 @@ def _begun(master: str, folder: str) -> SparkContext:
     with _undisturbed():
         try:
             gateway = SparkContext._gateway or launch_gateway(conf, unheard)
-        except (PySparkException, OSError) as error:
-            raise Unavailable(f"Java did not start: {_JAVA}") from error
+        except (PySparkException, OSError):
+            raise Unavailable(f"Java did not start: {_JAVA}") from None
         try:
             return SparkContext(gateway=gateway, conf=conf)
-        except (Py4JError, OSError) as error:
-            raise Unavailable(f"Spark at {master} takes no application") from error
+        except (Py4JError, OSError):
+            raise Unavailable(f"Spark at {master} takes no application") from None
 
 
 def _quiet() -> None:
@@ -179,19 +183,29 @@ def _require_reached(master: str) -> None:
         except (OSError, ValueError, OverflowError):
             continue
         return
-    raise Unavailable(f"no master answers at {master}; write spark://HOST:PORT as the page of the master says")
+    raise Unavailable(
+        f"no master answers at {master}; write spark://HOST:PORT as the page of the master says"
+    )
 
 
 def _require_executors(context: SparkContext, master: str) -> None:
     """Raise Unavailable if a standalone cluster gives no executor: a query would wait forever."""
+    from py4j.protocol import Py4JError
+
     conf: SparkConf = context.getConf()
     if not _STANDALONE.fullmatch(master) or conf.get("spark.dynamicAllocation.enabled") == "true":
         return
     until = time.monotonic() + _GRANTED_S
-    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is there
-        if time.monotonic() > until:
-            raise Unavailable(f"{master} gives no executor within {_GRANTED_S} s: all workers are busy or away")
-        time.sleep(_POLL_S)
+    try:
+        while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is there
+            if time.monotonic() > until:
+                raise Unavailable(
+                    f"{master} gives no executor within {_GRANTED_S} s: the workers are busy, away, or have less "
+                    "memory than spark.executor.memory"
+                )
+            time.sleep(_POLL_S)
+    except (Py4JError, AttributeError):  # a stopped context has no part in Java
+        raise Unavailable(f"Spark at {master} ended the application: see the logs of its workers") from None
 
 
 def _is_here(master: str) -> bool:
@@ -227,7 +241,8 @@ def _end_java() -> None:
     if gateway is None or gateway.proc is None:
         return
     gateway.shutdown()
-    gateway.proc.stdin.close()  # Java ends with the pipe
+    gateway.proc.stdin.close()
+    gateway.proc.terminate()  # Java would end with the pipe, but forked processes of ours may hold the pipe, too
     try:
         gateway.proc.wait(_ENDED_S)
     except subprocess.TimeoutExpired:

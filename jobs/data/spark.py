@@ -96,7 +96,7 @@ class Spark(Database):
 
     master:  the cluster: `local[2]`, or spark://HOST:PORT.
     table:   name in the catalog, as in SQL.
-    path:    files, instead of ``table``: a file, a folder, or a pattern of Hadoop. Without a scheme the path is local.
+    path:    files, instead of ``table``: a file, a folder, or a pattern of Hadoop. Without a scheme: local files.
     """
 
     master: str = "local[*]"
@@ -266,7 +266,11 @@ class Spark(Database):
     @cached_property
     def _is_in_order(self) -> bool:
         """True if Spark has no choice in the order of rows, and parts of the table fit into the driver."""
-        if self.path is not None and self._form == "csv" and max(size for _, size, _ in self._listed) > _WHOLE_BYTES:
+        if (
+            self.path is not None
+            and self._form == "csv"
+            and max(size for _, size, _ in self._listed) > _WHOLE_BYTES
+        ):
             return False  # a sort gives partitions of a fraction of the file
         leaves = self._frame._jdf.queryExecution().executedPlan().collectLeaves()
         found = {leaves.apply(i).getClass().getSimpleName() for i in range(leaves.size())}
@@ -289,7 +293,7 @@ class Spark(Database):
             raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
 
     def _as_text(self, column: pa.DictionaryArray) -> pa.DictionaryArray:
-        """Return a column. Raises DataError for a text file in another encoding: Spark replaces what it cannot read."""
+        """Return a column. Raises DataError for text in another encoding: Spark replaces what it cannot read."""
         if self.path is not None and self._form == "csv":
             found = pc.match_substring(column.dictionary, _NO_TEXT)
             if pc.any(found).as_py():
@@ -301,7 +305,7 @@ class Spark(Database):
         try:
             return cluster(self.master)
         except Unavailable as error:
-            raise unreadable(self.name, str(error)) from error.__cause__
+            raise unreadable(self.name, str(error)) from None
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -378,7 +382,7 @@ def _messages(error: Exception) -> list[str]:
 
     if not isinstance(error, Py4JJavaError):
         return [str(error)]
-    found = []
+    found: list[str] = []
     cause = error.java_exception
     try:
         while cause is not None and len(found) < _MOST_CAUSES:

@@ -76,7 +76,8 @@ class SparkTable(WordedFile):
         description="The cluster: spark://HOST:PORT, yarn, k8s://..., or local[2] for two cores of this machine.",
     )
     table: str | None = Field(
-        default=None, description="The name of the table in Spark's catalog, or schema.table, instead of `path`."
+        default=None,
+        description="The name of the table in Spark's catalog, or schema.table, instead of `path`.",
     )
     path: str | None = Field(
         default=None,

@@ -38,13 +38,9 @@ class Standalone:
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def executors(self) -> list[int]:
-        """Return the ids of the processes of executors."""
-        found = []
-        for worker in self.workers:
-            children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").parent.parent
-            for task in (children).glob("*/children"):
-                found += [int(pid) for pid in task.read_text().split()]
-        return found
+        """Return the ids of the processes that workers started."""
+        tasks = (task for worker in self.workers for task in Path(f"/proc/{worker.pid}/task").iterdir())
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
 
 
 @contextmanager
@@ -55,7 +51,16 @@ def standalone(folder: Path, n_workers: int = 2) -> Iterator[Standalone]:
         master = _awaited(folder / "master.log", _PORT)
         found = Standalone(master, folder)
         for i in range(n_workers):
-            words = ("--cores", "1", "--memory", "512m", "--webui-port", "0", "--work-dir", f"{folder}/work-{i}")
+            words = (
+                "--cores",
+                "1",
+                "--memory",
+                "2g",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                f"{folder}/work-{i}",
+            )
             worker = _begin(
                 stack, folder, f"worker-{i}", "org.apache.spark.deploy.worker.Worker", *words, master
             )
@@ -69,8 +74,15 @@ def _begin(stack: ExitStack, folder: Path, name: str, main: str, *words: str) ->
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    java = ["java", *QUICK.split(), "-Xmx256m", *_opened(), "-cp", f"{home}/jars/*", main]
-    settings = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": _HERE, "SPARK_LOCAL_DIRS": str(folder)}
+    (core,) = (home / "jars").glob("spark-core_*.jar")
+    options = [*QUICK.split(), "-Xmx256m", *_opened(), "-Dspark.master.rest.enabled=false"]
+    java = ["java", *options, "-cp", f"{home}/jars/*", main]
+    settings = {
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": core.name.split("_")[1].split("-")[0],
+        "SPARK_LOCAL_IP": _HERE,
+        "SPARK_LOCAL_DIRS": str(folder),
+    }
     log = stack.enter_context((folder / f"{name}.log").open("wb"))
     process = subprocess.Popen(
         [*java, "--host", _HERE, "--port", "0", *words],
