@@ -492,7 +492,7 @@ def test_a_job_gives_the_release_of_the_csv(tmp_path: Path) -> None:
         ({"name": "a", "duckdb": {"path": "a.parquet", "memory_limit": "lots"}}, "memory_limit"),
         (
             {"name": "a", "duckdb": {"path": "a"}, "postgres": {"dsn_env": "A", "table": "t"}},
-            "give exactly one of `duckdb` and `postgres`",
+            "give exactly one of `duckdb`, `postgres` and `spark`",
         ),
         ({"name": "a", "postgres": {"dsn_env": "A"}}, "give `query` or `table`: neither is there"),
         (

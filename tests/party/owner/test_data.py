@@ -51,7 +51,7 @@ def test_every_key_names_a_source(fields: dict[str, Any], source: Source) -> Non
 def test_there_is_one_source(fields: dict[str, Any]) -> None:
     with pytest.raises(
         ValidationError,
-        match="give exactly one of `duckdb`, `postgres`, `csv`, `parquet`, `feather` and `excel`",
+        match="give exactly one of `duckdb`, `postgres`, `spark`, `csv`, `parquet`, `feather` and `excel`",
     ):
         Data.model_validate(fields)
 
