@@ -19,16 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
-import numpy as np
-
 from anonymize.errors import DataError
-from anonymize.table import Ints
 from jobs.data.arrow import pa, pc
 from jobs.data.cluster import Cluster, Unavailable, cluster
-from jobs.data.coding import Coded, Coding
-from jobs.data.database import Database, missing_engine, unreadable
+from jobs.data.database import missing_engine, unreadable
 from jobs.data.dialect import separator_of
-from jobs.data.streaming import Reader
+from jobs.data.engine import MOST_TEXTS, Engine, Numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -75,7 +71,7 @@ _CSV = {
 _HEAD_LINES = 200
 _NO_TEXT = "\ufffd"
 _VIEW = "`jointcut table`"
-_COUNT = "`jointcut count`"
+_PAIRS = pa.schema([pa.field("i", pa.int32()), pa.field("t", pa.string())])
 _PART = r"(?:\w+|`(?:[^`]|``)+`)"
 _TABLE = re.compile(rf"{_PART}(?:\.{_PART})*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -88,7 +84,7 @@ _SCAN = "FileSourceScanExec"
 
 
 @dataclass(frozen=True)
-class Spark(Database):
+class Spark(Engine):
     """Table that a cluster of Spark reads.
 
     Spark promises no order of rows. A plain scan of files has the same order in each pass: the files are listed once,
@@ -120,53 +116,72 @@ class Spark(Database):
         with self._readable():
             return self._version()
 
-    def collapse(self, coding: Coding) -> Coded:
-        """Let the cluster count equal rows, where the job asks for nothing else.
-
-        If a value is unfit, the rows are read one by one after all, for the owner's messages.
-        """
-        if coding.of_counts:
-            reader = Reader(self, coding)
-            for batch, weights in self.counted(reader.names):
-                reader.add(batch, weights)
-                if reader.has_unfit:
-                    break
-            else:
-                return reader.finish()
-        return super().collapse(coding)
-
-    def counted(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the different rows of some columns, as :meth:`batches`, with the number of equal rows each."""
-        with self._readable():
-            named = {self.wording.name(name): name for name in self._names()}
-            for batch in self._counted([named[name] for name in columns]):
-                *texts, counts = batch.columns
-                worded = map(self.wording.worded, columns, texts)
-                yield pa.RecordBatch.from_arrays(list(worded), list(columns)), np.asarray(counts, np.int64)
-
     def _names(self) -> list[str]:
         return list(self._frame.columns)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        query = f"SELECT {_texts(columns)} FROM {self._from}"  # noqa: S608
-        if not self._is_in_order:
-            query += f" ORDER BY {', '.join(map(_text, self._names()))}"
-        yield from self._asked_for(query, columns)
+        """Stream rows one by one, in the same order each time."""
+        order = "" if self._is_in_order else f" ORDER BY {', '.join(map(_text, self._names()))}"
+        query = f"SELECT {_texts(columns)} FROM {self._from}{order}"  # noqa: S608
+        schema = pa.schema([pa.field(name, pa.string()) for name in columns])
+        for batch in self._asked_for(query, schema):
+            texts = [each.dictionary_encode() for each in batch.columns]
+            for each in texts:
+                self._require_text(each.dictionary)
+            yield pa.RecordBatch.from_arrays(texts, list(columns))
 
-    def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Stream different rows of columns, by their names in the table, as text; the last column counts rows.
+    def _distinct(self, columns: Sequence[str]) -> Sequence[pa.Array] | None:
+        cells = ", ".join(f"{i}, {_text(name)}" for i, name in enumerate(columns))
+        pairs = f"SELECT stack({len(columns)}, {cells}) AS (i, t) FROM {self._from}"  # noqa: S608
+        found: list[list[pa.Array]] = [[pa.array([], pa.string())] for _ in columns]
+        for batch in self._asked_for(f"SELECT i, t FROM ({pairs}) GROUP BY i, t", _PAIRS):  # noqa: S608
+            for i, texts in enumerate(found):
+                texts.append(batch.column("t").filter(pc.equal(batch.column("i"), i)))
+            if max(sum(map(len, texts)) for texts in found) > MOST_TEXTS:
+                return None
+        joined = [pa.concat_arrays(texts) for texts in found]
+        for texts in joined:
+            self._require_text(texts)
+        return joined
 
-        Texts are grouped: a collation of the table may take different texts as equal.
+    def _counted(self, columns: Sequence[Numbered]) -> Iterator[tuple[Sequence[pa.Array], pa.Array]]:
+        keys = range(max(column.key for column in columns) + 1)
+        sums = [
+            " + ".join(f"m{i}.part" for i, column in enumerate(columns) if column.key == key) for key in keys
+        ]
+        named = ", ".join(f"{words} AS k{key}" for key, words in zip(keys, sums, strict=True))
+        names = ", ".join(f"k{key}" for key in keys)
+        query = f"SELECT {names}, count(*) AS n FROM (SELECT {self._joined(columns, named)}) GROUP BY {names}"  # noqa: S608
+        schema = pa.schema([pa.field(name, pa.int64()) for name in (*(f"k{key}" for key in keys), "n")])
+        for batch in self._asked_for(query, schema):
+            *found, counts = batch.columns
+            yield found, counts
+
+    def _count_ids(self, columns: Sequence[Numbered], ids: Sequence[str]) -> int:
+        kept = [f"m{i}.part <> {part}" for i, column in enumerate(columns) for part in column.dropped]
+        where = f" WHERE {' AND '.join(kept)}" if kept else ""
+        different = f"SELECT {self._joined(columns, f'DISTINCT {_texts(ids)}')}{where}"
+        schema = pa.schema([pa.field("n", pa.int64())])
+        query = f"SELECT count(*) AS n FROM ({different})"  # noqa: S608
+        return sum(batch.column(0)[0].as_py() for batch in self._asked_for(query, schema))
+
+    def _joined(self, columns: Sequence[Numbered], asked: str) -> str:
+        """Return SQL behind SELECT: what is asked for of the table, joined to the parts of columns, m0 and so on.
+
+        The numbers go to all executors, so that no row of the table moves.
         """
-        texts = f"SELECT {_texts(columns)} FROM {self._from}"  # noqa: S608
-        names = ", ".join(_alias(i) for i in range(len(columns)))
-        query = f"SELECT {names}, count(*) AS {_COUNT} FROM ({texts}) GROUP BY {names}"  # noqa: S608
-        yield from self._asked_for(query, columns, pa.field("count", pa.int64()))
+        joins = []
+        for i, column in enumerate(columns):
+            numbers = pa.table({"text": column.texts, "part": column.parts})
+            self._session.createDataFrame(numbers).createOrReplaceTempView(f"`jointcut m{i}`")
+            joins.append(f"LEFT JOIN `jointcut m{i}` AS m{i} ON m{i}.text = {_text(column.name)}")
+        hint = ", ".join(f"m{i}" for i in range(len(columns)))
+        return f"/*+ BROADCAST({hint}) */ {asked} FROM {self._from} {' '.join(joins)}"
 
     @property
     def _from(self) -> str:
         """Table as in a FROM clause."""
-        return _VIEW if self.path is not None else self._in_catalog
+        return f"{_VIEW if self.path is not None else self._in_catalog} AS source"
 
     @property
     def _in_catalog(self) -> str:
@@ -277,28 +292,22 @@ class Spark(Database):
         # A plan with a shuffle is a single leaf of another kind.
         return found == {_SCAN}
 
-    def _asked_for(self, query: str, columns: Sequence[str], *more: pa.Field) -> Iterator[pa.RecordBatch]:
-        """Stream the answer to a query: columns of text, and further columns unchanged.
-
-        Raises DataError if the files changed since the first answer.
-        """
+    def _asked_for(self, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Stream the answer to a query. Raises DataError if the files changed since the first answer."""
         before = self._first_version
-        self._frame  # noqa: B018  the view is there before a query
-        schema = pa.schema([*(pa.field(name, pa.string()) for name in columns), *more])
-        for batch in _streamed(self._session, query, schema):
-            found = batch.columns
-            texts = [self._as_text(each.dictionary_encode()) for each in found[: len(columns)]]
-            yield pa.RecordBatch.from_arrays([*texts, *found[len(columns) :]], schema.names)
+        assert self._frame is not None  # the view is there before a query
+        yield from _streamed(self._session, query, schema)
         if self._version() != before:
             raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
 
-    def _as_text(self, column: pa.DictionaryArray) -> pa.DictionaryArray:
-        """Return a column. Raises DataError for text in another encoding: Spark replaces what it cannot read."""
-        if self.path is not None and self._form == "csv":
-            found = pc.match_substring(column.dictionary, _NO_TEXT)
-            if pc.any(found).as_py():
-                raise unreadable(self.name, f"{self.path} holds text that is no UTF-8; convert the file")
-        return column
+    def _require_text(self, texts: pa.Array) -> None:
+        """Raise DataError for text in another encoding: Spark replaces what it cannot read."""
+        if (
+            self.path is not None
+            and self._form == "csv"
+            and pc.any(pc.match_substring(texts, _NO_TEXT)).as_py()
+        ):
+            raise unreadable(self.name, f"{self.path} holds text that is no UTF-8; convert the file")
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -415,6 +424,7 @@ def _escaped(path: str) -> str:
 
 
 def _alias(number: int) -> str:
+    """Return a name that no column of a table has: an alias with a column's name would be sorted by, instead."""
     return f"`jointcut {number}`"
 
 
@@ -425,7 +435,7 @@ def _quoted(name: str) -> str:
 
 def _text(name: str) -> str:
     """Return SQL for a column as text, with an empty text for NULL."""
-    return f"coalesce(CAST({_quoted(name)} AS STRING), '')"
+    return f"coalesce(CAST(source.{_quoted(name)} AS STRING), '')"
 
 
 def _texts(columns: Sequence[str]) -> str:

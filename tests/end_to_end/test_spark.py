@@ -20,10 +20,10 @@ from jobs.data.sources import Csv
 from jobs.data.spark import Spark
 from jobs.errors import Exit
 from jobs.release.csv import TABLE
-from tests.jobs.data.test_duckdb import CODING, JOB, NAMES, ROWS, parquet, told
 from tests.support.commands import Ran, invoke
 from tests.support.jobs import write_csv
 from tests.support.network import call, processes, sample_network
+from tests.support.parts import CODING, JOB, NAMES, ROWS, parquet, told
 from tests.support.samples import PARTIES
 from tests.support.spark import MASTER, QUICK, Standalone, needs_java, standalone
 

@@ -22,6 +22,7 @@ from anonymize.errors import DataError
 from coordinator.run import run_in_process
 from jobs.data.cluster import Cluster, cluster
 from jobs.data.coders import Unlisted
+from jobs.data.coding import Coding
 from jobs.data.duckdb import DuckDb
 from jobs.data.sources import Csv, Source
 from jobs.data.spark import Spark
@@ -29,7 +30,12 @@ from jobs.data.wording import Wording
 from jobs.errors import Exit
 from jobs.loading import open_task
 from party.owner.data import Data
-from tests.jobs.data.test_duckdb import (
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.jobs import write_csv
+from tests.support.joint import sample_rows
+from tests.support.network import released
+from tests.support.parts import (
     CODING,
     FORMS,
     JOB,
@@ -47,11 +53,6 @@ from tests.jobs.data.test_duckdb import (
     too_few_values,
     two_kinds,
 )
-from tests.support import jobs
-from tests.support.commands import invoke
-from tests.support.jobs import write_csv
-from tests.support.joint import sample_rows
-from tests.support.network import released
 from tests.support.samples import PARTIES, joint_job
 from tests.support.spark import MASTER, QUICK, needs_java
 
@@ -170,8 +171,10 @@ def test_names_that_sql_would_read_otherwise(running: Cluster, tmp_path: Path) -
     source = at(place)
     assert source.column_names() == names
     assert rows_of(source, *reversed(names)) == [tuple(map(str, reversed(range(len(names)))))]
-    ((batch, weights),) = source.counted(names)
-    assert [list(batch.to_pylist()[0].values()), weights.tolist()] == [list(map(str, range(10))), [1]]
+    coders = {name: Unlisted(None, distinct=True) for name in names}
+    coded = source.collapse(Coding(coders, ("X", 'q"'), checked=True, outside=False))
+    assert [column.domain for column in coded.columns.values()] == [(str(i),) for i in range(len(names))]
+    assert (coded.weights.tolist(), coded.n_ids) == ([1], 1)
     assert rows_of(at(place.parent)) == rows_of(source)
 
 
