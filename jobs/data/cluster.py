@@ -19,6 +19,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from logging import CRITICAL, getLogger
 from pathlib import Path
@@ -48,6 +49,15 @@ _POLL_S = 0.2
 _JAVA = "Spark needs Java 17 or newer, as `java` on the PATH or in JAVA_HOME"
 _lock = RLock()
 """Held while an application begins or ends. A thread that begins an application may collect another as garbage."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Application:
+    """Application that this program began. folder: Java's. process: the process that began the application."""
+
+    context: SparkContext
+    folder: tempfile.TemporaryDirectory[str]
+    process: int
 
 
 class Unavailable(Exception):
@@ -90,7 +100,9 @@ class Cluster:
             _end_java()
             folder.cleanup()
             raise
-        end = weakref.finalize(self, _end, context, folder, os.getpid())
+        application = _Application(context, folder, os.getpid())
+        _running.add(application)
+        end = weakref.finalize(self, _end, application)
         try:
             _require_executors(context, master)
         except Unavailable:
@@ -100,6 +112,8 @@ class Cluster:
 
 
 _clusters: weakref.WeakValueDictionary[str, Cluster] = weakref.WeakValueDictionary()
+_running: set[_Application] = set()
+"""Applications that this program began: at most one."""
 
 
 def cluster(master: str) -> Cluster:
@@ -107,6 +121,11 @@ def cluster(master: str) -> Cluster:
     with _lock:
         found = _clusters.get(master)
         if found is None:
+            if not list(_clusters.values()):
+                for application in list(_running):
+                    _end(
+                        application
+                    )  # its last table went just now, in another thread, which waits for the lock
             found = _clusters[master] = Cluster(master)
         return found
 
@@ -222,14 +241,16 @@ def _has_metastore() -> bool:
     return any(each and Path(each, "hive-site.xml").is_file() for each in folders)
 
 
-def _end(context: SparkContext, folder: tempfile.TemporaryDirectory[str], process: int) -> None:
-    """End application and Java, and take the temporary folder away. process: who started the application."""
-    if os.getpid() != process:
+def _end(application: _Application) -> None:
+    """End an application and Java, and take the temporary folder away; in a forked process do nothing."""
+    if os.getpid() != application.process:
         return
     with _lock:
-        context.stop()
-        _end_java()
-        folder.cleanup()
+        if application in _running:
+            _running.remove(application)
+            application.context.stop()
+            _end_java()
+            application.folder.cleanup()
 
 
 def _end_java() -> None:

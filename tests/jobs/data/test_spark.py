@@ -20,7 +20,7 @@ import yaml
 
 from anonymize.errors import DataError
 from coordinator.run import run_in_process
-from jobs.data.cluster import Cluster, cluster
+from jobs.data.cluster import Cluster, _end, _running, cluster
 from jobs.data.coders import Unlisted
 from jobs.data.coding import Coding
 from jobs.data.duckdb import DuckDb
@@ -377,6 +377,16 @@ def test_a_job_gives_the_release_of_the_csv(
     everything = "".join(path.read_text(errors="replace") for path in outs[0].iterdir() if path.is_file())
     assert "parquet" not in everything
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.more
+def test_the_application_ends_with_its_last_table(running: Cluster) -> None:
+    """A thread that waits with the end does not end what another thread began meanwhile."""
+    (application,) = _running
+    _running.clear()
+    _end(application)  # another thread has ended the application
+    assert running.session({}).sql("SELECT 1").count() == 1
+    _running.add(application)
 
 
 @pytest.mark.more
