@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -12,9 +13,13 @@ from rich.markup import escape
 from rich.status import Status
 
 from anonymize.tds import ROOT, Observer, Step
+from jobs.data.meter import Rows
 from jobs.errors import printable
 from party.cli.console import tell, wants_json
 
+_ROWS_S = 2.0
+_MANY_ROWS = 1_000_000
+"""Seconds between two lines about rows, and rows of a table with a line at the begin of an engine's query."""
 OWN_FIGURES = "own figures"
 """Name of the phase for the fate of each party's own records."""
 
@@ -49,6 +54,8 @@ class Progress(Protocol):
     def sweep(self, number: int) -> None: ...
 
     def trial(self, number: int, most: int) -> None: ...
+
+    def rows(self, read: int, of: int | None, left_s: float | None) -> None: ...
 
     def __enter__(self) -> Progress: ...
 
@@ -92,6 +99,13 @@ class ForPeople:
 
     def trial(self, number: int, most: int) -> None:
         self._last = f"run {number} of at most {most}"
+        self._show()
+
+    def rows(self, read: int, of: int | None, left_s: float | None) -> None:
+        so_far = f"{read:,} of " if read and of is not None else ""
+        self._last = f"{read:,} rows" if of is None else f"{so_far}about {of:,} rows"
+        if left_s is not None:
+            self._last += f", about {max(round(left_s), 1):,} s left"
         self._show()
 
     def _text(self) -> str:
@@ -154,6 +168,10 @@ class _JsonLines:
     def trial(self, number: int, most: int) -> None:
         self._print({"event": "trial", "trial": number, "most": most})
 
+    def rows(self, read: int, of: int | None, left_s: float | None) -> None:
+        known = {} if left_s is None else {"of": of, "left_s": round(left_s, 1)}
+        self._print({"event": "rows", "rows": read, **known})
+
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)
         line = {"job": self._job, "parties": self._parties, **fields, "elapsed_s": elapsed}
@@ -164,6 +182,35 @@ class _JsonLines:
 
     def __exit__(self, *_: Any) -> None:
         return None
+
+
+class RowsShown:
+    """Meter of the rows of a single holder's table: a line every few seconds, with the time that is left of the pass.
+
+    An engine tells only that a pass begins, since no engine tells how far a query is. A large table then has a line.
+
+    clock:  seconds, from any start.
+    """
+
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._clock = progress, clock
+        self._begin = self._shown = clock()
+        self._read = 0
+
+    def rows(self, read: int, of: Rows) -> None:
+        now = self._clock()
+        if read <= self._read:  # another pass
+            self._begin = self._shown = now
+        self._read = read
+        if read == 0 and (about := of()) is not None and about >= _MANY_ROWS:
+            self._progress.rows(0, about, None)
+        if now - self._shown < _ROWS_S:
+            return
+        self._shown = now
+        about = of()
+        about = None if about is None else max(about, read)
+        left = None if about is None or not read else (now - self._begin) * (about - read) / read
+        self._progress.rows(read, about, left)
 
 
 class Turns(Observer):

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from coordinator.owner_figures import tell_charged, tell_refused, tell_rows
-from coordinator.progress import Turns
+from coordinator.progress import RowsShown, Turns
 from coordinator.voice import CONSOLE, Voice
 from jobs.data.sources import Source
 from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
@@ -26,7 +26,7 @@ def run_single(
     """Anonymize a single holder's table into a new folder. Return the notes for the owner of the table."""
     job = task.job
     with voice.progress(job.name, 1) as progress:
-        shown = Turns(progress, job.generalized)
+        shown, source = Turns(progress, job.generalized), source.metered(RowsShown(progress))
         noted = task.model.run_single(task, source, out, options, Stopwatch(progress.phase), shown)
     tell_noted(noted, options.budget, voice)
     return noted

@@ -6,12 +6,13 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from anonymize.errors import DataError
 from jobs.data import table_file
+from jobs.data.meter import NO_METER, Meter
 from jobs.data.worded import Worded
 from jobs.data.wording import AS_WRITTEN, Wording
 
@@ -27,9 +28,13 @@ class Database(Worded):
     name: str
     home: Path
     wording: Wording = AS_WRITTEN
+    meter: Meter = field(default=NO_METER, kw_only=True, compare=False, repr=False)
 
     KIND: ClassVar[str]
     """Key of the engine under `data`."""
+
+    def metered(self, meter: Meter) -> Self:
+        return replace(self, meter=meter)
 
     @property
     def identity(self) -> str:

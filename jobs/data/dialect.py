@@ -119,6 +119,11 @@ def separator_of(lines: list[str], quote: str) -> str:
     return best if fitting.get(best, 0) > fitting.get(",", 1) else ","
 
 
+def is_packed(path: Path) -> bool:
+    """Return True for a compressed file, by its name."""
+    return path.suffix in _PACKED
+
+
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a table's file, unpacked if the name ends in .gz, .zst, .bz2 or .lz4."""
     file: IO[bytes] = path.open("rb")

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from anonymize.errors import DataError
-from jobs.data.arrow import pa
+from jobs.data.arrow import pa, pq
 from jobs.data.database import missing_engine, quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
 from jobs.data.engine import Engine, Numbered
@@ -195,6 +195,12 @@ class DuckDb(Engine):
                 cursor.unregister("parts")
                 joins.append(f"LEFT JOIN m{i} ON m{i}.text = {_cell(column.name)}")
             yield cursor, " ".join([self._reading, *joins])
+
+    def n_rows_about(self) -> int | None:
+        """Return the number of rows of Parquet files; None for text."""
+        if _kind(self._files[0]) != "parquet":
+            return None
+        return sum(int(pq.read_metadata(path).num_rows) for path in self._files)
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:

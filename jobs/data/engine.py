@@ -97,6 +97,7 @@ class Engine(Database):
 
         named:  names in the table by the job's names.
         """
+        self.meter.rows(0, self.n_rows_about)
         found, of_columns = {}, self._distinct(list(named.values()))
         if of_columns is None or max(map(len, of_columns), default=0) > MOST_TEXTS:
             return None
@@ -110,6 +111,7 @@ class Engine(Database):
 
     def _coded(self, columns: Sequence[Numbered], coding: Coding) -> Coded:
         reader = Reader(self, coding)
+        self.meter.rows(0, self.n_rows_about)
         for keys, counts in self._counted(columns):
             if any(key.null_count for key in keys):
                 raise _changed(self.name)

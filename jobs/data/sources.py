@@ -9,16 +9,17 @@ import stat
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
-from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, open_text
+from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, is_packed, open_text
+from jobs.data.meter import NO_METER, Meter
 from jobs.data.table_file import (
     about_header,
     lines_of_rows,
@@ -31,7 +32,7 @@ from jobs.data.table_file import (
 from jobs.data.worded import Worded
 from jobs.data.wording import AS_WRITTEN, Wording
 
-_BLOCK_BYTES = 8 << 20
+_BLOCK_BYTES, _HEAD_BYTES = 8 << 20, 1 << 20
 _PARQUET_ROWS = 1 << 16
 _MOST_SHEETS = 10
 _SEPARATORS = {",": "commas", ";": "`;`", "\t": "tabs", "|": "`|`"}
@@ -70,6 +71,10 @@ class Source(Protocol):
         """Return a text that changes whenever the table may have changed, without reading rows. Raises DataError."""
         ...
 
+    def metered(self, meter: Meter) -> Source:
+        """Return the table with a meter of its rows."""
+        ...
+
     def column_names(self) -> list[str]:
         """Return the columns of the table, in order. Raises DataError."""
         ...
@@ -101,6 +106,10 @@ class FileSource(Worded):
 
     path: Path
     wording: Wording = AS_WRITTEN
+    meter: Meter = field(default=NO_METER, kw_only=True, compare=False, repr=False)
+
+    def metered(self, meter: Meter) -> Self:
+        return replace(self, meter=meter)
 
     @property
     def identity(self) -> str:
@@ -200,6 +209,13 @@ class Csv(FileSource):
         in_quotes = [len(name) > 2 and name[0] == name[-1] == "'" for name in names]
         return self.dialect.quote == '"' and bool(names) and all(in_quotes)
 
+    def n_rows_about(self) -> int | None:
+        """Return the number of rows if all rows are as long as the first; None if the file is packed."""
+        with self._readable(), self.path.open("rb") as file:
+            head, size = file.read(_HEAD_BYTES), os.fstat(file.fileno()).st_size
+        n_lines = head.count(b"\n")
+        return None if is_packed(self.path) or not n_lines else size * n_lines // len(head)
+
     @cached_property
     def _sniffed(self) -> Dialect:
         return self.dialect.sniffed(self.path)
@@ -268,6 +284,10 @@ class Parquet(FileSource):
 
     def settings(self) -> dict[str, Any]:
         return {"parquet": {"path": self.identity, **self.wording.settings()}}
+
+    def n_rows_about(self) -> int:
+        with self._readable():
+            return int(pq.read_metadata(self.path).num_rows)
 
     def _names(self) -> list[str]:
         return list(pq.read_schema(self.path).names)

@@ -30,6 +30,7 @@ from jobs.data.coders import (
 )
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
+from jobs.data.meter import NO_METER, Meter
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
 from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
@@ -39,7 +40,16 @@ _EMPTY = min(DROPPED, BAD) - 1
 
 
 class Streamed(ABC):
-    """Source with rows in batches, in the same order each time."""
+    """Source with rows in batches, in the same order each time.
+
+    meter:  shows the rows read.
+    """
+
+    meter: Meter = NO_METER
+
+    def n_rows_about(self) -> int | None:
+        """Return the number of rows without reading the rows, about; None: unknown. Raises DataError."""
+        return None
 
     @property
     @abstractmethod
@@ -90,6 +100,7 @@ class Streamed(ABC):
         try:
             for batch in self.batches(reader.names):
                 reader.add(batch, np.ones(batch.num_rows, dtype=np.int64))
+                self.meter.rows(reader.n_read, self.n_rows_about)
         except DataError:
             reader.refuse_unfit()  # earlier findings come first
             raise
@@ -114,6 +125,7 @@ class Streamed(ABC):
                     dropped |= codes == DROPPED
             kept = pa.array(np.flatnonzero(~dropped))
             row += batch.num_rows
+            self.meter.rows(row, self.n_rows_about)
             yield pa.RecordBatch.from_arrays([given[name].take(kept) for name in names], list(names))
 
 
@@ -253,7 +265,7 @@ def alike(source: Streamed, name: str, coder: Coder, texts: pa.Array) -> Alike |
 
 
 class Reader:
-    """Collects the batches of pass 1."""
+    """Collects the batches of pass 1. n_read: number of rows so far, those that are dropped included."""
 
     def __init__(self, source: Streamed, coding: Coding) -> None:
         self._source = source
@@ -264,7 +276,7 @@ class Reader:
         self._plain: list[pa.RecordBatch] = []
         self._weights: list[Ints] = []
         self._row = 0
-        self._n_read = 0
+        self.n_read = 0
         self._n_kept = 0
 
     @property
@@ -278,7 +290,7 @@ class Reader:
         if not self.has_unfit:
             self._add_fit(batch, coded, weights)
         self._row += batch.num_rows
-        self._n_read += int(weights.sum())
+        self.n_read += int(weights.sum())
 
     def _add_fit(self, batch: pa.RecordBatch, coded: Mapping[str, Codes], weights: Ints) -> None:
         if self._coding.outside:
@@ -370,7 +382,7 @@ class Reader:
         marks = self._source.marks(list(self._columns))
         listed = {name: self._columns[name].listed(found) for name, found in marks.items()}
         return RowsRead(
-            self._n_read,
+            self.n_read,
             self._n_kept,
             self._dropped,
             {name: column.n_outside for name, column in columns.items()},

@@ -57,6 +57,8 @@ class Silent:
 
     def trial(self, number: int, most: int) -> None: ...
 
+    def rows(self, read: int, of: int | None, left_s: float | None) -> None: ...
+
     def __enter__(self) -> Progress:
         return self
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import party.cli.console
-from coordinator.progress import progress_of
+from coordinator.progress import RowsShown, _JsonLines, progress_of
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.joint import sample_rows
@@ -137,3 +137,61 @@ def test_a_name_with_brackets_is_shown_as_it_is(
         progress.turn(1, "age [years]", True)
     shown = ANSI.sub("", capfd.readouterr().err)
     assert "job [bold] · one holder · iteration 1: age [years] specialized" in shown
+
+
+class Told:
+    """Progress that keeps what it is told about rows."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, int | None, float | None]] = []
+
+    def rows(self, read: int, of: int | None, left_s: float | None) -> None:
+        self.lines.append((read, of, left_s))
+
+
+def test_rows_are_told_every_few_seconds_with_the_time_that_is_left() -> None:
+    now, told = [0.0], Told()
+    meter = RowsShown(told, clock=lambda: now[0])  # type: ignore[arg-type]  (the other methods are not asked)
+    for second, read, of in [
+        (1, 100, 1000),  # too early: a small table has no line
+        (2, 200, 1000),
+        (3, 300, 1000),
+        (4, 400, 1000),
+        (5, 1, 1000),  # the second pass begins
+        (6, 100, 1000),
+        (7, 200, None),
+        (9, 1500, 1000),  # an estimate that was too low
+    ]:
+        now[0] = second
+        meter.rows(read, lambda of=of: of)
+    now[0] = 20
+    meter.rows(0, lambda: 5_000_000)  # an engine begins a query
+    meter.rows(0, lambda: 5000)
+    meter.rows(0, lambda: None)
+    assert told.lines.pop() == (0, 5_000_000, None)
+    assert told.lines == [(200, 1000, 8.0), (400, 1000, 6.0), (200, None, None), (1500, 1500, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("of", "left_s", "said"),
+    [(None, None, "1,200 rows ·"), (5000, 61.4, "1,200 of about 5,000 rows, about 61 s left ·")],
+)
+def test_people_read_rows_in_words(
+    of: int | None, left_s: float | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_of("visits", 1) as progress:
+        progress.phase("read")
+        progress.rows(1200, of, left_s)
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_programs_read_rows_as_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    with _JsonLines("visits", 1) as progress:
+        progress.rows(1200, None, None)
+        progress.rows(1200, 5000, 61.44)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    kept = [{key: line[key] for key in ("event", "rows", "of", "left_s") if key in line} for line in lines]
+    assert kept == [
+        {"event": "rows", "rows": 1200},
+        {"event": "rows", "rows": 1200, "of": 5000, "left_s": 61.4},
+    ]

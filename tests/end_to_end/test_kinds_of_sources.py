@@ -14,11 +14,12 @@ from coordinator.run import run_joint
 from tests.support import jobs
 from tests.support.jobs import write_csv
 from tests.support.joint import sample_rows
-from tests.support.kinds import HIDDEN, KINDS, VARIABLE, Places, Rows
+from tests.support.kinds import ALL_KINDS, HIDDEN, KINDS, VARIABLE, Places, Rows
 from tests.support.loan import table_of
 from tests.support.network import Network, network, processes, report_of, served
 from tests.support.postgres import PASSWORD, Server, serving
 from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.spark import needs_java
 
 OF_A_RUN = ("job_sha256", "finished", "files", "cost", "run", "signatures", "parties")
 """Fields of a report that differ between any two runs."""
@@ -32,6 +33,7 @@ def rotated(by: int) -> dict[str, str]:
 
 
 ROTATIONS = [rotated(by) for by in range(len(KINDS))]
+WITH_SPARK = dict(zip(PARTIES, ("duckdb", "postgres", "spark"), strict=True))
 
 
 # ---- jobs with plain columns, which are read in both passes
@@ -107,7 +109,7 @@ def laid_out(root: Path, partition: str, places: Places, kinds: Mapping[str, str
     files = {party: write_csv(places.folder / f"{party}.csv", own) for party, own in rows.items()}
     net = network(root, jobs.bundle_of(job), files)
     for party, kind in kinds.items():
-        data = KINDS[kind](places, party, rows[party])
+        data = ALL_KINDS[kind](places, party, rows[party])
         net.change(party, lambda fields, data=data: fields.update(data=data))
     return net
 
@@ -162,7 +164,11 @@ def of_csv_files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
 
 
 @each_job
-@pytest.mark.parametrize("kinds", ROTATIONS, ids=lambda kinds: "-".join(kinds.values()))
+@pytest.mark.parametrize(
+    "kinds",
+    [*ROTATIONS, pytest.param(WITH_SPARK, marks=(pytest.mark.more, needs_java))],
+    ids=lambda kinds: "-".join(kinds.values()),
+)
 def test_kinds_of_sources_give_the_table_of_csv_files(
     tmp_path: Path,
     partition: str,

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tests.support.jobs import write_csv
 from tests.support.postgres import Server
+from tests.support.spark import MASTER
 
 VARIABLE = "CANARY_VARIABLE_4711"
 HIDDEN = "canary4712"
@@ -54,15 +55,22 @@ class Places:
         query = f"SELECT * FROM {table}"  # noqa: S608  a table of ours
         return {"name": party, "postgres": {"dsn_env": VARIABLE, "query": query}}
 
+    def spark(self, party: str, rows: Rows) -> dict[str, Any]:
+        """Write the files of :meth:`duckdb`, for the cluster of this machine."""
+        path = self.duckdb(party, rows)["duckdb"]["path"]
+        return {"name": party, "spark": {"master": MASTER, "path": path}}
+
     def _own(self, party: str) -> Path:
         folder = self.folder / f"{HIDDEN} {party}"
         folder.mkdir(exist_ok=True)
         return folder
 
 
-KINDS: Mapping[str, Callable[[Places, str, Rows], dict[str, Any]]] = {
+Kind = Callable[[Places, str, Rows], dict[str, Any]]
+KINDS: Mapping[str, Kind] = {
     "csv": Places.csv,
     "duckdb": Places.duckdb,
     "postgres": Places.postgres,
 }
-"""Kinds of sources, each as what makes a table and returns the key `data` of its owner."""
+"""Kinds of sources that are quick to start, each as what makes a table and returns the key `data` of its owner."""
+ALL_KINDS: Mapping[str, Kind] = {**KINDS, "spark": Places.spark}
