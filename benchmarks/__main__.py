@@ -32,7 +32,7 @@ AREAS: Mapping[str, Sequence[str]] = {
     "dp": ("bench_dp",),
     "synthetic": ("bench_synthetic_jobs", "bench_synthetic_joint", "bench_synthetic"),
     "crypto": ("bench_crypto", "bench_protection"),
-    "scale": ("bench_scale", "bench_postgres"),
+    "scale": ("bench_scale", "bench_postgres", "bench_beyond"),
     "route": ("route",),
 }
 

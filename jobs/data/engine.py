@@ -83,7 +83,7 @@ class Engine(Database):
         """
         ids = coding.ids if coding.checked else ()
         asked = replace(coding, ids=())
-        if asked.of_counts and not (coding.matched or coding.persons or any(map(self.wording.reader, ids))):
+        if asked.of_counts and not any(map(self.wording.reader, ids)):
             with self._readable():
                 named = {self.wording.name(name): name for name in self._names()}
                 columns = self._numbered({name: named[name] for name in coding.coders}, coding)
