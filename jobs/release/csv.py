@@ -6,6 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,8 @@ PARTS_OF_TABLE = "anonymized"
 """Folder of a released table in parts (:mod:`jobs.release.parts`)."""
 RELEASED = "the released table"
 _CHUNK_ROWS = 1 << 17
+_MOST_TEXTS = 1 << 12
+"""Most combinations of labels that are joined before the rows are."""
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
 
@@ -36,20 +40,18 @@ def csv_header(content: bytes) -> list[str]:
 def write_csv(release: Release, path: Path) -> None:
     """Write a release as CSV: UTF-8, header, values quoted where necessary."""
     columns = list(release.columns.values())
-    cells = _cells([c.labels for c in columns])
+    pieces = _pieces([c.labels for c in columns])
     with path.open("wb") as file:
         file.write(_header(list(release.columns)))
         for start in range(0, release.n_rows, _CHUNK_ROWS):
-            parts = [c.codes[start : start + _CHUNK_ROWS].astype(np.int32) for c in columns]
-            file.write(_lines(cells, parts))
+            file.write(_lines(pieces, [c.codes[start : start + _CHUNK_ROWS] for c in columns]))
 
 
 def csv_bytes(release: Release) -> bytes:
     """Return a release as CSV, in memory."""
     columns = list(release.columns.values())
-    return _header(list(release.columns)) + _lines(
-        _cells([c.labels for c in columns]), [c.codes for c in columns]
-    )
+    lines = _lines(_pieces([c.labels for c in columns]), [c.codes for c in columns])
+    return b"".join([_header(list(release.columns)), lines])
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
@@ -63,7 +65,7 @@ def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> byte
     out = bytearray(_header(names))
     for batch in batches:
         labels = [column.dictionary.to_pylist() for column in batch.columns]
-        out += _lines(_cells(labels), [np.asarray(column.indices) for column in batch.columns])
+        out += _lines(_pieces(labels), [np.asarray(column.indices) for column in batch.columns])
     return bytes(out)
 
 
@@ -71,22 +73,46 @@ def _header(names: Sequence[str]) -> bytes:
     return (",".join(_quoted(names)) + "\n").encode()
 
 
-def _cells(labels: Sequence[Sequence[str]]) -> list[pa.LargeStringArray]:
-    """Return the labels of each column as cells of a line. Each label is quoted once, not each cell."""
+@dataclass(frozen=True)
+class _Piece:
+    """Neighbouring columns of a line.
+
+    sizes:  number of labels of each column.
+    texts:  of the combinations of labels; a label of the last column comes at every step.
+    """
+
+    sizes: tuple[int, ...]
+    texts: pa.LargeStringArray = field(repr=False)
+
+    def taken(self, codes: Sequence[Codes]) -> pa.LargeStringArray:
+        """Return the text of each row. codes: of the columns of the piece."""
+        places = codes[0].astype(np.int32)
+        for size, column in zip(self.sizes[1:], codes[1:], strict=True):
+            places = places * np.int32(size) + column.astype(np.int32)
+        return self.texts.take(pa.array(places))
+
+
+def _pieces(labels: Sequence[Sequence[str]]) -> list[_Piece]:
+    """Return the pieces of a line. Each label is quoted once, and few combinations are joined once, not each cell."""
     ends = [*[","] * (len(labels) - 1), "\n"]
-    return [
-        pa.array([text + end for text in _quoted(values)], pa.large_string())
-        for values, end in zip(labels, ends[: len(labels)], strict=True)
-    ]
+    pieces: list[tuple[tuple[int, ...], list[str]]] = []
+    for values, end in zip(labels, ends[: len(labels)], strict=True):
+        cells = [text + end for text in _quoted(values)]
+        sizes, texts = pieces[-1] if pieces else ((), [])
+        if pieces and len(texts) * len(cells) <= _MOST_TEXTS:
+            pieces[-1] = ((*sizes, len(cells)), [text + cell for text in texts for cell in cells])
+        else:
+            pieces.append(((len(cells),), cells))
+    return [_Piece(sizes, pa.array(texts, pa.large_string())) for sizes, texts in pieces]
 
 
-def _lines(cells: Sequence[pa.LargeStringArray], codes: Sequence[Codes]) -> bytes:
+def _lines(pieces: Sequence[_Piece], codes: Sequence[Codes]) -> pa.Buffer:
     """Join columns to lines."""
     if not codes or len(codes[0]) == 0:
-        return b""
-    taken = [texts.take(pa.array(places)) for texts, places in zip(cells, codes, strict=True)]
-    joined = pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string()))
-    return bytes(joined.buffers()[2])
+        return pa.py_buffer(b"")
+    columns = iter(codes)
+    taken = [piece.taken(list(islice(columns, len(piece.sizes)))) for piece in pieces]
+    return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string())).buffers()[2]
 
 
 def _quoted(values: Iterable[str]) -> list[str]:

@@ -53,14 +53,18 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(table=tables(), chunk=st.integers(1, 5))
+@given(table=tables(), chunk=st.integers(1, 5), most=st.sampled_from([0, 3, 8, 100]))
 def test_whatever_the_labels_are_they_come_back(
-    tmp_path_factory: pytest.TempPathFactory, table: tuple[list[str], list[tuple[str, ...]]], chunk: int
+    tmp_path_factory: pytest.TempPathFactory,
+    table: tuple[list[str], list[tuple[str, ...]]],
+    chunk: int,
+    most: int,
 ) -> None:
     names, rows = table
     path = tmp_path_factory.mktemp("t") / "t.csv"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_csv, "_CHUNK_ROWS", chunk)
+        patch.setattr(release_csv, "_MOST_TEXTS", most)  # columns are joined alone, by some or all together
         write_csv(release_of(names, rows), path)
     content = path.read_bytes()
     assert list(csv.reader(io.StringIO(content.decode(), newline=""))) == [names, *map(list, rows)]
