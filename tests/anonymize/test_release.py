@@ -66,6 +66,13 @@ def test_the_order_is_that_of_one_whole_key_for_each_row() -> None:
     assert random_order(0, Keys()).tolist() == []
 
 
+@given(data=st.data(), shift=st.sampled_from([0, 1, 2, 3, 32, 60]))
+def test_equal_keys_and_keys_that_end_differently_keep_their_order(data: st.DataObject, shift: int) -> None:
+    keys = [key << shift for key in data.draw(st.lists(st.integers(0, 9), max_size=20))]
+    order = random_order(len(keys), Keys(*keys)).tolist()
+    assert order == sorted(range(len(keys)), key=keys.__getitem__)
+
+
 def test_every_order_of_three_rows_is_as_frequent() -> None:
     rng = SeededRng("orders")
     seen = Counter(tuple(random_order(3, rng).tolist()) for _ in range(1200))
