@@ -14,7 +14,7 @@ from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import write_files
 from jobs.release.report import SIGNATURES, finished_now, following, versions
-from jobs.release.sums import fields_of_file, write_sums
+from jobs.release.sums import digests_of, fields_of_file, place_sums, write_sums
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Rendered, Task
 
@@ -45,12 +45,13 @@ def write_report(
     seconds: of each phase of the run.
     sections: of the page, from the report.
     """
-    files = {"files": {name: fields_of_file(folder / name) for name in names}}
+    tables = {name: fields_of_file(folder / name) for name in names}
     cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
-    content = _report({**report, **files}, cost)
+    content = _report({**report, "files": tables}, cost)
     (folder / REPORT).write_bytes(content)
     told = read_report(content)
-    release = write_sums(folder, (*names, REPORT))
+    digests = {name: fields["sha256"] for name, fields in tables.items()}
+    release = place_sums(folder, {**digests, **digests_of({REPORT: content})})
     place_page(page_of(task, told, tuple(sections(told)), release), folder)
     return release
 

@@ -71,7 +71,12 @@ def release_digest(sums: bytes) -> bytes:
 
 def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
     """Write `SHA256SUMS` of the given files in a folder; return the digest of the release."""
-    content = sums_text({name: fields_of_file(folder / name)["sha256"] for name in names})
+    return place_sums(folder, {name: fields_of_file(folder / name)["sha256"] for name in names})
+
+
+def place_sums(folder: Path, digests: Mapping[str, str]) -> bytes:
+    """Write `SHA256SUMS` of files with the given digests into a folder; return the digest of the release."""
+    content = sums_text(digests)
     (folder / SUMS).write_bytes(content)
     return release_digest(content)
 
