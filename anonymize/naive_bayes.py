@@ -71,23 +71,32 @@ class NaiveBayes:
 
     def _predicted(self, records: Labelled, own: int) -> Ints:
         """Return the class of the highest probability for each row: int64, shape (n,). own: 1 leaves the row out."""
-        scores = self._logs(records.columns, 0)
+        of_class, of_values = self._logs(0)
+        scores = np.tile(of_class, (len(records.classes), 1))
+        for codes, logs in zip(records.columns, of_values, strict=True):
+            scores += logs.take(codes, axis=0)
         if own:
-            rows = np.arange(len(records.classes))
-            scores[rows, records.classes] = self._logs(records.columns, own)[rows, records.classes]
+            of_class, of_values = self._logs(own)
+            left_out = of_class[records.classes]
+            for codes, logs in zip(records.columns, of_values, strict=True):
+                left_out += logs[codes, records.classes]
+            scores[np.arange(len(records.classes)), records.classes] = left_out
         found: Ints = scores.argmax(axis=1)
         return found
 
-    def _logs(self, columns: Sequence[Codes], less: int) -> Logs:
-        """Return the logarithm of each class's probability, up to a constant: float64, shape (n, n_classes).
+    def _logs(self, less: int) -> tuple[Logs, list[Logs]]:
+        """Return the summands of the logarithm of each class's probability, up to a constant.
+
+        The first has shape (n_classes,), and each column's have shape (n_values, n_classes): float64.
 
         less:  records that leave every count.
         """
         of_class = np.maximum(self.classes - less, 0)
-        found = np.tile(np.log(of_class + 1.0), (len(columns[0]), 1))
-        for codes, counts in zip(columns, self.values, strict=True):
-            found += np.log(np.maximum(counts - less, 0) + 1.0)[codes] - np.log(of_class + len(counts))
-        return found
+        of_values = [
+            np.log(np.maximum(counts - less, 0) + 1.0) - np.log(of_class + len(counts))
+            for counts in self.values
+        ]
+        return np.log(of_class + 1.0), of_values
 
 
 def counted_of(records: Labelled, sizes: Sequence[int], n_classes: int) -> NaiveBayes:

@@ -7,7 +7,7 @@ page. Raw rows are the rows as the algorithms read the rows: numbers as cells of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ from anonymize.lkc.metrics import partition_sizes
 from anonymize.naive_bayes import Labelled, counted_of
 from anonymize.release import LabelledColumn, Release, leaf_labels, release_of_leaves
 from anonymize.table import Ints, pack
-from anonymize.verification.tables import kinds_of_rows
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.page.html import Content, document, tag
@@ -184,8 +183,6 @@ def model_section(raw: Release, name: str, columns: Sequence[str], share: float,
 
 def predicted_by_own(rows: Release, name: str, columns: Sequence[str]) -> float:
     """Return the share of records whose class naive Bayes predicts rightly from all other records of the rows."""
-    first, weights = kinds_of_rows([rows.columns[each].codes for each in (name, *columns)], rows)
-    rows = replace(rows.some(first), counts=weights)
     records = Labelled(
         [rows.columns[each].codes for each in columns], rows.columns[name].codes, weights_of(rows)
     )
