@@ -5,6 +5,7 @@ Columns are codes into a short list of labels. So a million rows take a few mega
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,6 +24,7 @@ from anonymize.table import (
     LeafSets,
     QidColumn,
     Schema,
+    kinds_of_keys,
     narrowest,
     pack,
     tally,
@@ -80,11 +82,11 @@ class Release:
         """Return the different rows in the order of their printed values, with the records of each row."""
         labels = {name: tuple(sorted(set(column.labels))) for name, column in self.columns.items()}
         codes = {name: ranks(column) for name, column in self.columns.items()}
+        radices = list(map(len, labels.values()))
         # Keys beyond 62 bits are ranked on the way, and keep the order.
-        keys = pack(list(codes.values()), list(map(len, labels.values())))
-        kinds, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+        first, kind = kinds_of_keys(pack(list(codes.values()), radices), math.prod(radices))
         columns = {name: narrowed(labels[name], codes[name][first]) for name in labels}
-        return Release(columns, tally(kind, self.counts, len(kinds)))
+        return Release(columns, tally(kind, self.counts, len(first)))
 
     def in_rows(self) -> Release:
         """Return the table with a row for each record."""

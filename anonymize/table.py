@@ -30,6 +30,8 @@ MAX_CELLS = 1 << 20
 MOST_TAKEN_OUT = 64
 """Most children that leave a node separately. A node with more children is always replaced by all of them."""
 _KEY_SPACE = 1 << 62
+MOST_TALLIED = 1 << 22
+"""Most keys that are counted without sorting."""
 
 
 @dataclass(frozen=True)
@@ -395,6 +397,30 @@ def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) ->
     Exact below 2**53 in total; MAX_RECORDS ensures this bound.
     """
     return np.bincount(keys, weights, minlength=size).astype(np.int64)
+
+
+def kinds_of_keys(keys: Ints, space: int) -> tuple[Ints, Ints]:
+    """Number the different keys, ascending. Return the first row of each, and the number of each row's key.
+
+    space:  above every key.
+    """
+    if space > min(MOST_TALLIED, 4 * len(keys)):
+        _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+        return first, kind
+    first = np.full(space, -1, dtype=np.int64)
+    first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
+    is_there = first >= 0
+    return first[is_there], (np.cumsum(is_there) - 1)[keys]
+
+
+def sums_by_key(keys: Ints, weights: Ints | None, space: int) -> tuple[Ints, Ints]:
+    """Return the different keys, ascending, and the sum of the weights of each. space: above every key."""
+    if space <= MOST_TALLIED:
+        counts = tally(keys, weights, space)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    found, place = np.unique(keys, return_inverse=True)
+    return found, tally(place, weights, len(found))
 
 
 def pack(columns: Sequence[Codes], radices: Sequence[int]) -> Ints:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from anonymize.cut import Cut
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
-from anonymize.table import Ints, Schema, pack, tally
+from anonymize.table import Ints, Schema, kinds_of_keys, sums_by_key, tally
 from anonymize.verification.tables import kinds_of_rows, label_codes, number_rows
 
 
@@ -56,22 +57,26 @@ def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
     return kinds_of_rows(columns, release)[1]
 
 
-def largest_share(release: Release, qid: Sequence[str], name: str, protected: Collection[str]) -> float:
-    """Return the largest share of a protected value of a column in a group that agrees on the given columns."""
-    column = release.columns[name]
-    codes = label_codes(column)
-    present, first = np.unique(codes, return_index=True)
-    wanted = np.zeros(int(present.max()) + 1, dtype=bool)
-    wanted[present] = [column.labels[code] in protected for code in column.codes[first]]
-    groups = number_rows([label_codes(release.columns[each]) for each in qid], release.n_rows)
-    _, group = np.unique(groups, return_inverse=True)
-    sizes = tally(group, release.counts, int(group.max()) + 1)
-    kept = wanted[codes]
-    keys, pair = np.unique(pack([group[kept], codes[kept]], [len(sizes), len(wanted)]), return_inverse=True)
-    if not len(keys):
-        return 0.0
-    counts = tally(pair, None if release.counts is None else release.counts[kept], len(keys))
-    return float((counts / sizes[keys // len(wanted)]).max())
+def largest_share(
+    release: Release, known: Iterable[Sequence[str]], name: str, protected: Collection[str]
+) -> float:
+    """Return the largest share of a protected value of a column in a group of a reader.
+
+    known:  the columns of each reader; a group agrees on the columns.
+    """
+    column, readers = release.columns[name], list(known)
+    wanted = np.array([label in protected for label in column.labels], dtype=bool)[column.codes]
+    values = label_codes(column)[wanted]
+    counts = None if release.counts is None else release.counts[wanted]
+    codes = {each: label_codes(release.columns[each]) for each in dict.fromkeys(chain(*readers))}
+    radix, largest = int(values.max(initial=0)) + 1, 0.0
+    for columns in readers:
+        numbers = number_rows([codes[each] for each in columns], release.n_rows)
+        first, group = kinds_of_keys(numbers, int(numbers.max(initial=0)) + 1)
+        sizes = tally(group, release.counts, len(first))
+        pairs, held = sums_by_key(group[wanted] * radix + values, counts, len(first) * radix)
+        largest = max(largest, float((held / sizes[pairs // radix]).max(initial=0)))
+    return largest
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.lkc.requirement import Entry
 from anonymize.scores.score import Score
-from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
+from anonymize.table import CodedTable, Ints, QidColumn, kinds_of_keys, pack, sums_by_key, tally
 from anonymize.taxonomy import Node
 from anonymize.tds import Outcome, Step
 
@@ -123,8 +124,6 @@ class Blocked:
     excess: Excess | None = None
 
 
-_MOST_SPACE = 1 << 22
-"""Most keys that are counted without sorting."""
 _MOST_SUBSETS = 300
 """Most sets of columns in which a forbidden group of a step is looked for."""
 
@@ -157,18 +156,8 @@ class _Kinds:
     def __init__(self, table: CodedTable, cut: Cut) -> None:
         columns = [i for i in range(len(table.qid)) if cut.is_refined(i)]
         places = [cut.positions(i)[table.qid[i]] for i in columns]
-        keys = pack([*places, table.cells], [*(len(cut.nodes[i]) for i in columns), table.schema.n_cells])
-        _, self.first, self.of_row = np.unique(keys, return_index=True, return_inverse=True)
-
-
-def _sums(keys: Ints, weights: Ints, space: int) -> tuple[Ints, Ints]:
-    """Return the different keys, ascending, and the sum of the weights of each. space: above every key."""
-    if space <= _MOST_SPACE:
-        counts = tally(keys, weights, space)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
-    found, place = np.unique(keys, return_inverse=True)
-    return found, tally(place, weights, len(found))
+        sizes = [*(len(cut.nodes[i]) for i in columns), table.schema.n_cells]
+        self.first, self.of_row = kinds_of_keys(pack([*places, table.cells], sizes), math.prod(sizes))
 
 
 class _Rows:
@@ -181,7 +170,7 @@ class _Rows:
         child = child_of_leaf(candidate)[leaf[within]]
         within, child = within[child >= 0], child[child >= 0]
         space = len(kinds.first) * n_children
-        alike, weights = _sums(kinds.of_row[within] * n_children + child, table.weights[within], space)
+        alike, weights = sums_by_key(kinds.of_row[within] * n_children + child, table.weights[within], space)
         self._table, self._cut, self._candidate = table, cut, candidate
         self._rows, self._child, self._weights = kinds.first[alike // n_children], alike % n_children, weights
 
@@ -192,17 +181,16 @@ class _Rows:
             return None
         nodes = [self._candidate.children, *(self._cut.nodes[i] for i in others)]
         places = [self._child, *(self._cut.positions(i)[self._table.qid[i][self._rows]] for i in others)]
-        keys, first, group = np.unique(
-            pack(places, [*map(len, nodes)]), return_index=True, return_inverse=True
-        )
-        weights, broken = self._weights, np.zeros(len(keys), dtype=bool)
+        radices = list(map(len, nodes))
+        first, group = kinds_of_keys(pack(places, radices), math.prod(radices))
+        weights, broken = self._weights, np.zeros(len(first), dtype=bool)
         labels = test.labels(self._table.cells[self._rows])
-        for criterion, met in test.met(labels, group, len(keys), weights.astype(np.float64)):
+        for criterion, met in test.met(labels, group, len(first), weights.astype(np.float64)):
             if (criterion.name, criterion.column) == (violation.criterion, violation.column):
                 broken |= ~met
         if not broken.any():
             return None
-        sizes = tally(group, weights, len(keys))
+        sizes = tally(group, weights, len(first))
         smallest = int(np.flatnonzero(broken)[np.argmin(sizes[broken])])
         columns = [self._table.schema.qid[i] for i in (self._candidate.column, *others)]
         own = [of[place[first[smallest]]] for of, place in zip(nodes, places, strict=True)]

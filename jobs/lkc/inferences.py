@@ -35,7 +35,7 @@ def inferences(task: Task, report: Mapping[str, Any], table: Release) -> Iterato
         if name not in told.columns:
             continue
         values = report["sensitive"][name]["values"]
-        of_all = largest_share(told, groups, name, values)
+        of_all = largest_share(told, [groups], name, values)
         what = _value(task, name)
         for entry, found in zip(entries, report["requirements"], strict=True):
             share = _within(task, told, entry, found, name, values, of_all)
@@ -86,7 +86,7 @@ def _within(
     most = min(most, len(columns))
     if comb(len(columns), most) > _MOST_SUBSETS:
         return f"at most {percent(of_all)}"
-    return percent(max(largest_share(told, known, name, values) for known in combinations(columns, most)))
+    return percent(largest_share(told, combinations(columns, most), name, values))
 
 
 def _of_entry(entry: Entry, name: str, what: str) -> str:

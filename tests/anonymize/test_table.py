@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize import table
 from anonymize.errors import SchemaError
 from anonymize.table import (
     MAX_CELLS,
@@ -41,6 +42,21 @@ def test_pack_tells_exactly_equal_rows_together(data: st.DataObject) -> None:
     for i in range(n):
         for j in range(n):
             assert (keys[i] == keys[j]) == (rows[i] == rows[j])
+
+
+@given(keys=st.lists(st.integers(0, 40), max_size=30), most=st.sampled_from([0, 41, 1 << 22]))
+def test_keys_are_numbered_and_summed_with_or_without_sorting(keys: list[int], most: int) -> None:
+    weights = [2 * key + row + 1 for row, key in enumerate(keys)]
+    different = sorted(set(keys))
+    own = np.array(keys, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "MOST_TALLIED", most)
+        first, kind = table.kinds_of_keys(own, 41)
+        found, sums = table.sums_by_key(own, np.array(weights, dtype=np.int64), 41)
+    assert first.tolist() == [keys.index(key) for key in different]
+    assert kind.tolist() == [different.index(key) for key in keys]
+    assert found.tolist() == different
+    assert sums.tolist() == [sum(w for k, w in zip(keys, weights, strict=True) if k == key) for key in found]
 
 
 @settings(deadline=None)

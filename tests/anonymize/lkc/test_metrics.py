@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from anonymize import table
 from anonymize.cut import Cut
 from anonymize.lkc.metrics import largest_share, measure_loss, measure_partitions
 from anonymize.release import LabelledColumn, Release, cut_labels
@@ -42,8 +43,12 @@ def test_nodes_that_print_alike_are_one_value() -> None:
         assert loss == {"code": pytest.approx((2 * 4 + 2 * 1) / 4 / 9)}
 
 
+@pytest.mark.parametrize("most", [0, 1 << 22])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_largest_share_is_that_of_the_definition(seed: int) -> None:
+def test_the_largest_share_is_that_of_the_definition(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "MOST_TALLIED", most)
     rng = np.random.default_rng(seed)
     rows = [tuple(rng.integers(0, 3, 3).tolist()) for _ in range(40)]
     columns = {
@@ -54,5 +59,13 @@ def test_the_largest_share_is_that_of_the_definition(seed: int) -> None:
     for a, b, s in rows:
         groups.setdefault((a, b), []).append("xyz"[s])
     expected = max(found.count(value) / len(found) for found in groups.values() for value in "xz")
-    assert largest_share(Release(columns), ["a", "b"], "s", ["x", "z"]) == pytest.approx(expected)
-    assert largest_share(Release(columns), ["a", "b"], "s", ["none"]) == 0
+    assert largest_share(Release(columns), [["a", "b"]], "s", ["x", "z"]) == pytest.approx(expected)
+    assert largest_share(Release(columns), [["a", "b"]], "s", ["none"]) == 0
+    alone = [[], ["a"], ["b"]]
+    readers = [*alone, ["a", "b"]]
+    shares = [largest_share(Release(columns), [each], "s", ["x", "z"]) for each in alone]
+    assert largest_share(Release(columns), alone, "s", ["x", "z"]) == max(shares)
+    assert largest_share(Release(columns), readers, "s", ["x", "z"]) == pytest.approx(expected)
+    merged = Release(columns).merged()
+    assert merged.n_rows < len(rows)
+    assert largest_share(merged, readers, "s", ["x", "z"]) == pytest.approx(expected)
