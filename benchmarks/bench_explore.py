@@ -14,9 +14,8 @@ import statistics
 import sys
 from pathlib import Path
 
-from benchmarks.bench_lkc import Process, run_process
 from benchmarks.shared_jobs import OUT, shared_job
-from benchmarks.support import Row, publish
+from benchmarks.support import Process, Row, publish, run_process
 from jointcut.launcher import command
 
 _MANY, _SOME = "5,10,20,30,50,100,200,500", "5,10,20,50,100,200"

@@ -11,11 +11,8 @@ import os
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ import yaml
 
 from benchmarks.score_costs import memory_rows, sealed_rows
 from benchmarks.shared_jobs import OUT, shared_job
-from benchmarks.support import Row, median_s, publish
+from benchmarks.support import Process, Row, median_s, publish, run_process
 from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
 from coordinator.simulate import Between, directly, own_accounts, parties_on_loopback, sources_of
@@ -37,27 +34,6 @@ SINGLE = (
     ("1 M rows, L=4 K=20 C=1", ("rows=1000000", "L=4", "K=20", "C=1"), 3),
     ("1 M rows, L=2 K=20 C=1", ("rows=1000000", "L=2", "K=20", "C=1"), 3),
 )
-
-
-@dataclass(frozen=True)
-class Process:
-    """Measures of a whole process."""
-
-    wall_s: float
-    peak_mb: float
-    cpu_s: float
-
-
-def run_process(command: Sequence[str]) -> Process:
-    """Run a command to its end, quietly."""
-    start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    cpu_s = usage.ru_utime + usage.ru_stime
-    return Process(time.perf_counter() - start, usage.ru_maxrss / 1024, cpu_s)
 
 
 def start_rows() -> list[Row]:

@@ -14,16 +14,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks.bench_lkc import Process, run_process
-from benchmarks.bench_scale import median, write_tables
-from benchmarks.support import Row, publish
+from benchmarks.bench_scale import write_tables
+from benchmarks.support import Process, Row, median, publish, run_process
 from jointcut.launcher import command
 from tests.support.postgres import Server, serving
 
@@ -105,10 +102,7 @@ def main(arguments: Sequence[str]) -> None:
     n, runs = int(given.get("rows", ROWS)), int(given.get("runs", 3))
     with tempfile.TemporaryDirectory() as name, serving() as server:
         folder = Path(name)
-        with ProcessPoolExecutor(
-            1, get_context("spawn")
-        ) as apart:  # a child's peak begins at its parent's memory
-            fields = apart.submit(write_tables, folder, n).result() | {"model": MODEL}
+        fields = write_tables(folder, n) | {"model": MODEL}
         load_server(server, folder / "table.csv", fields)
         (folder / "server.yaml").write_text(yaml.safe_dump(fields | {"data": HELD}))
         (folder / "file.yaml").write_text(yaml.safe_dump(fields | {"data": "copy.csv"}))

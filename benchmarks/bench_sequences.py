@@ -10,11 +10,9 @@ of a single core; runs from CSV to CSV are runs of `coordinator run` in a separa
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,7 +48,7 @@ from anonymize.trajectory.sweep import Search, Suppressed, answered, local_alone
 from anonymize.verification.sequences import Claim, bound_of, examine
 from benchmarks.movements import Readings, city, crowd, diagnoses, metro, tracks
 from benchmarks.shared_jobs import OUT
-from benchmarks.support import Row, median_cpu_s, publish
+from benchmarks.support import Row, median, median_cpu_s, publish, run_process
 from jointcut.launcher import command
 
 MILLION = 1_000_000
@@ -223,26 +221,12 @@ def csv_rows(runs: int) -> list[Row]:
             subprocess.run(written, check=True)
             path = folder / "job.yaml"
             path.write_text(yaml.safe_dump(job_of(Case("", few), data=table.name), sort_keys=False))
-            found = [_run(path, folder / f"{title}-{i}") for i in range(runs)]
-            wall, cpu, peak = (float(np.median(each)) for each in zip(*found, strict=True))
-            said = f"{cpu:.1f} CPU s" + (f"; {anchor}" if anchor else "")
-            rows.append(Row(f"{title}: CSV to CSV, verified", wall, "s", most_s, anchor=said))
-            rows.append(Row(f"{title}: peak", peak, "MiB", most_mib))
+            run = [*command("coordinator"), "run", str(path), "--out"]
+            found = median([run_process([*run, str(folder / f"{title}-{i}")]) for i in range(runs)])
+            said = f"{found.cpu_s:.1f} CPU s" + (f"; {anchor}" if anchor else "")
+            rows.append(Row(f"{title}: CSV to CSV, verified", found.wall_s, "s", most_s, anchor=said))
+            rows.append(Row(f"{title}: peak", found.peak_mb, "MiB", most_mib))
     return rows
-
-
-def _run(job: Path, out: Path) -> tuple[float, float, float]:
-    """Return wall seconds, CPU seconds, MiB at the peak."""
-    start = time.perf_counter()
-    running = subprocess.Popen(
-        [*command("coordinator"), "run", str(job), "--out", str(out)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(running.pid, 0)
-    running.returncode = os.waitstatus_to_exitcode(status)
-    assert running.returncode == 0
-    return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def loss_rows() -> list[Row]:

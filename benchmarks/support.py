@@ -12,6 +12,8 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -78,6 +80,48 @@ def _times(work: Callable[[], object], runs: int, warmup: int, clock: Callable[[
         work()
         times.append(clock() - start)
     return times
+
+
+@dataclass(frozen=True)
+class Process:
+    """Measures of a whole process."""
+
+    wall_s: float
+    peak_mb: float
+    cpu_s: float
+
+
+_MEASURED = """
+import json, os, sys, time
+null = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+start = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=null)
+_, status, used = os.wait4(pid, 0)
+wall_s = time.perf_counter() - start
+print(json.dumps([os.waitstatus_to_exitcode(status), wall_s, used.ru_maxrss, used.ru_utime + used.ru_stime]))
+"""
+"""Program that runs a command. The peak of a child begins at the memory of its parent, so the parent is small."""
+
+
+def run_process(command: Sequence[str]) -> Process:
+    """Run a command to its end, quietly."""
+    words = [sys.executable, "-I", "-S", "-c", _MEASURED, *command]
+    code, wall_s, peak_kb, cpu_s = json.loads(
+        subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    )
+    if code != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {code}")
+    return Process(wall_s, peak_kb / 1024, cpu_s)
+
+
+def median(costs: Sequence[Process]) -> Process:
+    """Return the median of each figure."""
+    return Process(
+        *(
+            statistics.median(each)
+            for each in zip(*((c.wall_s, c.peak_mb, c.cpu_s) for c in costs), strict=True)
+        )
+    )
 
 
 def machine() -> dict[str, Any]:
