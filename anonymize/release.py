@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymize.cut import Cut
 from anonymize.grid import Grid
@@ -103,19 +102,16 @@ class Release:
 
 
 def random_order(n_rows: int, rng: Rng) -> Ints:
-    """Return a random order of rows, by a uniform 64-bit key for each row: int64, shape (n_rows,)."""
-    return _ascending(np.frombuffer(rng.bytes(8 * n_rows), dtype="<u8"))
+    """Return a random order of rows, by a uniform 64-bit key for each row: int64, shape (n_rows,).
 
-
-def _ascending(keys: NDArray[np.uint64]) -> Ints:
-    """Return the order of keys, equal keys in the order of their rows: int64, shape (n_rows,).
-
-    Sorting numbers is much faster than sorting row numbers by key. So the lowest bits of each key give way to the
-    key's row number. The few keys that differ in these bits alone are ordered afterwards.
+    Rows with equal keys keep their order.
     """
+    keys = np.frombuffer(rng.bytes(8 * n_rows), dtype="<u8")
+    # Sorting numbers is much faster than sorting row numbers by key. So the lowest bits of each key give way to the
+    # key's row number. The few keys that differ in these bits alone are ordered afterwards.
     low = np.uint64((1 << max(len(keys) - 1, 0).bit_length()) - 1)
     marked = np.sort((keys & ~low) | np.arange(len(keys), dtype=np.uint64))
-    order = (marked & low).astype(np.int64)
+    order: Ints = (marked & low).astype(np.int64)
     beside = np.flatnonzero((marked[1:] ^ marked[:-1]) <= low)
     alike = np.union1d(beside, beside + 1)
     rows = order[alike]

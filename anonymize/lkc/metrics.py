@@ -13,7 +13,7 @@ import numpy as np
 from anonymize.cut import Cut
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
-from anonymize.table import Ints, Schema, kinds_of_keys, sums_by_key, tally
+from anonymize.table import Ints, Schema, kinds_of_keys, tally
 from anonymize.verification.tables import kinds_of_rows, label_codes, number_rows
 
 
@@ -74,8 +74,10 @@ def largest_share(
         numbers = number_rows([codes[each] for each in columns], release.n_rows)
         first, group = kinds_of_keys(numbers, int(numbers.max(initial=0)) + 1)
         sizes = tally(group, release.counts, len(first))
-        pairs, held = sums_by_key(group[wanted] * radix + values, counts, len(first) * radix)
-        largest = max(largest, float((held / sizes[pairs // radix]).max(initial=0)))
+        own = group[wanted]
+        first, pair = kinds_of_keys(own * radix + values, len(sizes) * radix)
+        held = tally(pair, counts, len(first))
+        largest = max(largest, float((held / sizes[own[first]]).max(initial=0)))
     return largest
 
 

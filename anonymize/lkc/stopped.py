@@ -136,12 +136,15 @@ def blocked(
     Steps without a group found in few sets of columns are left out, and so are criteria with side counts.
     """
     found: dict[tuple[str, str], Blocked] = {}
-    kinds = _Kinds(table, outcome.cut)
+    columns = [i for i in range(len(table.qid)) if outcome.cut.is_refined(i)]
+    places = [outcome.cut.positions(i)[table.qid[i]] for i in columns]
+    sizes = [*(len(outcome.cut.nodes[i]) for i in columns), table.schema.n_cells]
+    first, kind = kinds_of_keys(pack([*places, table.cells], sizes), math.prod(sizes))
     for step in outcome.steps:
         candidate = step.candidate
         if step.violation is None or candidate.node not in outcome.cut.nodes[candidate.column]:
             continue
-        rows = _Rows(table, outcome.cut, candidate, kinds)
+        rows = _Rows(table, outcome.cut, candidate, first, kind)
         for entry, others in islice(_sets(outcome.cut, entries, step), _MOST_SUBSETS):
             if (group := rows.forbidden(entry, others, step.violation)) is not None:
                 column = table.schema.qid[candidate.column]
@@ -150,29 +153,20 @@ def blocked(
     return found
 
 
-class _Kinds:
-    """Rows of a table that are alike in the release: each with the number of its kind, and a row of each kind."""
-
-    def __init__(self, table: CodedTable, cut: Cut) -> None:
-        columns = [i for i in range(len(table.qid)) if cut.is_refined(i)]
-        places = [cut.positions(i)[table.qid[i]] for i in columns]
-        sizes = [*(len(cut.nodes[i]) for i in columns), table.schema.n_cells]
-        self.first, self.of_row = kinds_of_keys(pack([*places, table.cells], sizes), math.prod(sizes))
-
-
 class _Rows:
     """Rows of a table below the node of a candidate, with the child of each row. Rows that are alike are one row."""
 
-    def __init__(self, table: CodedTable, cut: Cut, candidate: Candidate, kinds: _Kinds) -> None:
+    def __init__(self, table: CodedTable, cut: Cut, candidate: Candidate, first: Ints, kind: Ints) -> None:
+        """``kind``: of each row in the release. ``first``: a row of each kind."""
         node, n_children = candidate.node, len(candidate.children)
         leaf = table.qid[candidate.column].astype(np.int64) - node.first
         within = np.flatnonzero((leaf >= 0) & (leaf < node.last - node.first))
         child = child_of_leaf(candidate)[leaf[within]]
         within, child = within[child >= 0], child[child >= 0]
-        space = len(kinds.first) * n_children
-        alike, weights = sums_by_key(kinds.of_row[within] * n_children + child, table.weights[within], space)
+        space = len(first) * n_children
+        alike, weights = sums_by_key(kind[within] * n_children + child, table.weights[within], space)
         self._table, self._cut, self._candidate = table, cut, candidate
-        self._rows, self._child, self._weights = kinds.first[alike // n_children], alike % n_children, weights
+        self._rows, self._child, self._weights = first[alike // n_children], alike % n_children, weights
 
     def forbidden(self, entry: Entry, others: Sequence[int], violation: Violation) -> Blocked | None:
         """Return the smallest group that a criterion forbids among the groups on the column and on ``others``."""

@@ -84,13 +84,6 @@ class _Piece:
     sizes: tuple[int, ...]
     texts: pa.LargeStringArray = field(repr=False)
 
-    def taken(self, codes: Sequence[Codes]) -> pa.LargeStringArray:
-        """Return the text of each row. codes: of the columns of the piece."""
-        places = codes[0].astype(np.int32)
-        for size, column in zip(self.sizes[1:], codes[1:], strict=True):
-            places = places * np.int32(size) + column.astype(np.int32)
-        return self.texts.take(pa.array(places))
-
 
 def _pieces(labels: Sequence[Sequence[str]]) -> list[_Piece]:
     """Return the pieces of a line. Each label is quoted once, and few combinations are joined once, not each cell."""
@@ -110,8 +103,12 @@ def _lines(pieces: Sequence[_Piece], codes: Sequence[Codes]) -> pa.Buffer:
     """Join columns to lines."""
     if not codes or len(codes[0]) == 0:
         return pa.py_buffer(b"")
-    columns = iter(codes)
-    taken = [piece.taken(list(islice(columns, len(piece.sizes)))) for piece in pieces]
+    columns, taken = iter(codes), []
+    for piece in pieces:
+        places = np.zeros(len(codes[0]), dtype=np.int32)
+        for size, column in zip(piece.sizes, islice(columns, len(piece.sizes)), strict=True):
+            places = places * np.int32(size) + column.astype(np.int32)
+        taken.append(piece.texts.take(pa.array(places)))
     return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string())).buffers()[2]
 
 

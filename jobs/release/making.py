@@ -14,7 +14,7 @@ from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import write_files
 from jobs.release.report import SIGNATURES, finished_now, following, versions
-from jobs.release.sums import digests_of, fields_of_file, place_sums, write_sums
+from jobs.release.sums import fields_of_file, place_sums, write_sums
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Rendered, Task
 
@@ -51,7 +51,7 @@ def write_report(
     (folder / REPORT).write_bytes(content)
     told = read_report(content)
     digests = {name: fields["sha256"] for name, fields in tables.items()}
-    release = place_sums(folder, {**digests, **digests_of({REPORT: content})})
+    release = place_sums(folder, {**digests, REPORT: fields_of_file(folder / REPORT)["sha256"]})
     place_page(page_of(task, told, tuple(sections(told)), release), folder)
     return release
 
