@@ -169,8 +169,8 @@ class _JsonLines:
         self._print({"event": "trial", "trial": number, "most": most})
 
     def rows(self, read: int, of: int | None, left_s: float | None) -> None:
-        known = {} if left_s is None else {"of": of, "left_s": round(left_s, 1)}
-        self._print({"event": "rows", "rows": read, **known})
+        known = {"of": of, "left_s": None if left_s is None else round(left_s, 1)}
+        self._print({"event": "rows", "rows": read, **{key: n for key, n in known.items() if n is not None}})
 
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)

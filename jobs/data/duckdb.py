@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
 
 from anonymize.errors import DataError
 from jobs.data.arrow import pa, pq
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 _BATCH_ROWS, _KEYS_ROWS = 1 << 17, 1 << 20
 _TEXTS = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 _PATTERN = frozenset("*?[")
+_SIGN = re.compile(r"[*?\[]")
+_FILE_NAME = "jointcut file"
+_FILE = f'"{_FILE_NAME}"'
+_VALUE = r"/\Q{}\E=([^/]*)/"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_MOST_SAID = 500
 _ENCODINGS = {UTF_8: "utf-8", "utf-8-sig": "utf-8", "utf-16": "utf-16"}
 _MORE_SPACE = "raise `memory_limit`, free space, or set TMPDIR to a folder with more free space"
 _NO_FETCHING = {
@@ -117,23 +125,85 @@ class DuckDb(Engine):
         return form
 
     def _names(self) -> list[str]:
+        return [*self._of_files, *self._of_folders]
+
+    @cached_property
+    def _of_files(self) -> list[str]:
+        """Columns that stand in the files. Raises DataError."""
         first, *others = self._files
         names = _header(first)
         for path in others:
             if _header(path) != names:
                 raise unreadable(self.name, f"{path} has other columns than {first}, or in another order")
-        return [*names, *(key for key in _parts(first, self._place) if key not in names)]
+        if _kind(first) == "parquet":
+            self._require_apart(names, f"{first} has")
+        return names
+
+    @cached_property
+    def _of_folders(self) -> list[str]:
+        """Columns that folders named KEY=VALUE below the table's own folder give. Raises DataError."""
+        first, *others = self._files
+        keys = list(self._keys(first))
+        for path in others:
+            if list(self._keys(path)) != keys:
+                raise unreadable(self.name, f"the folders of {path} name other columns than those of {first}")
+        if keys:
+            self._require_apart([*self._of_files, *keys], f"{first} and its folders have")
+        return keys
+
+    def _require_apart(self, names: Sequence[str], who: str) -> None:
+        """Raise DataError for names that DuckDB takes for the same name."""
+        first: dict[str, str] = {}
+        for name in names:
+            if (other := first.setdefault(name.casefold(), name)) is not name:
+                raise unreadable(
+                    self.name,
+                    f"{who} the columns {other} and {name}, which DuckDB takes for one: rename one of them",
+                )
+
+    def _keys(self, path: Path) -> Mapping[str, str]:
+        """Return the columns that the folders of a file give, each with its text in the folder's name."""
+        below = path.parent.relative_to(self._base).parts
+        return {unquote(key): key for key, equals, _ in (part.partition("=") for part in below) if equals}
+
+    @property
+    def _base(self) -> Path:
+        """Folder of the table: all files are below."""
+        if self._place.is_dir():
+            return self._place
+        if self._place.exists():
+            return self._place.parent
+        return Path(*takewhile(lambda part: not _PATTERN & set(part), self._place.parent.parts))
 
     @property
     def _reading(self) -> str:
-        """SQL of the table: its columns are all text in CSV files."""
+        """SQL of the table: its columns are all text in CSV files.
+
+        Columns of CSV files are named by number. DuckDB would take names that differ in case alone for one.
+        """
+        of_files = self._reading_files
+        if not self._of_folders:
+            return f"{of_files} AS source"
+        folders = f"substr({_FILE}, {len(str(self._base)) + 1})"
+        values = ", ".join(
+            f"nullif(url_decode(regexp_extract({folders}, {_text(_VALUE.format(key))}, 1)), {_text(_NO_VALUE)}) "
+            f"AS {quoted(name)}"
+            for name, key in self._keys(self._files[0]).items()
+        )
+        return f"(SELECT *, {values} FROM {of_files}) AS source"  # noqa: S608 (quoted)
+
+    @property
+    def _reading_files(self) -> str:
         files = files_as_sql(self._files)
-        parts = "hive_partitioning = true, hive_types_autocast = false"
+        apart = "hive_partitioning = false" + (
+            f", filename = {_text(_FILE_NAME)}" if self._of_folders else ""
+        )
         if _kind(self._files[0]) == "parquet":
             # Files may differ in types: pandas writes whole numbers with a missing cell as doubles. Without
             # `union_by_name` all files take the types of the first, and 1.5 becomes 2.
-            return f"read_parquet({files}, {parts}, union_by_name = true) AS source"
+            return f"read_parquet({files}, {apart}, union_by_name = true)"
         form = self._form
+        columns = ", ".join(f"{_text(_numbered(i))}: 'VARCHAR'" for i in range(len(self._of_files)))
         facts = {
             "delim": _text(form.separator),
             "quote": _text(form.quote),
@@ -142,22 +212,32 @@ class DuckDb(Engine):
             "header": "true",
             "all_varchar": "true",
             "auto_detect": "false",
-            "columns": "{" + ", ".join(f"{_text(name)}: 'VARCHAR'" for name in _header(self._files[0])) + "}",
+            "columns": "{" + columns + "}",
         }
         said = ", ".join(f"{key} = {value}" for key, value in facts.items())
-        return f"read_csv({files}, {parts}, {said}) AS source"
+        return f"read_csv({files}, {apart}, {said})"
+
+    def _cell(self, column: str) -> str:
+        """Return SQL for a cell as text, with an empty text for NULL."""
+        is_numbered = _kind(self._files[0]) == "text" and column in self._of_files
+        name = _numbered(self._of_files.index(column)) if is_numbered else column
+        return f"coalesce(CAST(source.{quoted(name)} AS VARCHAR), '')"
+
+    def _texts(self, columns: Sequence[str]) -> str:
+        """Return SQL for columns as text. Every name is quoted."""
+        return ", ".join(f"{self._cell(each)} AS {quoted(_numbered(i))}" for i, each in enumerate(columns))
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream rows one by one, in the order of the files."""
-        with self._connection.cursor() as cursor:
-            query = f"SELECT {_texts(columns)} FROM {self._reading}"  # noqa: S608 (quoted)
+        with self._cursor() as cursor:
+            query = f"SELECT {self._texts(columns)} FROM {self._reading}"  # noqa: S608 (quoted)
             for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):
                 texts = [each.dictionary_encode() for each in batch.columns]
-                yield pa.RecordBatch.from_arrays(texts, batch.schema.names)
+                yield pa.RecordBatch.from_arrays(texts, list(columns))
 
     def _distinct(self, columns: Sequence[str]) -> Sequence[pa.Array] | None:
-        lists = ", ".join(f"list(DISTINCT {_cell(each)})" for each in columns)
-        with self._connection.cursor() as cursor:
+        lists = ", ".join(f"list(DISTINCT {self._cell(each)})" for each in columns)
+        with self._cursor() as cursor:
             try:
                 found = cursor.sql(f"SELECT {lists} FROM {self._reading}").to_arrow_table()  # noqa: S608 (quoted)
             except _engine().OutOfMemoryException:
@@ -180,20 +260,20 @@ class DuckDb(Engine):
         dropped = [(i, part) for i, column in enumerate(columns) for part in column.dropped]
         kept = " AND ".join(["true", *(f"m{i}.part <> {part}" for i, part in dropped)])
         with self._joined(columns) as (cursor, joined):
-            of_rows = f"SELECT DISTINCT {_texts(ids)} FROM {joined} WHERE {kept}"  # noqa: S608 (quoted)
+            of_rows = f"SELECT DISTINCT {self._texts(ids)} FROM {joined} WHERE {kept}"  # noqa: S608 (quoted)
             (found,) = cursor.sql(f"SELECT count(*) FROM ({of_rows})").fetchall()  # noqa: S608 (quoted)
         return int(found[0])
 
     @contextmanager
     def _joined(self, columns: Sequence[Numbered]) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """Yield a cursor with SQL of the table joined to the parts of columns: `m0.part` and so on."""
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             joins = []
             for i, column in enumerate(columns):
                 cursor.register("parts", pa.table({"text": column.texts, "part": column.parts}))
                 cursor.execute(f"CREATE TEMP TABLE m{i} AS FROM parts").fetchall()
                 cursor.unregister("parts")
-                joins.append(f"LEFT JOIN m{i} ON m{i}.text = {_cell(column.name)}")
+                joins.append(f"LEFT JOIN m{i} ON m{i}.text = {self._cell(column.name)}")
             yield cursor, " ".join([self._reading, *joins])
 
     def n_rows_about(self) -> int | None:
@@ -201,6 +281,13 @@ class DuckDb(Engine):
         if _kind(self._files[0]) != "parquet":
             return None
         return sum(int(pq.read_metadata(path).num_rows) for path in self._files)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection for a query. The time zone of the machine changes no cell."""
+        with self._connection.cursor() as cursor:
+            cursor.execute("SET TimeZone = 'UTC'").fetchall()
+            yield cursor
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
@@ -215,6 +302,8 @@ class DuckDb(Engine):
         engine = _engine()
         try:
             yield
+        except FileNotFoundError as error:
+            raise self._missing(f"{error.filename} is not there") from error
         except OSError as error:
             raise unreadable(self.name, f"{error.filename}: {error.strerror}") from error
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
@@ -224,6 +313,8 @@ class DuckDb(Engine):
             said = f"the table needs more than {limits} ({str(error).splitlines()[0]})"
             raise unreadable(self.name, said, remedy=_MORE_SPACE) from error
         except engine.Error as error:
+            if gone := [path for path in self._files if not path.is_file()]:
+                raise self._missing(f"{gone[0]} is not there") from error
             raise unreadable(self.name, _said(error)) from error
 
 
@@ -236,9 +327,13 @@ def _engine() -> ModuleType:
 
 
 def _said(error: Exception) -> str:
-    """Return what the engine says, without its advice on its own settings."""
-    lines = takewhile(lambda line: line and not line.startswith("Possible"), str(error).splitlines())
-    return "; ".join(lines)
+    """Return what the engine says, without a row of the table, and without advice on settings of the engine."""
+    said, _, row = str(error).partition("\nOriginal Line:")
+    after = row.splitlines()
+    number = [line for line in after if line.startswith("Expected Number of Columns")][-1:]
+    file = [line.strip() for line in after if line.startswith("  file = ")][-1:]
+    before = takewhile(lambda line: line and not line.startswith("Possible"), said.splitlines())
+    return "; ".join([*before, *number, *file])[:_MOST_SAID]
 
 
 def _opened(memory_limit: str) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
@@ -268,8 +363,8 @@ def connected(memory_limit: str, refused: Callable[[str], Exception]) -> Iterato
 
 
 def files_as_sql(files: Sequence[Path]) -> str:
-    """Return files as a list of SQL."""
-    return "[" + ", ".join(map(_text, map(str, files))) + "]"
+    """Return files as a list of SQL. DuckDB takes each for a pattern, so signs of a pattern stand for themselves."""
+    return "[" + ", ".join(_text(_SIGN.sub(r"[\g<0>]", str(file))) for file in files) + "]"
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: tempfile.TemporaryDirectory[str]) -> None:
@@ -294,19 +389,9 @@ def _header(path: Path) -> list[str]:
     return (Parquet(path) if _kind(path) == "parquet" else Csv(path)).column_names()
 
 
-def _parts(path: Path, place: Path) -> list[str]:
-    """Return the names in the parts KEY=VALUE of the folders of a file."""
-    return [part.partition("=")[0] for part in path.parent.parts if "=" in part]
-
-
-def _texts(columns: Sequence[str]) -> str:
-    """Return SQL for columns as text. Every name is quoted."""
-    return ", ".join(f"{_cell(each)} AS {quoted(each)}" for each in columns)
-
-
-def _cell(column: str) -> str:
-    """Return SQL for a cell as text, with an empty text for NULL."""
-    return f"coalesce(CAST(source.{quoted(column)} AS VARCHAR), '')"
+def _numbered(number: int) -> str:
+    """Return the name of a column by its number."""
+    return f"jointcut {number}"
 
 
 def _text(text: str) -> str:

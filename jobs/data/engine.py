@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from anonymize.errors import DataError
 from anonymize.table import Ints
 from jobs.data.arrow import pa
 from jobs.data.coding import Coded, Coding
-from jobs.data.database import Database, unreadable
+from jobs.data.database import Database
 from jobs.data.streaming import Alike, Reader, alike
+from jobs.data.table_file import changed
 
 MOST_TEXTS = 1 << 22
 """Most different texts of a column. A table with more is read row by row."""
@@ -81,6 +81,7 @@ class Engine(Database):
 
         If a value is unfit, the rows are read one by one after all: only then do values have a place.
         """
+        assert self._state is not None
         ids = coding.ids if coding.checked else ()
         asked = replace(coding, ids=())
         if asked.of_counts and not any(map(self.wording.reader, ids)):
@@ -89,7 +90,9 @@ class Engine(Database):
                 columns = self._numbered({name: named[name] for name in coding.coders}, coding)
                 if columns is not None:
                     n_ids = self._count_ids(columns, [named[name] for name in ids]) if ids else None
-                    return replace(self._coded(columns, asked), n_ids=n_ids)
+                    coded = replace(self._coded(columns, asked), n_ids=n_ids)
+                    self.require_unchanged()
+                    return coded
         return super().collapse(coding)
 
     def _numbered(self, named: Mapping[str, str], coding: Coding) -> list[Numbered] | None:
@@ -114,7 +117,7 @@ class Engine(Database):
         self.meter.rows(0, self.n_rows_about)
         for keys, counts in self._counted(columns):
             if any(key.null_count for key in keys):
-                raise _changed(self.name)
+                raise changed(self.name)
             of_keys = [np.asarray(key, np.int64) for key in keys]
             found = [column.column(of_keys[column.key]) for column in columns]
             reader.add(pa.RecordBatch.from_arrays(found, list(coding.coders)), np.asarray(counts, np.int64))
@@ -131,7 +134,3 @@ class Engine(Database):
     @abstractmethod
     def _count_ids(self, columns: Sequence[Numbered], ids: Sequence[str]) -> int:
         """Count the different values of some columns together, among the rows that no text drops."""
-
-
-def _changed(name: str) -> DataError:
-    return unreadable(name, "the table changed while it was read; run the job again")

@@ -55,6 +55,16 @@ DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}
 NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
 
 
+def changed(name: str) -> DataError:
+    """Return the error about a table that somebody wrote during a run. name: for the owner."""
+    return DataError(
+        "data-unreadable",
+        "the table changed while it was read",
+        private=name,
+        remedy="run the job again when nobody writes the table",
+    )
+
+
 def unreadable(private: str, cause: str = "", remedy: str = "") -> DataError:
     """Return the error about a table that cannot be read.
 

@@ -6,10 +6,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 
 from jobs.data.arrow import pa
+from jobs.data.coding import Coded, Coding, Published
 from jobs.data.streaming import Streamed, cell_of
-from jobs.data.table_file import about_header, as_read
+from jobs.data.table_file import about_header, as_read, changed
 from jobs.data.wording import Wording, with_point
 
 
@@ -20,6 +22,26 @@ class Worded(Streamed):
     """
 
     wording: Wording
+
+    @cached_property
+    def _state(self) -> str:
+        """Version of the table at the first pass."""
+        return self.version()
+
+    def require_unchanged(self) -> None:
+        """Raise DataError if the table may have changed since the first pass began."""
+        if self.version() != self._state:
+            raise changed(self.called)
+
+    def collapse(self, coding: Coding) -> Coded:
+        assert self._state is not None
+        coded = super().collapse(coding)
+        self.require_unchanged()
+        return coded
+
+    def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from super().relabel(published, names)
+        self.require_unchanged()
 
     def notes(self) -> list[str]:
         """Return the entries of `map` and `dates` that fit nothing in the table. Raises DataError."""
@@ -89,6 +111,10 @@ class Worded(Streamed):
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
         return about_header(names, wanted, ",")
+
+    @abstractmethod
+    def version(self) -> str:
+        """Return a text that changes whenever the table may have changed, without reading rows. Raises DataError."""
 
     @property
     @abstractmethod

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jobs.data.sources import Source
 
+_LEAST_MB = 200
 MEMORY = r"^[1-9][0-9]*(MB|GB)$"
 SPARK_MASTER = r"^(local(\[([1-9][0-9]*|\*)\])?|spark://\S+|yarn|k8s://\S+)$"
 
@@ -25,6 +26,8 @@ def _memory(said: str) -> str:
     """Refuse another form of a memory limit. Raises ValueError."""
     if not re.fullmatch(MEMORY, said):
         raise ValueError(f"{said!r} is no memory limit: write a whole number with MB or GB, as 500MB or 2GB")
+    if said.endswith("MB") and int(said.removesuffix("MB")) < _LEAST_MB:
+        raise ValueError(f"{said} is too little memory for DuckDB: write {_LEAST_MB}MB or more")
     return said
 
 

@@ -57,7 +57,7 @@ def verify_table(task: Task, out: Path) -> Checked:
         undetermined = require_same(compare_readings(readings, report), out / REPORT)
         store = form_of(task.job).store
         if not all(store.require_written(file, table) for file, table in tables.items()):
-            lines.append(f"not verified: {_BYTES}")
+            lines.append(f"WARNING, not verified: {_BYTES}")
             unread = {**unread, "bytes": _BYTES}
         lines.append(
             f"{out / REPORT}: job, requirement and values in the report agree with job and table. Not compared, "

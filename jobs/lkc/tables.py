@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anonymize.errors import DataError
 from anonymize.release import Release
 from crypto.rng import Rng
 from jobs.data.arrow import pa
+from jobs.data.table_file import changed
 from jobs.lkc.forms.form import Raw, Tables, form_of
 from jobs.lkc.options.option import ByRow
 from jobs.lkc.verify import Verified, require_counted, require_linked, require_verified
@@ -30,7 +30,7 @@ def table_single(task: Task, counted: Release, again: Callable[[], Iterator[pa.R
         return counted
     release = read_csv(rows_to_csv(again(), task.job.published), task.job.published)
     if not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+        raise changed("")
     return release
 
 

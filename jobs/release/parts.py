@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,8 @@ from jobs.release.csv import labelled_release
 PART_ROWS = 1 << 24
 """Rows of each part but the last."""
 _GROUP_ROWS = 1 << 20
+_MAGIC = b"PAR1"
+_ARROW = re.compile(r"parquet-cpp-arrow version [0-9]{1,3}(?:\.[0-9]{1,3}){2}(?:-SNAPSHOT)?")
 _MEMORY = "2GB"
 """Memory for counting equal rows; beyond it the counts go to disk."""
 
@@ -54,6 +57,8 @@ class _Parts:
 
     def require_written(self, path: Path, table: Release) -> bool:
         found, parts = parts_in(path), list(_parts(table))
+        for part in found:
+            _require_dense(part)
         if any(pq.read_metadata(part).created_by != _created_by() for part in found):
             return False  # another version of Arrow may write other bytes
         if len(found) != len(parts) or any(
@@ -73,7 +78,7 @@ def parts_in(folder: Path) -> list[Path]:
     """Return the files of a table in a folder, in order. Raises PartyError for another file, or a missing part."""
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     for number, path in enumerate(found, 1):
-        if path.name != _name(number) or not path.is_file():
+        if path.name != _name(number) or not path.is_file() or path.is_symlink():
             raise _no_part(path)
     return found
 
@@ -154,6 +159,21 @@ def _check(part: Path, columns: Sequence[str]) -> None:
             "verification-failed",
             f"{part} has other columns than the job publishes, or texts beside them: {', '.join(columns)}",
         )
+
+
+def _require_dense(part: Path) -> None:
+    """Raise PartyError unless Arrow wrote a part, and each byte belongs to a column or to the footer."""
+    about, end = pq.read_metadata(part), len(_MAGIC)
+    for group in range(about.num_row_groups):
+        for number in range(about.num_columns):
+            column = about.row_group(group).column(number)
+            begin = column.dictionary_page_offset or column.data_page_offset
+            if begin != end:
+                raise _no_part(part)
+            end += column.total_compressed_size
+    footer = about.serialized_size + 4 + len(_MAGIC)
+    if end + footer != part.stat().st_size or not _ARROW.fullmatch(about.created_by):
+        raise _no_part(part)
 
 
 def _counted(parts: Sequence[Path], columns: Sequence[str]) -> Release:

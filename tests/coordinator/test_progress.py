@@ -189,9 +189,11 @@ def test_programs_read_rows_as_fields(capsys: pytest.CaptureFixture[str]) -> Non
     with _JsonLines("visits", 1) as progress:
         progress.rows(1200, None, None)
         progress.rows(1200, 5000, 61.44)
+        progress.rows(0, 5000, None)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     kept = [{key: line[key] for key in ("event", "rows", "of", "left_s") if key in line} for line in lines]
     assert kept == [
         {"event": "rows", "rows": 1200},
         {"event": "rows", "rows": 1200, "of": 5000, "left_s": 61.4},
+        {"event": "rows", "rows": 0, "of": 5000},
     ]

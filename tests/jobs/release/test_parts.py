@@ -123,6 +123,11 @@ def backwards(found: pa.Table) -> pa.Table:
     return found.take(pa.array(range(found.num_rows - 1, -1, -1)))
 
 
+def linked(part: Path) -> None:
+    part.rename(part.parent.parent / "elsewhere.parquet")
+    part.symlink_to(part.parent.parent / "elsewhere.parquet")
+
+
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "a file of another name": lambda folder: (folder / "notes.txt").write_text("patient 7") and None,
     "a folder": lambda folder: (folder / "part-00009.parquet").mkdir(),
@@ -138,6 +143,13 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "a missing cell": changed_by(lambda p: rewrite(p, with_null)),
     "another order": changed_by(lambda p: rewrite(p, backwards, store_schema=False, compression="zstd")),
     "another form": changed_by(lambda p: rewrite(p, store_schema=False, compression="gzip")),
+    "a text between the columns": changed_by(
+        lambda p: p.write_bytes(p.read_bytes()[:4] + b"?" + p.read_bytes()[4:])
+    ),
+    "a maker with a name of its own": changed_by(
+        lambda p: p.write_bytes(p.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-Bob 7"))
+    ),
+    "a link": lambda folder: linked(folder / "part-00001.parquet"),
     "a byte in a page": changed_by(
         lambda p: p.write_bytes(p.read_bytes()[:9] + b"\xff" + p.read_bytes()[10:])
     ),
@@ -154,6 +166,32 @@ def test_other_files_are_refused(tmp_path: Path, change: Callable[[Path], None])
         PARTS.require_written(path, PARTS.read(path, list(LABELS)))
     assert caught.value.problem.error_id == "verification-failed"
     assert "patient 7" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_text_in_a_gap_is_found_whatever_version_wrote_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, table(0))
+    path = tmp_path / PARTS_OF_TABLE
+    found, part = PARTS.read(path, list(LABELS)), path / "part-00001.parquet"
+    monkeypatch.setattr(parts, "_created_by", lambda: "parquet-cpp-arrow version 1.0.0")
+    assert PARTS.require_written(path, found) is False
+    content = part.read_bytes()
+    end = content.rindex(b"PAR1") - 4
+    start = end - int.from_bytes(content[end : end + 4], "little")
+    part.write_bytes(content[:start] + b"patient 7" + content[start:])
+    with pytest.raises(PartyError, match="is no part of a released table"):
+        PARTS.require_written(path, found)
+
+
+def test_the_files_counted_are_those_of_the_folder(tmp_path: Path) -> None:
+    """The name of a folder is no pattern of another folder."""
+    for name, seed in (("res1", 1), ("res[1]", 2)):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, table(seed))
+    found = PARTS.read(tmp_path / "res[1]" / PARTS_OF_TABLE, list(LABELS))
+    assert jobs.multiset(found) == jobs.multiset(table(2))
 
 
 # ---- jobs
@@ -242,7 +280,7 @@ def test_files_of_another_arrow_are_not_called_verified(
     monkeypatch.setattr(parts, "_created_by", lambda: "parquet-cpp-arrow version 1.0.0")
     checked = invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out")
     assert checked.code == 0, checked.err
-    assert "not verified: whether the files hold a text beside the table" in checked.out
+    assert "WARNING, not verified: whether the files hold a text beside the table" in checked.out
 
 
 def test_python_reads_the_parts(tmp_path: Path, job: Callable[..., Path]) -> None:
