@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
@@ -35,7 +37,7 @@ def _fields(task: Task, described: Described) -> dict[str, Any]:
         "model": model_fields(job),
         "goal": job.goal,
         **clusters_fields(job),
-        "data": job.data,
+        "data": _told_of_table(job.data),
         **task.partition.described(job),
         **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},
         "columns": {
@@ -49,6 +51,11 @@ def _fields(task: Task, described: Described) -> dict[str, Any]:
         "notes": list(described.notes),
     }
     return {key: value for key, value in fields.items() if value not in (None, [], {})}
+
+
+def _told_of_table(data: Any) -> Any:
+    """Return the place of a single holder's table: a path, or the stated keys."""
+    return data.model_dump(mode="json", exclude_unset=True) if isinstance(data, BaseModel) else data
 
 
 def _column_fields(task: Task, name: str, of_model: Mapping[str, Any]) -> dict[str, Any]:

@@ -469,3 +469,9 @@ def test_keys_that_bound_no_inference_in_a_dp_job_are_noted() -> None:
         assert "None" not in text
         plain = columns(surgery={"role": "sensitive", "domain": ["Rare", "Usual"]})
         assert "has no effect" not in text_of(job(columns=plain))
+
+
+def test_the_table_of_an_engine_is_told_by_its_keys() -> None:
+    table = {"name": "visits", "duckdb": {"path": "visits/*.parquet", "memory_limit": "2GB"}}
+    lines = text_of(single_job(data=table)).splitlines()
+    assert "  data         name visits; duckdb path visits/*.parquet; memory_limit 2GB" in lines
