@@ -30,6 +30,7 @@ _SETTINGS = {
     "client_encoding": "UTF8",
     "datestyle": "ISO, YMD",
     "intervalstyle": "postgres",
+    "timezone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "1",
     # Rows in the same order at each read.

@@ -58,8 +58,8 @@ class Server:
         ).stdout
 
     def csv(self, table: str) -> str:
-        """Return a table as the server itself writes CSV."""
-        return self.sql(f"COPY {table} TO STDOUT (FORMAT csv, HEADER)")
+        """Return a table as the server itself writes CSV, with times in UTC."""
+        return self.sql("SET timezone = 'UTC'", f"COPY {table} TO STDOUT (FORMAT csv, HEADER)")
 
     def load(self, table: str, columns: str, file: Path) -> None:
         """Make a table, with the rows of a CSV file with a header."""

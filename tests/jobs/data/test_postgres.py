@@ -97,6 +97,16 @@ def test_settings_of_a_role_change_no_cell(server: Server, source: Callable[...,
     assert rows_of(source(query, dsn=server.reader())) == [["2020-01-31", "0.30000000000000004"]]
 
 
+def test_a_time_with_a_zone_is_in_utc(
+    server: Server, source: Callable[..., Postgres], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGTZ", "Asia/Tokyo")
+    server.sql(f"ALTER ROLE {READER} SET timezone = 'America/New_York'")
+    query = "SELECT timestamptz '2020-01-31 23:00+00' AS at"
+    for dsn in (server.reader(), server.dsn):
+        assert rows_of(source(query, dsn=dsn)) == [["2020-01-31 23:00:00+00"]]
+
+
 @pytest.mark.parametrize(
     ("query", "names", "rows"),
     [
