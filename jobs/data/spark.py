@@ -65,10 +65,13 @@ _CSV = {
     "quote": '"',
     "escape": '"',
     "multiLine": "true",
+    "unescapedQuoteHandling": "RAISE_ERROR",
     "mode": "FAILFAST",
     "encoding": "UTF-8",
 }
 _HEAD_LINES = 200
+_LINES = "`jointcut lines`"
+"""Lines of text files, under the names that `_unclosed` writes."""
 _NO_TEXT = "\ufffd"
 _VIEW = "`jointcut table`"
 _PAIRS = pa.schema([pa.field("i", pa.int32()), pa.field("t", pa.string())])
@@ -78,7 +81,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 _ABSENT = frozenset({"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
 _SECRET = re.compile(r"(?i)((?:password|secret|token|key)\w*\s*[=:]\s*)[^\s;&,]+|(?<=//)[^/@\s]+(?=@)")
-_AROUND = re.compile(r"^(?:Job aborted.*?most recent failure: Lost task .*?\): )?(?:[\w$]+\.)+[\w$]+: ")
+_RECORD = re.compile(r"(?i)(malformed csv record|malformed records are detected in record parsing): .*")
+"""Message that quotes a row."""
+_AROUND = re.compile(
+    r"^(?:Job aborted.*?most recent failure: Lost task .*?\): )?(?:[\w$]+\.)+[\w$]+(?::| -) "
+)
 _MOST_CAUSES, _MOST_SAID = 8, 500
 _SCAN = "FileSourceScanExec"
 
@@ -216,7 +223,9 @@ class Spark(Engine):
         form, names = self._form, [name for name, _, _ in self._listed]
         reader = self._session.read.format(form)
         if form == "csv":
-            reader = reader.options(**_CSV, sep=self._separator(names[0]))
+            separator = self._separator(names[0])
+            self._refuse_unclosed(separator)
+            reader = reader.options(**_CSV, sep=separator)
         return self._in_parts(reader, names).load(self._place)
 
     def _in_parts(self, reader: DataFrameReader, names: Sequence[str]) -> DataFrameReader:
@@ -229,6 +238,32 @@ class Spark(Engine):
     def _separator(self, file: str) -> str:
         lines = self._session.read.text(_escaped(file)).limit(_HEAD_LINES).collect()
         return separator_of([f"{row.value}\n" for row in lines], '"')
+
+    def _refuse_unclosed(self, separator: str) -> None:
+        """Refuse a quote that never closes: Spark would take all that follows for a single value. Raises DataError.
+
+        A line that begins within a quoted value, or outside, ends within a quoted value, or outside. So the last line
+        for which the beginning makes no difference, and the number of later lines that change sides, decide.
+        """
+        reader = self._session.read.format("text").options(lineSep="\n", recursiveFileLookup="true")
+        lines = reader.load(self._place).selectExpr(
+            "value",
+            "_metadata.file_path AS file",
+            "struct(_metadata.file_block_start, monotonically_increasing_id()) AS place",
+        )
+        lines.where("contains(value, '\"')").createOrReplaceTempView(_LINES)
+        sql = self._session.sql
+        (has_return,) = sql(f"SELECT bool_or(contains(value, '\r\"')) FROM {_LINES}").first()  # noqa: S608
+        if has_return is None:
+            return  # no line has a quote
+        # A carriage return alone ends lines of some files, and is a part of values in others.
+        for before in (separator, separator + "\r") if has_return else (separator,):
+            found = sql(_unclosed(before)).first()
+            if found is not None:
+                words = (
+                    'has a quote (") without a closing quote; write a quote inside a quoted value twice ("")'
+                )
+                raise unreadable(self.name, f"{found.file} {words}")
 
     @property
     def _place(self) -> str:
@@ -386,9 +421,28 @@ def _streamed(session: SparkSession, query: str, schema: pa.Schema) -> Iterator[
         at_once = max(1, min(context.defaultParallelism, _DRIVER_BYTES // largest))
 
 
+def _unclosed(before: str) -> str:
+    """Return SQL for the files that end within a quoted value. before: signs after which a quote begins a value."""
+    signs = "".join(f"\\x{ord(sign):02x}" for sign in before)
+    whole = f'r\'(?:\\G|[{signs}])"[^"]*+"\''
+    within = [
+        # A doubled quote is the end of a value, and begins the value again.
+        f"regexp_replace({text}, {whole}, '{before[0]}') RLIKE r'(?:^|[{signs}])\"'"
+        for text in ("value", "concat('\"', value)")
+    ]
+    return f"""
+        WITH lines AS (SELECT file, place, {within[0]} AS outer, {within[1]} AS inner FROM {_LINES}),
+        fixed AS (SELECT file, max(struct(place, outer)) AS last FROM lines WHERE outer = inner GROUP BY file)
+        SELECT file FROM lines LEFT JOIN fixed USING (file) GROUP BY file
+        HAVING (count_if(outer AND NOT inner AND (last IS NULL OR place > last.place)) % 2 = 1)
+            <> coalesce(bool_or(last.outer), false)
+    """  # noqa: S608
+
+
 def _said(error: Exception) -> str:
     """Return the words of an error and of its first cause: one line, without secrets."""
     said = [_AROUND.sub("", each.strip().splitlines()[0]) for each in _messages(error) if each.strip()]
+    said = [_RECORD.sub(r"\1: more or fewer values than the header has names", each) for each in said]
     words = ": ".join(dict.fromkeys([*said[:1], *said[-1:]])) or type(error).__name__
     return _SECRET.sub(lambda found: f"{found[1] or ''}***", words)[:_MOST_SAID]
 

@@ -325,7 +325,7 @@ def test_files_that_change_between_the_passes_are_refused(
         (other_columns, "data-unreadable", "[CANNOT_MERGE_SCHEMAS] Failed merging schemas"),
         (cut_off, "data-unreadable", "b.parquet is not a Parquet file"),
         (latin_1, "data-unreadable", "a.csv holds text that is no UTF-8; convert the file"),
-        (too_few_values, "data-unreadable", "Malformed CSV record: 2,Kiel"),
+        (too_few_values, "data-unreadable", "Malformed CSV record: more or fewer values than"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_owner(
@@ -341,7 +341,75 @@ def test_what_is_wrong_is_told_to_the_owner(
     assert (error.error_id, str(tmp_path) in str(error)) == (error_id, False)
     assert private in error.private
     assert "\n" not in error.private
+    assert "Kiel" not in error.private
     assert capfd.readouterr() == ("", "")
+
+
+LINES = ["name,age,ill", *(f"Person {i},{i % 90},Flu" for i in range(40))]
+
+
+def quoted_before(name: str, line: int, *, end: str = "\n", pipe: int | None = None) -> str:
+    """Return text with a quote that never closes, before a column. pipe: a line with a quote inside a plain value."""
+    lines = list(LINES)
+    values = lines[line].split(",")
+    values[LINES[0].split(",").index(name)] = '"' + values[LINES[0].split(",").index(name)]
+    lines[line] = ",".join(values)
+    if pipe is not None:
+        lines[pipe] = '5" pipe,5,Flu'
+    return end.join(lines) + end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        quoted_before("ill", 20),
+        quoted_before("ill", 40),
+        quoted_before("name", 40),
+        quoted_before("name", 20),
+        quoted_before("ill", 20, end="\r\n"),
+        quoted_before("ill", 20, end="\r"),
+        quoted_before("ill", 20, pipe=7),
+        quoted_before("ill", 20, pipe=7).rstrip(),
+        'name,age,ill\n"a ""b""\nc",1,Flu\nd,2,"Flu ""x""\n',
+        'name,age,ill\n5" pipe,1,"Flu\nx,"5" y,"\n',
+    ],
+)
+def test_a_quote_that_never_closes_is_refused(running: Cluster, tmp_path: Path, text: str) -> None:
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "a.csv").write_text("\n".join(LINES))
+    (tmp_path / "it" / "b.csv").write_text(text, newline="")
+    source = at(tmp_path / "it")
+    with pytest.raises(DataError) as caught:
+        rows_of(source, "age")
+    assert 'b.csv has a quote (") without a closing quote; write' in caught.value.private
+    assert "Flu" not in caught.value.private
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_quotes_that_close_are_read(running: Cluster, tmp_path: Path, end: str) -> None:
+    rows = [
+        ('5" pipe', "1", "Flu"),
+        ("a\nb", '""\n"', 'x, "5"\n'),
+        ('"', ",", '\n"\n'),
+        ('5""', "", '"x"'),
+        ("", '",x,"', ""),
+    ]
+    cells = [
+        ('5" pipe', "1", "Flu"),
+        *(['"' + cell.replace('"', '""') + '"' for cell in row] for row in rows[1:]),
+    ]
+    text = "\n".join([LINES[0], *map(",".join, cells)])
+    (tmp_path / "a.csv").write_text(text.replace("\n", end), newline="")
+    assert rows_of(at(tmp_path / "a.csv")) == rows
+
+
+def test_a_quote_inside_a_quoted_value_is_refused_without_the_row(running: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('name,age,ill\nSecret,1,"Flu" x\nb,2,Flu\n')
+    source = at(tmp_path / "a.csv")
+    with pytest.raises(DataError) as caught:
+        rows_of(source, "age")
+    assert "Unexpected character 'x' following quoted value" in caught.value.private
+    assert "Secret" not in caught.value.private
 
 
 @pytest.mark.more
