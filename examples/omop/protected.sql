@@ -1,10 +1,26 @@
 -- Diseases that a release must not give away: the descendants of three concepts. Change the list for your own data.
+CREATE VIEW anonymizable.protected_group AS
+SELECT * FROM unnest(ARRAY['Chronic viral infection', 'Substance use disorder', 'Mental disorder'])
+    WITH ORDINALITY AS listed (protected, place);
+
 CREATE VIEW anonymizable.protected_disease AS
 SELECT concept_ancestor.descendant_concept_id AS condition_concept_id, listed.protected, listed.place
-FROM unnest(ARRAY['Chronic viral infection', 'Substance use disorder', 'Mental disorder'])
-    WITH ORDINALITY AS listed (protected, place)
+FROM anonymizable.protected_group AS listed
 JOIN concept ON concept.concept_name = listed.protected
 JOIN concept_ancestor ON concept_ancestor.ancestor_concept_id = concept.concept_id;
+
+-- A name without a disease would protect nobody.
+DO $$
+DECLARE
+    unknown text;
+BEGIN
+    SELECT string_agg(quote_literal(protected), ', ' ORDER BY place) INTO unknown
+    FROM anonymizable.protected_group
+    WHERE protected NOT IN (SELECT protected FROM anonymizable.protected_disease);
+    IF unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'protected.sql lists %, which is no concept with descendants: correct the list', unknown;
+    END IF;
+END $$;
 
 -- The group of each person; of several groups the first in the list.
 CREATE VIEW anonymizable.protected_person AS

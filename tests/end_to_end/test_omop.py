@@ -176,3 +176,33 @@ def test_views_over_another_schema_and_a_role_that_reads_the_views_alone(done: D
         assert int(own(f"SELECT count(*) FROM anonymizable.{job}", role="jointcut")) >= generator.PERSONS  # noqa: S608
     assert "permission denied for schema" in own('SELECT * FROM "cdm 5".person', role="jointcut")
     assert "permission denied for view" in own("SELECT * FROM anonymizable.open_condition", role="jointcut")
+
+
+def test_people_without_a_visit_or_an_open_disease_stay_in_the_view(done: Done) -> None:
+    assert done.sql("CREATE DATABASE few TEMPLATE clinic") == ""
+    shown = done.sql(
+        "DELETE FROM omop.visit_occurrence WHERE person_id = 1",
+        "DELETE FROM omop.condition_occurrence WHERE person_id = 2",
+        "SELECT count(*), count(visits), count(disease) FROM anonymizable.persons",
+        database="few",
+    )
+    assert shown == f"{generator.PERSONS}|{generator.PERSONS - 1}|{generator.PERSONS - 1}\n"
+
+
+def test_a_misspelled_group_is_an_error(done: Done, tmp_path: Path) -> None:
+    folder = tmp_path / "omop"
+    shutil.copytree(EXAMPLE, folder)
+    listed = folder / "protected.sql"
+    listed.write_text(listed.read_text().replace("'Mental disorder'", "'Mental disorders'"))
+    assert done.sql("CREATE DATABASE misspelled") == ""
+    psql = [str(done.server.binaries / "psql"), "-qX", "-d", "misspelled", "-f", "load.sql"]
+    ended = subprocess.run(
+        psql,
+        cwd=folder,
+        env={**bare(), **reached(done.server)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "protected.sql lists 'Mental disorders', which is no concept with descendants" in ended.stderr
