@@ -25,7 +25,7 @@ from jobs.data.coders import Unlisted
 from jobs.data.coding import Coding
 from jobs.data.duckdb import DuckDb
 from jobs.data.sources import Csv, Source
-from jobs.data.spark import Spark
+from jobs.data.spark import _SETTINGS, Spark
 from jobs.data.wording import Wording
 from jobs.errors import Exit
 from jobs.loading import open_task
@@ -383,6 +383,21 @@ def test_a_quote_that_never_closes_is_refused(running: Cluster, tmp_path: Path, 
         rows_of(source, "age")
     assert 'b.csv has a quote (") without a closing quote; write' in caught.value.private
     assert "Flu" not in caught.value.private
+
+
+@pytest.mark.more
+def test_quotes_of_a_file_in_many_parts(
+    running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("maxPartitionBytes", "openCostInBytes"):
+        monkeypatch.setitem(_SETTINGS, f"spark.sql.files.{key}", "60")
+    closed = [LINES[0], *(f'5" x,{i},"Flu\n{i}, ""x"""' for i in range(30))]
+    (tmp_path / "a.csv").write_text("\n".join(closed))
+    assert len(rows_of(at(tmp_path / "a.csv"), "ill")) == 30
+    (tmp_path / "a.csv").write_text("\n".join(closed) + '\nx,5,"Flu\n' + "y,5,Flu\n" * 20)
+    with pytest.raises(DataError) as caught:
+        rows_of(at(tmp_path / "a.csv"), "age")
+    assert "without a closing quote" in caught.value.private
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
