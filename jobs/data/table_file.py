@@ -185,16 +185,31 @@ def lone_quote(path: Path, dialect: Dialect) -> str:
 
     Raises OSError or UnicodeDecodeError.
     """
-    with open_bytes(path) as file:
-        quote = dialect.quote.encode("utf-16-le" if dialect.codec == "utf-16" else dialect.codec)
-        n_quotes = sum(block.count(quote) for block in iter(partial(file.read, _BLOCK_BYTES), b""))
-    line = _row_without_end(path, dialect) if n_quotes % 2 else None
+    line = _row_without_end(path, dialect) if _may_be_open(path, dialect) else None
     if line is None:
         return ""
     return (
         f'has a quote (") without a closing quote, in the row that begins on line {line}; write a quote inside a '
         'quoted value twice ("")'
     )
+
+
+def _may_be_open(path: Path, dialect: Dialect) -> bool:
+    """Return False if no quote of a file can be without a closing quote.
+
+    An unclosed value begins with the last quote of the file, or has the last quote as one of a pair. Stray quotes
+    inside other values may make the number of quotes even.
+    """
+    codec = "utf-16-le" if dialect.codec == "utf-16" else dialect.codec
+    quote, *others = (sign.encode(codec) for sign in (dialect.quote, dialect.separator, "\n", "\r"))
+    n_quotes, previous, before = 0, b"", b""
+    with open_bytes(path) as file:
+        for block in iter(partial(file.read, _BLOCK_BYTES), b""):
+            n_quotes += block.count(quote)
+            if (last := block.rfind(quote)) >= 0:
+                before = (previous + block[max(0, last - len(quote)) : last])[-len(quote) :]
+            previous = block[-len(quote) :]
+    return n_quotes % 2 == 1 or (n_quotes > 0 and before in (b"", quote, *others))
 
 
 def _row_without_end(path: Path, dialect: Dialect) -> int | None:

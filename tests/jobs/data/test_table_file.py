@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import tempfile
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,11 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from anonymize.errors import DataError, SchemaError
+from jobs.data import table_file
 from jobs.data.dialect import Dialect
 from jobs.data.sources import Csv, Parquet, source_of_file
 from jobs.data.table_file import lines_of_rows
@@ -378,3 +382,27 @@ def test_a_column_that_is_gone_when_rows_are_read_again(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         list(Csv(path).batches(["patient"]))
     assert caught.value.error_id == "data-unreadable"
+
+
+@settings(max_examples=300, deadline=None)
+@example(text='a,b\n5" pipe,x\n1,"HIV\n2,Flu\n')
+@example(text='a,b\n5" pipe,x\n1,"a ""HIV\n2,Flu\n')
+@given(text=st.text(st.sampled_from('a",\n'), max_size=24))
+def test_an_unclosed_quote_is_found_beside_any_other_quotes(text: str) -> None:
+    """The quick look at a file leaves out no file in which rows would become a value."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        path.write_text(text, newline="")
+        for size in (1, 2, 1 << 20):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(table_file, "_BLOCK_BYTES", size)
+                may_be = table_file._may_be_open(path, Dialect(delimiter=",", encoding="utf-8"))
+            found = table_file._row_without_end(path, Dialect(delimiter=",", encoding="utf-8"))
+            assert may_be or found is None
+
+
+def test_a_stray_quote_hides_no_unclosed_quote(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text('age,note,ill\n1,5" pipe,Flu\n2,x,"HIV\n3,y,Flu\n')
+    with pytest.raises(DataError) as caught:
+        list(Csv(tmp_path / "table.csv").batches(["ill"]))
+    assert "without a closing quote, in the row that begins on line 3" in caught.value.private
