@@ -30,8 +30,8 @@ DROPPED, BAD = -1, -2
 EMPTY = frozenset({"", MISSING})
 """Texts of a missing cell."""
 _WIDEN_DATES = (
-    "correct the value, or widen `from` and `to`; if the value means a missing cell, list the value in "
-    "`data.missing`"
+    "correct the value, or widen `from` and `to`; if the value means a missing cell, list the value in `missing`, "
+    "beside the path or query in `data`"
 )
 _ZERO_FRACTION = re.compile(r"\.0+$")
 

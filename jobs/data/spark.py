@@ -214,10 +214,29 @@ class Spark(Engine):
     def _frame(self) -> DataFrame:
         """Table of both passes: its files are listed once. Raises DataError."""
         if self.path is None:
-            return self._session.table(self._in_catalog)
+            frame = self._session.table(self._in_catalog)
+            self._require_no_csv(frame)
+            return frame
         frame = self._files_read()
         frame.createOrReplaceTempView(_VIEW)
         return frame
+
+    def _require_no_csv(self, frame: DataFrame) -> None:
+        """Raise DataError for a table of the catalog in CSV files: the catalog's options let a quote stay open."""
+        leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+        for relation in (leaves.apply(i) for i in range(leaves.size())):
+            if relation.getClass().getSimpleName() != "LogicalRelation":
+                continue
+            files = relation.relation()
+            if (
+                files.getClass().getSimpleName() == "HadoopFsRelation"
+                and files.fileFormat().toString() == "CSV"
+            ):
+                raise unreadable(
+                    self.name,
+                    f"{self.table} stands in CSV files, whose quotes the catalog does not check: name the files "
+                    "with `path`",
+                )
 
     def _files_read(self) -> DataFrame:
         form, names = self._form, [name for name, _, _ in self._listed]

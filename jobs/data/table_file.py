@@ -284,7 +284,8 @@ def about_value(value: str, *, is_number: bool) -> str:
         return '; the value goes over several lines: is a quote (") unclosed here or on an earlier line?'
     if text.casefold() in MISSING_WORDS:
         return (
-            "; if the value is missing, leave the cell empty or write ?, or list the text in `data.missing`"
+            "; if the value is missing, leave the cell empty or write ?, or list the text in `missing`, beside the "
+            "path or query in `data`"
         )
     if not is_number:
         return ""

@@ -412,7 +412,9 @@ def test_a_code_for_missing_outside_the_domain(
     assert "data-outside-domain" in ran.err
     remedy = ran.err.split("What to do: ")[1]
     assert remedy.startswith(f"correct the value, or widen {ends}")
-    assert remedy.endswith("if the value means a missing cell, list the value in `data.missing`\n")
+    assert remedy.endswith(
+        "if the value means a missing cell, list the value in `missing`, beside the path or query in `data`\n"
+    )
 
 
 @pytest.mark.parametrize("number", ["12.5", "1.5", "1.0125", "1.000.5", "12,5,5"])
