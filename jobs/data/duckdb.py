@@ -29,7 +29,7 @@ from anonymize.errors import DataError
 from jobs.data.arrow import pa, pq
 from jobs.data.database import missing_engine, quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
-from jobs.data.engine import Engine, Numbered
+from jobs.data.engine import Engine, Numbered, kept_as_sql, keys_as_sql
 from jobs.data.sources import Csv, Parquet
 
 if TYPE_CHECKING:
@@ -245,10 +245,7 @@ class DuckDb(Engine):
         return [pa.concat_arrays([part.flatten() for part in each.chunks]) for each in found.columns]
 
     def _counted(self, columns: Sequence[Numbered]) -> Iterator[tuple[Sequence[pa.Array], pa.Array]]:
-        keys = range(max((column.key for column in columns), default=-1) + 1)
-        sums = [
-            " + ".join(f"m{i}.part" for i, column in enumerate(columns) if column.key == key) for key in keys
-        ]
+        sums = keys_as_sql(columns)
         with self._joined(columns) as (cursor, joined):
             asked = ", ".join([*sums, "count(*)"])
             answer = cursor.sql(f"SELECT {asked} FROM {joined} GROUP BY {', '.join(sums)}")  # noqa: S608 (quoted)
@@ -257,10 +254,8 @@ class DuckDb(Engine):
                 yield found, counts
 
     def _count_ids(self, columns: Sequence[Numbered], ids: Sequence[str]) -> int:
-        dropped = [(i, part) for i, column in enumerate(columns) for part in column.dropped]
-        kept = " AND ".join(["true", *(f"m{i}.part <> {part}" for i, part in dropped)])
         with self._joined(columns) as (cursor, joined):
-            of_rows = f"SELECT DISTINCT {self._texts(ids)} FROM {joined} WHERE {kept}"  # noqa: S608 (quoted)
+            of_rows = f"SELECT DISTINCT {self._texts(ids)} FROM {joined} WHERE {kept_as_sql(columns)}"  # noqa: S608 (quoted)
             (found,) = cursor.sql(f"SELECT count(*) FROM ({of_rows})").fetchall()  # noqa: S608 (quoted)
         return int(found[0])
 

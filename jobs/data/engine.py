@@ -73,6 +73,21 @@ def packed(columns: Mapping[str, tuple[pa.Array, Alike]]) -> list[Numbered]:
     return made
 
 
+def keys_as_sql(columns: Sequence[Numbered]) -> list[str]:
+    """Return each key of a row as SQL, over the parts of columns: `m0.part` and so on."""
+    n_keys = max((column.key for column in columns), default=-1) + 1
+    return [
+        " + ".join(f"m{i}.part" for i, column in enumerate(columns) if column.key == key)
+        for key in range(n_keys)
+    ]
+
+
+def kept_as_sql(columns: Sequence[Numbered]) -> str:
+    """Return the condition of rows that no text drops, as SQL over the parts of columns."""
+    dropped = (f"m{i}.part <> {part}" for i, column in enumerate(columns) for part in column.dropped)
+    return " AND ".join(["true", *dropped])
+
+
 class Engine(Database):
     """Table in an engine that counts equal rows."""
 
@@ -81,7 +96,7 @@ class Engine(Database):
 
         If a value is unfit, the rows are read one by one after all: only then do values have a place.
         """
-        assert self._state is not None
+        state = self._state
         ids = coding.ids if coding.checked else ()
         asked = replace(coding, ids=())
         if asked.of_counts and not any(map(self.wording.reader, ids)):
@@ -91,7 +106,7 @@ class Engine(Database):
                 if columns is not None:
                     n_ids = self._count_ids(columns, [named[name] for name in ids]) if ids else None
                     coded = replace(self._coded(columns, asked), n_ids=n_ids)
-                    self.require_unchanged()
+                    self.require_unchanged(state)
                     return coded
         return super().collapse(coding)
 

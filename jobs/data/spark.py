@@ -24,7 +24,8 @@ from jobs.data.arrow import pa, pc
 from jobs.data.cluster import Cluster, Unavailable, cluster
 from jobs.data.database import missing_engine, unreadable
 from jobs.data.dialect import separator_of
-from jobs.data.engine import MOST_TEXTS, Engine, Numbered
+from jobs.data.engine import MOST_TEXTS, Engine, Numbered, kept_as_sql, keys_as_sql
+from jobs.data.table_file import changed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -123,7 +124,7 @@ class Spark(Engine):
         """An empty text: the files are compared after every answer of Spark."""
         return ""
 
-    def require_unchanged(self) -> None:
+    def require_unchanged(self, state: str) -> None:
         return
 
     def version(self) -> str:
@@ -137,7 +138,7 @@ class Spark(Engine):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream rows one by one, in the same order each time."""
         order = "" if self._is_in_order else f" ORDER BY {', '.join(map(_text, self._names()))}"
-        query = f"SELECT {_texts(columns)} FROM {self._from}{order}"  # noqa: S608
+        query = f"SELECT {_texts(columns)} FROM {self._from}{order}"  # noqa: S608 (quoted)
         schema = pa.schema([pa.field(name, pa.string()) for name in columns])
         for batch in self._asked_for(query, schema):
             texts = [each.dictionary_encode() for each in batch.columns]
@@ -147,9 +148,9 @@ class Spark(Engine):
 
     def _distinct(self, columns: Sequence[str]) -> Sequence[pa.Array] | None:
         cells = ", ".join(f"{i}, {_text(name)}" for i, name in enumerate(columns))
-        pairs = f"SELECT stack({len(columns)}, {cells}) AS (i, t) FROM {self._from}"  # noqa: S608
+        pairs = f"SELECT stack({len(columns)}, {cells}) AS (i, t) FROM {self._from}"  # noqa: S608 (quoted)
         found: list[list[pa.Array]] = [[pa.array([], pa.string())] for _ in columns]
-        for batch in self._asked_for(f"SELECT i, t FROM ({pairs}) GROUP BY i, t", _PAIRS):  # noqa: S608
+        for batch in self._asked_for(f"SELECT i, t FROM ({pairs}) GROUP BY i, t", _PAIRS):  # noqa: S608 (quoted)
             for i, texts in enumerate(found):
                 texts.append(batch.column("t").filter(pc.equal(batch.column("i"), i)))
             if max(sum(map(len, texts)) for texts in found) > MOST_TEXTS:
@@ -160,24 +161,21 @@ class Spark(Engine):
         return joined
 
     def _counted(self, columns: Sequence[Numbered]) -> Iterator[tuple[Sequence[pa.Array], pa.Array]]:
-        keys = range(max(column.key for column in columns) + 1)
-        sums = [
-            " + ".join(f"m{i}.part" for i, column in enumerate(columns) if column.key == key) for key in keys
-        ]
-        named = ", ".join(f"{words} AS k{key}" for key, words in zip(keys, sums, strict=True))
+        sums = keys_as_sql(columns)
+        keys = range(len(sums))
+        named = ", ".join(f"{words} AS k{key}" for key, words in enumerate(sums))
         names = ", ".join(f"k{key}" for key in keys)
-        query = f"SELECT {names}, count(*) AS n FROM (SELECT {self._joined(columns, named)}) GROUP BY {names}"  # noqa: S608
+        query = f"SELECT {names}, count(*) AS n FROM (SELECT {self._joined(columns, named)}) GROUP BY {names}"  # noqa: S608 (quoted)
         schema = pa.schema([pa.field(name, pa.int64()) for name in (*(f"k{key}" for key in keys), "n")])
         for batch in self._asked_for(query, schema):
             *found, counts = batch.columns
             yield found, counts
 
     def _count_ids(self, columns: Sequence[Numbered], ids: Sequence[str]) -> int:
-        kept = [f"m{i}.part <> {part}" for i, column in enumerate(columns) for part in column.dropped]
-        where = f" WHERE {' AND '.join(kept)}" if kept else ""
-        different = f"SELECT {self._joined(columns, f'DISTINCT {_texts(ids)}')}{where}"
+        joined = self._joined(columns, f"DISTINCT {_texts(ids)}")
+        different = f"SELECT {joined} WHERE {kept_as_sql(columns)}"
         schema = pa.schema([pa.field("n", pa.int64())])
-        query = f"SELECT count(*) AS n FROM ({different})"  # noqa: S608
+        query = f"SELECT count(*) AS n FROM ({different})"  # noqa: S608 (quoted)
         return sum(batch.column(0)[0].as_py() for batch in self._asked_for(query, schema))
 
     def _joined(self, columns: Sequence[Numbered], asked: str) -> str:
@@ -272,7 +270,7 @@ class Spark(Engine):
         )
         lines.where("contains(value, '\"')").createOrReplaceTempView(_LINES)
         sql = self._session.sql
-        (has_return,) = sql(f"SELECT bool_or(contains(value, '\r\"')) FROM {_LINES}").first()  # noqa: S608
+        (has_return,) = sql(f"SELECT bool_or(contains(value, '\r\"')) FROM {_LINES}").first()  # noqa: S608 (quoted)
         if has_return is None:
             return  # no line has a quote
         # A carriage return alone ends lines of some files, and is a part of values in others.
@@ -356,11 +354,10 @@ class Spark(Engine):
 
     def _asked_for(self, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Stream the answer to a query. Raises DataError if the files changed since the first answer."""
-        before = self._first_version
-        assert self._frame is not None  # the view is there before a query
+        before, _ = self._first_version, self._frame  # the view is there before a query
         yield from _streamed(self._session, query, schema)
         if self._version() != before:
-            raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+            raise changed(self.name)
 
     def _require_text(self, texts: pa.Array) -> None:
         """Raise DataError for text in another encoding: Spark replaces what it cannot read."""
@@ -455,7 +452,7 @@ def _unclosed(before: str) -> str:
         SELECT file FROM lines LEFT JOIN fixed USING (file) GROUP BY file
         HAVING (count_if(outer AND NOT inner AND (last IS NULL OR place > last.place)) % 2 = 1)
             <> coalesce(bool_or(last.outer), false)
-    """  # noqa: S608
+    """  # noqa: S608 (quoted)
 
 
 def _said(error: Exception) -> str:

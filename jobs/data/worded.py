@@ -28,20 +28,21 @@ class Worded(Streamed):
         """Version of the table at the first pass."""
         return self.version()
 
-    def require_unchanged(self) -> None:
-        """Raise DataError if the table may have changed since the first pass began."""
-        if self.version() != self._state:
+    def require_unchanged(self, state: str) -> None:
+        """Raise DataError if the table may have changed since the first pass began. state: its version then."""
+        if self.version() != state:
             raise changed(self.called)
 
     def collapse(self, coding: Coding) -> Coded:
-        assert self._state is not None
+        state = self._state
         coded = super().collapse(coding)
-        self.require_unchanged()
+        self.require_unchanged(state)
         return coded
 
     def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        state = self._state
         yield from super().relabel(published, names)
-        self.require_unchanged()
+        self.require_unchanged(state)
 
     def notes(self) -> list[str]:
         """Return the entries of `map` and `dates` that fit nothing in the table. Raises DataError."""

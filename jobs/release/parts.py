@@ -25,6 +25,7 @@ from jobs.data.database import quoted
 from jobs.data.duckdb import connected, files_as_sql
 from jobs.errors import PartyError
 from jobs.release.csv import labelled_release
+from jobs.release.sums import fields_of_file
 
 PART_ROWS = 1 << 24
 """Rows of each part but the last."""
@@ -62,7 +63,8 @@ class _Parts:
         if any(pq.read_metadata(part).created_by != _created_by() for part in found):
             return False  # another version of Arrow may write other bytes
         if len(found) != len(parts) or any(
-            _digest_of(part) != _digest(table, rows) for part, rows in zip(found, parts, strict=True)
+            fields_of_file(part)["sha256"] != _digest(table, rows)
+            for part, rows in zip(found, parts, strict=True)
         ):
             raise PartyError(
                 "verification-failed",
@@ -133,11 +135,6 @@ def _digest(table: Release, records: range) -> str:
     file = io.BytesIO()
     _write(table, records, file)
     return hashlib.sha256(file.getbuffer()).hexdigest()
-
-
-def _digest_of(part: Path) -> str:
-    with part.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _created_by() -> str:
