@@ -126,15 +126,16 @@ def test_dates_without_an_order_are_counted(tmp_path: Path) -> None:
     ran = run_dates(tmp_path)
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     found = {tuple(pair["columns"]): pair["rows_below"] for pair in report["unordered_dates"]}
-    assert set(found) == {("admitted", "left"), ("born", "left"), ("born", "admitted")}
-    assert found == {(one, other): n_below(tmp_path, one, other) for one, other in found}
-    assert found["admitted", "left"] > 0
+    # If the noise hides the pair of the stays, chance decides which of the two orders is the rarer one.
+    assert len(found) == 3
+    assert {("born", "admitted"), ("born", "left")} < set(found)
+    ((one, other),) = (pair for pair in found if "born" not in pair)
+    assert {one, other} == {"admitted", "left"}
+    assert found == {pair: n_below(tmp_path, *pair) for pair in found}
+    assert found[one, other] > 0
     assert found["born", "left"] == 0
-    n = f"{found['admitted', 'left']:,}"
-    assert (
-        f"Dates: {n} drawn rows have left before admitted; if that is impossible, say `order: [admitted, left]`"
-        in ran.out
-    )
+    says = f"{found[one, other]:,} drawn rows have {other} before {one}; if that is impossible, say `order: "
+    assert f"Dates: {says}[{one}, {other}]`" in ran.out
     assert "Dates: 0 drawn rows have left before born." in ran.out
     assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
     report["unordered_dates"][0]["rows_below"] += 1
