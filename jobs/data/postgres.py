@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, unquote, unquote_plus
 from weakref import finalize
 
+from jobs.data.adbc import execute, rows_of
 from jobs.data.arrow import pa, pc
 from jobs.data.database import Database, missing_engine, quoted, unreadable
 
@@ -153,7 +154,7 @@ class Postgres(Database):
     @cached_property
     def _all_names(self) -> list[str]:
         # The transaction locks the tables here against changes of form, and against TRUNCATE.
-        with _statement(self._connection, f"SELECT * FROM {self._from} LIMIT 0") as rows:  # noqa: S608  the owner's own query
+        with rows_of(self._connection, f"SELECT * FROM {self._from} LIMIT 0") as rows:  # noqa: S608  the owner's own query
             return list(rows.schema.names)
 
     @cached_property
@@ -181,7 +182,7 @@ class Postgres(Database):
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
     def _read(self, sql: str) -> Iterator[pa.RecordBatch]:
-        with _statement(self._connection, sql) as rows:
+        with rows_of(self._connection, sql) as rows:
             yield from rows
 
     @cached_property
@@ -197,9 +198,9 @@ class Postgres(Database):
         except Error as error:
             raise unreadable(self.name, _without_secrets(_about_connecting(str(error)), text)) from None
         finalize(self, _close, connection, database)
-        _do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        execute(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for key, value in _SETTINGS.items():
-            _do(connection, f"SET LOCAL {key} = '{value}'")
+            execute(connection, f"SET LOCAL {key} = '{value}'")
         return connection
 
     @contextmanager
@@ -217,26 +218,6 @@ class Postgres(Database):
         except (Error, OSError, pa.ArrowException) as error:
             said = _without_secrets(_about_reading(str(error)), self.dsn.read(self.name))
             raise unreadable(self.name, said) from None
-
-
-@contextmanager
-def _statement(connection: AdbcConnection, sql: str) -> Iterator[pa.RecordBatchReader]:
-    """Run a SELECT, and give its rows. Another statement before the last row ends the rows in an error."""
-    from adbc_driver_manager import AdbcStatement
-
-    with AdbcStatement(connection) as statement:
-        statement.set_sql_query(sql)
-        handle, _ = statement.execute_query()
-        with pa.RecordBatchReader.from_stream(handle) as rows:
-            yield rows
-
-
-def _do(connection: AdbcConnection, sql: str) -> None:
-    from adbc_driver_manager import AdbcStatement
-
-    with AdbcStatement(connection) as statement:
-        statement.set_sql_query(sql)
-        statement.execute_update()
 
 
 def _close(connection: AdbcConnection, database: AdbcDatabase) -> None:
