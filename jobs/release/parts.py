@@ -22,7 +22,8 @@ from anonymize.release import LabelledColumn, Release, Rng
 from anonymize.table import Ints
 from jobs.data.arrow import pa, pq
 from jobs.data.database import quoted
-from jobs.data.duckdb import connected, files_as_sql
+from jobs.data.duckdb import connected
+from jobs.data.duckdb_files import files_as_sql
 from jobs.errors import PartyError
 from jobs.release.csv import labelled_release
 from jobs.release.sums import fields_of_file
