@@ -33,6 +33,7 @@ _KINDS: Sequence[tuple[bytes, str]] = (
         b"PAR1",
         "is a Parquet file: say `parquet`, not `csv`; or end the file's name in .parquet",
     ),
+    (b"SQLite format 3\0", "is a SQLite file: say `duckdb`, not `csv`, and give the data set a `name`"),
     (b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
 )
 _PACKED = {

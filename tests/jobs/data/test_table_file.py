@@ -73,6 +73,7 @@ def parquet() -> bytes:
             "is an Excel workbook (or a different ZIP archive): end the file's name in .xlsx, or save it as",
         ),
         (b"\xd0\xcf\x11\xe0" + bytes(60), "is an old Excel workbook"),
+        (b"SQLite format 3\0" + b"\0" * 84, "is a SQLite file: say `duckdb`, not `csv`"),
         (feather(), "is an Arrow (Feather) file: end the file's name in .feather"),
         (b"FEA1" + bytes(60), "is a Feather file of version 1: save it as Parquet or CSV"),
         (parquet(), "is a Parquet file"),
@@ -99,6 +100,7 @@ def parquet() -> bytes:
     ids=[
         "excel",
         "old-excel",
+        "sqlite",
         "arrow",
         "feather",
         "parquet",
