@@ -1,4 +1,4 @@
-"""Tables that DuckDB reads: many files, folders with parts, files larger than memory.
+"""Tables that DuckDB reads: many files, folders with parts, files larger than memory, SQLite.
 
 DuckDB reads and counts, this program codes. Each cell is the text of `CAST(... AS VARCHAR)`, and an empty text for
 NULL. Rows come in the order of the files, sorted by path, and within a file as they stand; the order is the same in
@@ -26,6 +26,7 @@ from jobs.data.arrow import pa
 from jobs.data.database import missing_engine, quoted, unreadable
 from jobs.data.duckdb_files import Reading, files_at, missing, numbered, reading_of
 from jobs.data.engine import Engine, Numbered, kept_as_sql, keys_as_sql
+from jobs.data.sqlite import is_sqlite, sqlite_at
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,15 +48,17 @@ class DuckDb(Engine):
 
     path:          a file, a pattern of files, or a folder.
     memory_limit:  memory of the engine, as `2GB`.
+    table:         table or view of a SQLite file; None: the only table, or files of other kinds.
     """
 
     path: Path = Path()
     memory_limit: str = "2GB"
+    table: str | None = None
 
     KIND: ClassVar[str] = "duckdb"
 
     def _asked(self) -> Mapping[str, Any]:
-        return {"path": str(self._place)}
+        return {"path": str(self._place), **({} if self.table is None else {"table": self.table})}
 
     def _limits(self) -> Mapping[str, Any]:
         return {"memory_limit": self.memory_limit}
@@ -74,7 +77,16 @@ class DuckDb(Engine):
     @cached_property
     def _reading(self) -> Reading:
         """Form of the table for the engine. Raises DataError."""
-        return reading_of(self.name, self._place, files_at(self._place, self.name))
+        files = files_at(self._place, self.name)
+        if is_sqlite(files[0]):
+            return sqlite_at(self.name, files, self.table)
+        if self.table is not None:
+            raise unreadable(
+                self.name,
+                f"`table: {self.table}` is for a SQLite file, and {files[0]} does not begin like one",
+                remedy="leave `table` out for Parquet and CSV files; give a plain copy of an encrypted SQLite file",
+            )
+        return reading_of(self.name, self._place, files)
 
     def _names(self) -> list[str]:
         return self._reading.names
@@ -144,8 +156,11 @@ class DuckDb(Engine):
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
         """Connection of all passes; the end of this object closes it, and takes the temporary folder away."""
+        state = self._state
         connection, folder = _opened(self.memory_limit)
         weakref.finalize(self, _close, connection, folder)
+        self._reading.fill(connection)
+        self.require_unchanged(state)
         return connection
 
     @contextmanager

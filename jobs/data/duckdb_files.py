@@ -9,6 +9,7 @@ from functools import cached_property
 from glob import glob
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from anonymize.errors import DataError
@@ -17,6 +18,9 @@ from jobs.data.database import quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
 from jobs.data.sources import Csv, Parquet
 
+if TYPE_CHECKING:
+    import duckdb
+
 _TEXTS = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 _PATTERN = frozenset("*?[")
 _SIGN = re.compile(r"[*?\[]")
@@ -24,6 +28,7 @@ _FILE_NAME = "jointcut file"
 _FILE = f'"{_FILE_NAME}"'
 _VALUE = r"/\Q{}\E=([^/]*)/"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_OTHER_KIND = "give Parquet, CSV or SQLite; for an encrypted SQLite file give a plain copy"
 _ENCODINGS = {UTF_8: "utf-8", "utf-8-sig": "utf-8", "utf-16": "utf-16"}
 
 
@@ -58,6 +63,10 @@ class Reading(ABC):
     def n_rows_about(self) -> int | None:
         """Return the number of rows; None if unknown."""
         return None
+
+    def fill(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Copy the rows into a new connection, if DuckDB cannot read the rows itself. Raises DataError."""
+        return
 
 
 class Files(Reading):
@@ -227,7 +236,9 @@ def reading_of(name: str, place: Path, files: Sequence[Path]) -> Reading:
     kinds = {_kind(path) for path in files}
     if "" in kinds:
         strange = next(path for path in files if not _kind(path))
-        raise unreadable(name, f"{strange}: DuckDB is asked for Parquet and CSV files only")
+        raise unreadable(
+            name, f"{strange}: DuckDB is asked for Parquet, CSV and SQLite files only", remedy=_OTHER_KIND
+        )
     if len(kinds) > 1:
         raise unreadable(name, f"{place} holds Parquet and text files; name one kind, as *.parquet")
     return _FORMS[kinds.pop()](name, files, _base_of(place))

@@ -36,7 +36,12 @@ class DuckDbTable(WordedFile):
 
     path: FilePath = Field(
         description="The files: a path, a pattern such as visits/*.parquet, or a folder of Parquet or CSV files. "
-        "Folders in it named KEY=VALUE are columns, too."
+        "Folders in it named KEY=VALUE are columns, too. Or a single SQLite file."
+    )
+    table: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The name of a table or view, for a SQLite file. A file with one table needs no name.",
     )
     memory_limit: Annotated[
         str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": MEMORY})
@@ -113,7 +118,7 @@ class Opened:
 def _duckdb(table: DuckDbTable, name: str, home: Path) -> Source:
     from jobs.data.duckdb import DuckDb
 
-    return DuckDb(name, home, table.wording, home / table.path, table.memory_limit)
+    return DuckDb(name, home, table.wording, home / table.path, table.memory_limit, table.table)
 
 
 def _postgres(table: PostgresTable, name: str, home: Path) -> Source:
@@ -140,7 +145,8 @@ class Held(Fields):
     )
     duckdb: Annotated[DuckDbTable | None, Opened(_duckdb, named=True)] = Field(
         default=None,
-        description="Parquet and CSV files of any size and number, read by DuckDB. Needs `jointcut[duckdb]`.",
+        description="Parquet and CSV files of any size and number, or a SQLite file, read by DuckDB. "
+        "Needs `jointcut[duckdb]`.",
     )
     postgres: Annotated[PostgresTable | None, Opened(_postgres, named=True)] = Field(
         default=None, description="A PostgreSQL server. Needs `jointcut[postgres]`."

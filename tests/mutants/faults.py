@@ -1990,6 +1990,27 @@ MUTANTS = (
         ("tests/jobs/data/test_duckdb.py::test_a_text_that_comes_between_the_questions_is_refused",),
     ),
     Mutant(
+        "blobs-read-as-text",
+        "jobs.data.sqlite._cell",
+        "WHEN 'blob' THEN NULL",
+        "WHEN 'none' THEN NULL",
+        ("tests/jobs/data/test_sqlite.py::test_a_blob_is_refused_where_the_column_is_read",),
+    ),
+    Mutant(
+        "a-copy-of-an-earlier-table",
+        "DuckDb._connection",
+        "state = self._state",
+        "state = self.version()",
+        ("tests/jobs/data/test_sqlite.py::test_a_write_between_the_notes_and_the_passes_is_refused",),
+    ),
+    Mutant(
+        "types-of-the-first-rows",
+        "SqliteTable._select",
+        "SELECT {first} UNION ALL SELECT {cells} FROM",
+        "SELECT {cells} FROM",
+        ("tests/jobs/data/test_sqlite.py::test_cells_are_the_texts_of_sqlite",),
+    ),
+    Mutant(
         "ids-of-dropped-rows-counted",
         "kept_as_sql",
         """["true", *dropped]""",

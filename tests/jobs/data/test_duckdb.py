@@ -126,7 +126,7 @@ def test_nothing_stays_when_the_source_goes(tmp_path: Path, monkeypatch: pytest.
         (no_file, "file-missing", "no file fits "),
         (no_path, "file-missing", "nothing.parquet is not there"),
         (two_kinds, "data-unreadable", "holds Parquet and text files; name one kind, as *.parquet"),
-        (another_kind, "data-unreadable", "DuckDB is asked for Parquet and CSV files only"),
+        (another_kind, "data-unreadable", "DuckDB is asked for Parquet, CSV and SQLite files only"),
         (other_columns, "data-unreadable", "b.parquet has other columns than"),
         (cut_off, "data-unreadable", "b.parquet"),
         (latin_1, "data-unreadable", "a.csv is CP1252; DuckDB reads UTF-8: convert it"),
