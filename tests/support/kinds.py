@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 from zlib import crc32
 
@@ -40,6 +42,18 @@ class Places:
             pq.write_table(part, self._own(party) / f"{number}.parquet")
         return {"name": party, "duckdb": {"path": str(self._own(party)), "memory_limit": "200MB"}}
 
+    def sqlite(self, party: str, rows: Rows) -> dict[str, Any]:
+        """Write a SQLite file with two tables."""
+        file = self._own(party) / "table.sqlite"
+        file.unlink(missing_ok=True)
+        names, signs = ", ".join(f"{name} TEXT" for name in rows[0]), ", ".join("?" * len(rows[0]))
+        with closing(connect(file)) as made:
+            made.execute("CREATE TABLE other (a)")
+            made.execute(f"CREATE TABLE {HIDDEN} ({names})")
+            made.executemany(f"INSERT INTO {HIDDEN} VALUES ({signs})", [tuple(row.values()) for row in rows])  # noqa: S608
+            made.commit()
+        return {"name": party, "duckdb": {"path": str(file), "table": HIDDEN, "memory_limit": "200MB"}}
+
     def postgres(self, party: str, rows: Rows) -> dict[str, Any]:
         """Fill a table that the role with a password can read, also while a run reads the table."""
         table = f"{HIDDEN}_{party.replace('-', '_')}_{crc32(bytes(self.folder)):08x}"
@@ -71,6 +85,7 @@ KINDS: Mapping[str, Kind] = {
     "csv": Places.csv,
     "duckdb": Places.duckdb,
     "postgres": Places.postgres,
+    "sqlite": Places.sqlite,
 }
 """Kinds of sources that are quick to start, each as what makes a table and returns the key `data` of its owner."""
 ALL_KINDS: Mapping[str, Kind] = {**KINDS, "spark": Places.spark}
