@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jobs.data.arrow import pa
 from jobs.data.database import missing_engine, quoted, unreadable
-from jobs.data.duckdb_files import Reading, files_at, missing, numbered, reading_of
+from jobs.data.duckdb_files import Reading, files_at, numbered, reading_of
 from jobs.data.engine import Engine, Numbered, kept_as_sql, keys_as_sql
 from jobs.data.sqlite import is_sqlite, sqlite_at
+from jobs.data.table_file import missing
 
 if TYPE_CHECKING:
     import duckdb
@@ -170,7 +171,7 @@ class DuckDb(Engine):
         try:
             yield
         except FileNotFoundError as error:
-            raise missing(self.name, f"{error.filename} is not there") from error
+            raise missing(f"{self.name}: {error.filename} is not there") from error
         except OSError as error:
             raise unreadable(self.name, f"{error.filename}: {error.strerror}") from error
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
@@ -181,7 +182,7 @@ class DuckDb(Engine):
             raise unreadable(self.name, said, remedy=_MORE_SPACE) from error
         except engine.Error as error:
             if gone := [path for path in self._reading.watched if not path.is_file()]:
-                raise missing(self.name, f"{gone[0]} is not there") from error
+                raise missing(f"{self.name}: {gone[0]} is not there") from error
             raise unreadable(self.name, _said(error)) from error
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from anonymize.errors import DataError
 from jobs.data.arrow import pq
 from jobs.data.database import quoted, unreadable
 from jobs.data.dialect import SNIFFED, UTF_8, Dialect
 from jobs.data.sources import Csv, Parquet
+from jobs.data.table_file import missing
 
 if TYPE_CHECKING:
     import duckdb
@@ -217,9 +217,10 @@ def files_at(place: Path, name: str) -> tuple[Path, ...]:
     else:
         found = [place]
     if not found:
-        raise missing(name, f"no file fits {place}")
+        raise missing(f"{name}: no file fits {place}")
     if gone := [path for path in found if not path.is_file()]:
-        raise missing(name, f"{gone[0]} is not there" if len(gone) == 1 else f"{place} is no table")
+        wrong = f"{gone[0]} is not there" if len(gone) == 1 else f"{place} is no table"
+        raise missing(f"{name}: {wrong}")
     return tuple(sorted(found))
 
 
@@ -251,16 +252,6 @@ def _base_of(place: Path) -> Path:
     if place.exists():
         return place.parent
     return Path(*takewhile(lambda part: not _PATTERN & set(part), place.parent.parts))
-
-
-def missing(name: str, private: str) -> DataError:
-    """Return the error about a file that is not there. name, private: the table and words, for the owner."""
-    return DataError(
-        "file-missing",
-        "the table is not there",
-        remedy="correct the path under `data` in the configuration of the table's owner",
-        private=f"{name}: {private}",
-    )
 
 
 def files_as_sql(files: Sequence[Path]) -> str:

@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from anonymize.errors import DataError
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, is_packed, open_text
@@ -24,6 +23,7 @@ from jobs.data.table_file import (
     about_header,
     lines_of_rows,
     lone_quote,
+    missing,
     not_packed,
     other_kind,
     unreadable,
@@ -148,12 +148,7 @@ class FileSource(Worded):
                 raise unreadable(f"{self.path} is no regular file")
             yield
         except FileNotFoundError as error:
-            raise DataError(
-                "file-missing",
-                "the table is not there",
-                remedy="correct the path under `data` in the configuration of the table's owner",
-                cause=f"{self.path}: {os.strerror(errno.ENOENT)}",
-            ) from error
+            raise missing(cause=f"{self.path}: {os.strerror(errno.ENOENT)}") from error
         except OSError as error:
             if error.errno is None:  # a reader's error, about the content of the file
                 raise unreadable(self._found_wrong(error)) from error

@@ -25,7 +25,7 @@ from jobs.data.cluster import Cluster, Unavailable, cluster
 from jobs.data.database import missing_engine, unreadable
 from jobs.data.dialect import separator_of
 from jobs.data.engine import MOST_TEXTS, Engine, Numbered, kept_as_sql, keys_as_sql
-from jobs.data.table_file import changed
+from jobs.data.table_file import changed, missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -380,12 +380,7 @@ class Spark(Engine):
         return self._cluster.session(_SETTINGS)
 
     def _missing(self, private: str) -> DataError:
-        return DataError(
-            "file-missing",
-            "the table is not there",
-            remedy="correct `path` or `table` under `data` in the configuration of the table's owner",
-            private=f"{self.name}: {private}",
-        )
+        return missing(f"{self.name}: {private}", named="`path` or `table`")
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

@@ -20,7 +20,8 @@ from anonymize.errors import DataError
 from jobs.data.adbc import rows_of
 from jobs.data.arrow import pa, pc
 from jobs.data.database import missing_engine, quoted, unreadable
-from jobs.data.duckdb_files import Reading, missing, numbered
+from jobs.data.duckdb_files import Reading, numbered
+from jobs.data.table_file import missing
 
 if TYPE_CHECKING:
     import duckdb
@@ -191,7 +192,7 @@ class SqliteTable(Reading):
     def _refused(self, message: str) -> DataError:
         """Return the error for a message of the driver, without the statement."""
         if not self._file.is_file():
-            return missing(self._name, f"{self._file} is not there")
+            return missing(f"{self._name}: {self._file} is not there")
         said = _BEFORE_WORDS.sub("", message.partition("\nquery: ")[0])
         remedy = next((remedy for words, remedy in _REMEDIES if re.search(words, said)), "")
         return unreadable(self._name, f"{self._file}: {said}", remedy=remedy)

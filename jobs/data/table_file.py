@@ -66,6 +66,21 @@ def changed(name: str) -> DataError:
     )
 
 
+def missing(private: str = "", cause: str = "", named: str = "the path") -> DataError:
+    """Return the error about a table that is not there.
+
+    private, cause:  as of :func:`unreadable`.
+    named:           the keys that name the table in a configuration.
+    """
+    return DataError(
+        "file-missing",
+        "the table is not there",
+        private=private,
+        cause=cause,
+        remedy=f"correct {named} under `data` in the configuration of the table's owner",
+    )
+
+
 def unreadable(private: str, cause: str = "", remedy: str = "") -> DataError:
     """Return the error about a table that cannot be read.
 

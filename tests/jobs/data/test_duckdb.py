@@ -123,7 +123,7 @@ def test_nothing_stays_when_the_source_goes(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("wrong", "error_id", "private"),
     [
-        (no_file, "file-missing", "no file fits "),
+        (no_file, "file-missing", "visits: no file fits "),
         (no_path, "file-missing", "nothing.parquet is not there"),
         (two_kinds, "data-unreadable", "holds Parquet and text files; name one kind, as *.parquet"),
         (another_kind, "data-unreadable", "DuckDB is asked for Parquet, CSV and SQLite files only"),

@@ -58,6 +58,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, bundle: Bundle, kind: type[C
         assert str(tmp_path) not in json.dumps(problem.shared())
         if name == "absent":  # no data: the owner's log may say where and why
             assert problem.cause == f"{tmp_path / name}: No such file or directory"
+            assert caught.value.remedy.startswith("correct the path under `data` in the configuration of")
 
 
 # ---- parquet

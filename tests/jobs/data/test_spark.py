@@ -251,6 +251,7 @@ def test_tables_of_the_catalog(catalog: Path) -> None:
     for name in ("nowhere", "Clinic.plain"):
         error = error_of(of(name))
         assert (error.error_id, error.private) == ("file-missing", f"visits: {name} is not there")
+        assert error.remedy.startswith("correct `path` or `table` under `data` in the configuration of")
     for name in ("a b", "a;b", "", "(SELECT 1)", "parquet.`/etc`; x"):
         assert "is no name of a table; write table or schema.table" in error_of(of(name)).private
 
