@@ -25,7 +25,7 @@ from jobs.data.cluster import Cluster, Unavailable, cluster
 from jobs.data.database import missing_engine, unreadable
 from jobs.data.dialect import separator_of
 from jobs.data.engine import MOST_TEXTS, Engine, Numbered, kept_as_sql, keys_as_sql
-from jobs.data.table_file import changed, missing
+from jobs.data.table_file import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -119,18 +119,17 @@ class Spark(Engine):
         """Return words without the number: the owner could not find a row by its place in Spark's order."""
         return "a row"
 
-    @property
-    def _state(self) -> str:
-        """An empty text: the files are compared after every answer of Spark."""
-        return ""
-
-    def require_unchanged(self, state: str) -> None:
-        return
-
     def version(self) -> str:
         """Return a digest of name, size and time of writing of the files. A table without files has one version."""
         with self._readable():
-            return self._version()
+            if self.path is None:
+                self._catalogued()  # a refresh has no words for a table that is refused
+                self._session.catalog.refreshTable(self._in_catalog)
+                files = sorted(_escaped(unquote(name)) for name in self._catalogued().inputFiles())
+                listed = self._listing(files) if files else []
+            else:
+                listed = self._listing([self._place])
+        return hashlib.sha256(repr(listed).encode()).hexdigest()
 
     def _names(self) -> list[str]:
         return list(self._frame.columns)
@@ -211,16 +210,19 @@ class Spark(Engine):
     @cached_property
     def _frame(self) -> DataFrame:
         """Table of both passes: its files are listed once. Raises DataError."""
+        _ = self._state  # a write after the listing is a change
         if self.path is None:
-            frame = self._session.table(self._in_catalog)
-            self._require_no_csv(frame)
-            return frame
+            return self._catalogued()
         frame = self._files_read()
         frame.createOrReplaceTempView(_VIEW)
         return frame
 
-    def _require_no_csv(self, frame: DataFrame) -> None:
-        """Raise DataError for a table of the catalog in CSV files: the catalog's options let a quote stay open."""
+    def _catalogued(self) -> DataFrame:
+        """Return the table of the catalog as the catalog has the table now.
+
+        Raises DataError for a table in CSV files: the catalog's options let a quote stay open.
+        """
+        frame = self._session.table(self._in_catalog)
         leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
         for relation in (leaves.apply(i) for i in range(leaves.size())):
             if relation.getClass().getSimpleName() != "LogicalRelation":
@@ -235,6 +237,7 @@ class Spark(Engine):
                     f"{self.table} stands in CSV files, whose quotes the catalog does not check: name the files "
                     "with `path`",
                 )
+        return frame
 
     def _files_read(self) -> DataFrame:
         form, names = self._form, [name for name, _, _ in self._listed]
@@ -323,21 +326,6 @@ class Spark(Engine):
         facts = found.selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
         return sorted((row.path, row.length, row.time) for row in facts)
 
-    def _version(self) -> str:
-        if self.path is None:
-            self._session.catalog.refreshTable(self._in_catalog)
-            files = sorted(
-                _escaped(unquote(name)) for name in self._session.table(self._in_catalog).inputFiles()
-            )
-            listed = self._listing(files) if files else []
-        else:
-            listed = self._listing([self._place])
-        return hashlib.sha256(repr(listed).encode()).hexdigest()
-
-    @cached_property
-    def _first_version(self) -> str:
-        return self._version()
-
     @cached_property
     def _is_in_order(self) -> bool:
         """True if Spark has no choice in the order of rows, and parts of the table fit into the driver."""
@@ -353,11 +341,9 @@ class Spark(Engine):
         return found == {_SCAN}
 
     def _asked_for(self, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Stream the answer to a query. Raises DataError if the files changed since the first answer."""
-        before, _ = self._first_version, self._frame  # the view is there before a query
+        """Stream the answer to a query."""
+        _ = self._frame  # the view is there before a query
         yield from _streamed(self._session, query, schema)
-        if self._version() != before:
-            raise changed(self.name)
 
     def _require_text(self, texts: pa.Array) -> None:
         """Raise DataError for text in another encoding: Spark replaces what it cannot read."""

@@ -327,6 +327,16 @@ def test_files_that_change_between_the_passes_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_write_between_the_names_and_the_first_pass_is_refused(running: Cluster, tmp_path: Path) -> None:
+    parquet(tmp_path / "all.parquet", ROWS)
+    source = at(tmp_path / "all.parquet")
+    assert "age" in source.column_names()
+    os.utime(tmp_path / "all.parquet", (1, 1))
+    with pytest.raises(DataError) as caught:
+        source.collapse(CODING)
+    assert str(caught.value).startswith("the table changed while it was read")
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("wrong", "error_id", "private"),
