@@ -57,6 +57,9 @@ class _Parts:
             _check(part, columns)
         return _counted(parts, columns).merged()
 
+    def in_arrow(self, path: Path) -> pa.Table:
+        return pq.read_table(path)
+
     def require_written(self, path: Path, table: Release) -> bool:
         found, parts = parts_in(path), list(_parts(table))
         for part in found:

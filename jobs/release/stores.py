@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from anonymize.release import Release, Rng
-from jobs.release.csv import read_csv, require_canonical, write_csv
+from jobs.data.arrow import pa, pa_csv
+from jobs.release.csv import PARTS_OF_TABLE, csv_header, read_csv, require_canonical, write_csv
 
 
 class Store(Protocol):
@@ -23,6 +24,10 @@ class Store(Protocol):
 
     def read(self, path: Path, columns: Sequence[str]) -> Release:
         """Read a table. Raises PartyError unless the table has exactly the given columns."""
+        ...
+
+    def in_arrow(self, path: Path) -> pa.Table:
+        """Return all columns of a table as text, with a row for each record."""
         ...
 
     def require_written(self, path: Path, table: Release) -> bool:
@@ -46,6 +51,15 @@ class _Csv:
     def read(self, path: Path, columns: Sequence[str]) -> Release:
         return read_csv(path, columns)
 
+    def in_arrow(self, path: Path) -> pa.Table:
+        with path.open("rb") as file:
+            names = csv_header(file.readline())
+        convert = pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), null_values=[], strings_can_be_null=False
+        )
+        parse = pa_csv.ParseOptions(newlines_in_values=True)
+        return pa_csv.read_csv(path, parse_options=parse, convert_options=convert)
+
     def require_written(self, path: Path, table: Release) -> bool:
         require_canonical(path.read_bytes(), table, "verification-failed", str(path))
         return True
@@ -58,3 +72,12 @@ def as_written(table: Release, rng: Rng) -> Release:
 
 CSV: Store = _Csv()
 """Form of released tables unless the job says otherwise."""
+
+
+def store_of(name: str) -> Store:
+    """Return the form of a table, by the name of the table in a release."""
+    if name != PARTS_OF_TABLE:
+        return CSV
+    from jobs.release.parts import PARTS
+
+    return PARTS

@@ -11,11 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.data.arrow import pa, pa_csv, pc, pq
+from jobs.data.arrow import pa, pc
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
-from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE, csv_header
+from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE
 from jobs.release.folder import OWN, OWN_PAGE, refuse_existing
+from jobs.release.stores import store_of
 from jobs.release.sums import SUMS, release_digest
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
@@ -101,16 +102,7 @@ class Result:
             raise ConfigError(
                 "usage", f"the release has no table {name}", remedy=f"name one of {', '.join(self.tables)}"
             )
-        path = self._folder / name
-        if path.is_dir():
-            return pq.read_table(path)
-        with path.open("rb") as file:
-            names = csv_header(file.readline())
-        convert = pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), null_values=[], strings_can_be_null=False
-        )
-        parse = pa_csv.ParseOptions(newlines_in_values=True)
-        table = pa_csv.read_csv(path, parse_options=parse, convert_options=convert)
+        table = store_of(name).in_arrow(self._folder / name)
         typed = [self._typed(each, name, table.column(each)) for each in table.column_names]
         return pa.table(typed, names=table.column_names)
 

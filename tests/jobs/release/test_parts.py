@@ -287,6 +287,9 @@ def test_python_reads_the_parts(tmp_path: Path, job: Callable[..., Path]) -> Non
     result = jointcut.anonymize(None, job(), out=tmp_path / "out")
     assert result.tables == (PARTS_OF_TABLE,)
     assert len(result.to_pandas()) == len(result.to_arrow()) == result.report["rows"] == 90
+    found, other = result.to_arrow(), jointcut.anonymize(None, job("csv.yaml", None)).to_arrow()
+    assert found.schema == other.schema
+    assert sorted(found.to_pylist(), key=str) == sorted(other.to_pylist(), key=str)
     assert jointcut.verify(tmp_path / "out", job(), release=result.digest).fields["agreed"]
 
 
