@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from anonymize.tds import ROOT, Observer, Step
-from jobs.data.meter import Rows
+from jobs.data.meter import Meter, Rows
 from jobs.errors import printable
 from party.cli.console import tell, wants_json
 
@@ -184,8 +184,8 @@ class _JsonLines:
         return None
 
 
-class RowsShown:
-    """Meter of the rows of a single holder's table: a line every few seconds, with the time that is left of the pass.
+class RowsShown(Meter):
+    """Shows the rows of a single holder's table: a line every few seconds, with the time that is left of the pass.
 
     An engine tells only that a pass begins, since no engine tells how far a query is. A large table then has a line.
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 Rows: TypeAlias = Callable[[], int | None]
 """Function that gives the number of rows of a table, about; None: unknown."""
 
 
-class Meter(Protocol):
-    """Receiver of the progress of each pass over a table."""
+class Meter:
+    """Receiver of the progress of each pass over a table. This meter ignores everything."""
 
     def rows(self, read: int, of: Rows) -> None:
         """Note the number of rows that a pass has read so far. of: gives the rows of the table."""
-        ...
 
 
-class NoMeter:
-    """Meter that shows nothing."""
-
-    def rows(self, read: int, of: Rows) -> None:
-        return
-
-
-NO_METER = NoMeter()
+NO_METER = Meter()

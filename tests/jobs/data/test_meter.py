@@ -14,7 +14,7 @@ import pytest
 from jobs.data.coders import BAD, Categorical
 from jobs.data.coding import Coding, Published
 from jobs.data.duckdb import DuckDb
-from jobs.data.meter import Rows
+from jobs.data.meter import Meter, Rows
 from jobs.data.sources import Csv, Feather, FileSource, Parquet, Source
 from tests.support.jobs import write_csv
 
@@ -24,7 +24,7 @@ CODER = Categorical({"Rome": 0, "Oslo": 1}, BAD)
 CODING = Coding({"city": CODER}, (), checked=True, outside=False)
 
 
-class Kept:
+class Kept(Meter):
     """Meter that keeps what it is told."""
 
     def __init__(self) -> None:
