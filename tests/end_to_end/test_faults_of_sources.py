@@ -102,6 +102,7 @@ CHANGES: Mapping[str, Callable[[list[dict[str, str]]], Rows]] = {
 }
 
 
+@pytest.mark.some(7)
 @each_kind
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_table_that_changes_between_the_passes(
@@ -130,6 +131,7 @@ def test_a_table_that_changes_between_the_passes(
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in AT_ONE_SNAPSHOT])
 @pytest.mark.parametrize("how", ["gone", "cut off"])
 def test_a_file_that_goes_between_the_passes(
@@ -179,6 +181,7 @@ def in_server(tmp_path: Path, what: str) -> dict[str, Any]:
     return {"name": "one", "postgres": {"dsn_env": VARIABLE, "query": query}}
 
 
+@pytest.mark.some(4)
 @pytest.mark.usefixtures("places")
 @pytest.mark.parametrize("made", [in_parquet, in_server])
 @pytest.mark.parametrize("what", ARROW)
@@ -195,6 +198,7 @@ def test_a_number_of_another_type_is_refused_with_its_row(
 # ---- a server that goes
 
 
+@pytest.mark.more
 def test_a_server_that_restarts_between_the_passes(
     tmp_path: Path, places: Places, before_pass_2: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -214,6 +218,7 @@ def test_a_server_that_restarts_between_the_passes(
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jointcut'"
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("places")
 def test_a_connection_that_is_cut_within_pass_2(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -282,6 +287,7 @@ def test_a_disk_that_is_full_when_duckdb_outgrows_its_memory(
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_a_disk_that_is_full_while_a_release_is_written(
     tmp_path: Path, disk: Callable[[int], Path], part: float

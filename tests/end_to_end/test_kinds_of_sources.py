@@ -166,7 +166,11 @@ def of_csv_files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
 @each_job
 @pytest.mark.parametrize(
     "kinds",
-    [*ROTATIONS, pytest.param(WITH_SPARK, marks=(pytest.mark.more, needs_java))],
+    [
+        ROTATIONS[0],
+        *(pytest.param(kinds, marks=pytest.mark.more) for kinds in ROTATIONS[1:]),
+        pytest.param(WITH_SPARK, marks=(pytest.mark.more, needs_java)),
+    ],
     ids=lambda kinds: "-".join(kinds.values()),
 )
 def test_kinds_of_sources_give_the_table_of_csv_files(
@@ -191,6 +195,7 @@ def test_kinds_of_sources_give_the_table_of_csv_files(
     assert places_in(places.server, caplog.text.encode()) == []
 
 
+@pytest.mark.some(1)
 @each_job
 def test_no_place_of_a_table_is_in_a_message_or_in_a_file_of_a_daemon(
     tmp_path: Path, partition: str, places: Places, wire: list[bytes]

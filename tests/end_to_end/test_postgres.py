@@ -182,6 +182,7 @@ def before_pass_2(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obj
     return do
 
 
+@pytest.mark.more
 def test_a_party_reads_both_passes_from_the_server(
     tmp_path: Path,
     server: Server,
@@ -204,6 +205,7 @@ def test_a_party_reads_both_passes_from_the_server(
     assert "postgres" not in written(held)
 
 
+@pytest.mark.more
 def test_a_server_that_restarts_between_the_passes(
     tmp_path: Path,
     server: Server,

@@ -131,6 +131,7 @@ def test_queries(
         assert rows_of(table) == rows
 
 
+@pytest.mark.more
 def test_names_of_tables_are_as_in_sql(server: Server, source: Callable[..., Postgres]) -> None:
     server.sql(
         'CREATE SCHEMA "Clinic"',
@@ -146,6 +147,7 @@ def test_names_of_tables_are_as_in_sql(server: Server, source: Callable[..., Pos
         assert "no name of a table" in error_of(source(table=name)).private
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("query", "words"),
     [
@@ -265,6 +267,7 @@ def test_unfit_cells_are_told_as_of_a_csv(
     assert "'-9'" in of_server
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("again", [False, True])
 def test_a_server_that_stops_between_passes(
     server: Server, source: Callable[..., Postgres], again: bool
@@ -346,6 +349,7 @@ def test_no_error_about_a_connection_has_a_secret(
     assert "secret" not in repr(table)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "form",
     [

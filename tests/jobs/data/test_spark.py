@@ -151,6 +151,7 @@ def test_numbers_that_are_none_are_words(running: Cluster, tmp_path: Path) -> No
     assert rows_of(at(tmp_path / "a.parquet")) == [("NaN",), ("Infinity",), ("-0.0",), ("1.0E20",)]
 
 
+@pytest.mark.more
 def test_text_files_with_everything_inside(running: Cluster, tmp_path: Path) -> None:
     text = 'a,b,c\n"x\ny","say ""yes""","1,5"\n , x ,\n"",NULL,nan\n\\,\'," "\n'
     for name in ("a.csv", "b.csv"):
@@ -163,6 +164,7 @@ def test_text_files_with_everything_inside(running: Cluster, tmp_path: Path) -> 
     assert rows_of(at(tmp_path / "d.csv")) == []
 
 
+@pytest.mark.more
 def test_names_that_sql_would_read_otherwise(running: Cluster, tmp_path: Path) -> None:
     names = ["a.b", "c`d", "my age", "x", "X", "select", "jointcut count", "c0", 'q"', "ä"]
     place = tmp_path / "a b [1] {x}" / "t *.parquet"
@@ -178,7 +180,7 @@ def test_names_that_sql_would_read_otherwise(running: Cluster, tmp_path: Path) -
     assert rows_of(at(place.parent)) == rows_of(source)
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("pattern", ["visits", "visits/*", "visits/place=*/*.parquet"])
 def test_folders_named_by_a_value_are_a_column_of_text(
     running: Cluster, tmp_path: Path, pattern: str
@@ -327,6 +329,7 @@ def test_files_that_change_between_the_passes_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.more
 def test_a_write_between_the_names_and_the_first_pass_is_refused(running: Cluster, tmp_path: Path) -> None:
     parquet(tmp_path / "all.parquet", ROWS)
     source = at(tmp_path / "all.parquet")
@@ -337,7 +340,7 @@ def test_a_write_between_the_names_and_the_first_pass_is_refused(running: Cluste
     assert str(caught.value).startswith("the table changed while it was read")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("wrong", "error_id", "private"),
     [
@@ -382,6 +385,7 @@ def quoted_before(name: str, line: int, *, end: str = "\n", pipe: int | None = N
     return end.join(lines) + end
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -423,6 +427,7 @@ def test_quotes_of_a_file_in_many_parts(
     assert "without a closing quote" in caught.value.private
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_quotes_that_close_are_read(running: Cluster, tmp_path: Path, end: str) -> None:
     rows = [
@@ -441,6 +446,7 @@ def test_quotes_that_close_are_read(running: Cluster, tmp_path: Path, end: str) 
     assert rows_of(at(tmp_path / "a.csv")) == rows
 
 
+@pytest.mark.more
 def test_a_quote_inside_a_quoted_value_is_refused_without_the_row(running: Cluster, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('name,age,ill\nSecret,1,"Flu" x\nb,2,Flu\n')
     source = at(tmp_path / "a.csv")
