@@ -216,6 +216,7 @@ def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str)
     assert privacy["guarantees"][0].startswith("Toward the public: pure")
 
 
+@pytest.mark.more
 def test_a_vertical_job_of_two_daemons(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job", dp_joint("vertical", {"utility": "infogain"}))
     net = dp_network(tmp_path, load_task(job).bundle)

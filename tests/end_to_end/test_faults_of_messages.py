@@ -192,11 +192,12 @@ def test_one_envelope_that_never_arrives(
     """The next message is out of sequence; without one, somebody's patience ends. The error says who waits
     for whom.
     """
-    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=3)
+    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=2)
     assert problem.error_id in {"peer-timeout", "peer-protocol"}
     assert problem.phase
 
 
+@pytest.mark.more
 def test_a_party_that_is_too_late(net: Network, tmp_path: Path) -> None:
     meddler = Meddler(delayed("secure_sum/masked", 7.0))
     problem = failed(net, tmp_path / "outs" / "out", meddler, B, round_s=2)
@@ -259,7 +260,7 @@ def sent_when_sealed(tmp_path_factory: pytest.TempPathFactory) -> list[Envelope]
     return [envelope for envelope in watcher.seen if envelope.recipient == A]
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("how", ["cut", "doubled", "too short"])
 @pytest.mark.parametrize("part", [0.05, 0.5, 0.95])
 def test_sealed_runs_end_as_clearly(

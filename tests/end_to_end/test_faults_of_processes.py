@@ -172,16 +172,19 @@ def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
-def test_a_coordinator_that_dies(sealed: Site, number: signal.Signals) -> None:
-    before = sealed.traces()
-    process = started(sealed)
+@pytest.mark.parametrize("where", ["site", "sealed"])
+def test_a_coordinator_that_dies(request: pytest.FixtureRequest, where: str, number: signal.Signals) -> None:
+    site: Site = request.getfixturevalue(where)
+    before = site.traces()
+    process = started(site)
     process.send_signal(number)
     process.communicate(timeout=GUARD_S)
-    sealed.free()
-    assert sealed.traces() == before
-    sealed.next_job_runs()
+    site.free()
+    assert site.traces() == before
+    site.next_job_runs()
 
 
+@pytest.mark.more
 def test_a_coordinator_that_freezes(sealed: Site) -> None:
     before = sealed.traces()
     process = started(sealed)
@@ -202,6 +205,7 @@ def test_a_coordinator_that_freezes(sealed: Site) -> None:
     ]
 
 
+@pytest.mark.more
 def test_a_party_that_is_not_running(site: Site) -> None:
     before = site.traces()
     site.daemons.signal(B, signal.SIGKILL)
@@ -216,6 +220,7 @@ def test_a_party_that_is_not_running(site: Site) -> None:
     site.next_job_runs()
 
 
+@pytest.mark.more
 def test_a_second_coordinator_while_one_is_at_work(sealed: Site) -> None:
     first = started(sealed)
     error = problem_of(sealed.start(sealed.quick, sealed.out()))
@@ -229,6 +234,7 @@ def test_a_second_coordinator_while_one_is_at_work(sealed: Site) -> None:
     sealed.next_job_runs()
 
 
+@pytest.mark.some(1)  # the other daemons are started for `make test-all` alone
 @pytest.mark.parametrize("where", ["site", "sealed"])
 def test_every_line_of_every_log_is_json_with_known_fields(
     request: pytest.FixtureRequest, where: str

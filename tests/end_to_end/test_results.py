@@ -201,7 +201,7 @@ def conducted(net: Network, out: Path) -> None:
 MODES: list[dict[str, str]] = [{"disclosure": "leader"}, {"disclosure": "sealed"}]
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize(
     "changes",
     [
@@ -225,7 +225,7 @@ def test_five_parties_very_uneven(tmp_path: Path, changes: dict[str, str]) -> No
     )
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("leader", [0, 1])
 def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
@@ -286,7 +286,7 @@ def test_the_order_of_rows_and_of_files_makes_no_difference(tmp_path: Path, chan
     assert released(tmp_path / "out-one", one.bundle) == released(tmp_path / "out-other", other.bundle)
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("changes", MODES, ids=str)
 def test_the_same_job_twice_differs_in_nothing_but_order_and_time(
     tmp_path: Path, changes: dict[str, str]

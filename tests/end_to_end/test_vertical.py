@@ -237,6 +237,7 @@ def three_parties(folder: Path) -> tuple[Path, dict[str, Rows]]:
     return job, split
 
 
+@pytest.mark.more
 def test_a_sensitive_column_at_a_third_party(tmp_path: Path) -> None:
     job, tables = three_parties(tmp_path / "job")
     net = network(tmp_path / "net", load_task(job).bundle, loan_tables(tmp_path / "tables", tables))
