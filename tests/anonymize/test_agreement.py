@@ -20,7 +20,10 @@ def test_the_vector() -> None:
     assert found.match_point == Fraction(866, 1156)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=14))
+RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=14)
+
+
+@given(RECORDS)
 def test_by_the_definitions(records: list[tuple[int, int]]) -> None:
     first, second = np.array(records).T
     counts = contingency(first, second, (4, 3))
@@ -39,8 +42,21 @@ def test_by_the_definitions(records: list[tuple[int, int]]) -> None:
                 best = max(best, 2 * recall * precision / (recall + precision))
         total += Fraction(len(inside), n) * best
     assert found.f_measure == total
-    from sklearn.metrics import adjusted_rand_score  # takes a second, of every process that collects tests
+    pairs = list(itertools.combinations(records, 2))
+    both = sum(a == b for a, b in pairs)
+    of_first, of_second = (sum(a[place] == b[place] for a, b in pairs) for place in (0, 1))
+    by_chance = Fraction(of_first * of_second, len(pairs)) if pairs else Fraction(0)
+    most = Fraction(of_first + of_second, 2)
+    assert found.adjusted == (1 if most == by_chance else (both - by_chance) / (most - by_chance))
 
+
+@pytest.mark.more  # to import scikit-learn takes longer than all tests of the module
+@given(RECORDS)
+def test_the_adjusted_index_is_that_of_scikit_learn(records: list[tuple[int, int]]) -> None:
+    from sklearn.metrics import adjusted_rand_score
+
+    first, second = np.array(records).T
+    found = agreement(contingency(first, second, (4, 3)))
     assert float(found.adjusted) == pytest.approx(adjusted_rand_score(first, second))
 
 

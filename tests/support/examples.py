@@ -14,7 +14,7 @@ from hypothesis import settings
 FULL = 100
 """The examples that hypothesis draws where a property says nothing, in the profiles `many` and `failing`."""
 
-FEW = 12
+FEW = 8
 """The same in the profile `few`, which is the suite's own."""
 
 LEAST = 3

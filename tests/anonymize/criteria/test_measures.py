@@ -189,6 +189,7 @@ def test_persons_refuse_what_records_allow(level: str) -> None:
         run_jointly(level, units, replace(request, requirement=requirement), besides)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("most", [Fraction(0), Fraction(1, 20), Fraction(1, 4)])
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 def test_a_criterion_of_the_whole_table(level: str, most: Fraction) -> None:

@@ -88,6 +88,7 @@ def test_the_sensitivity_counts_what_rounding_takes_away(most: int) -> None:
     assert gain_sensitivity(most) == int(d.max()) - min(0, int(d.min())) + drop
 
 
+@pytest.mark.more
 def test_a_table_in_which_rounding_weighs_more_than_records() -> None:
     """One record changes the gain by more than the greatest increment of F: only the drop covers it."""
     most, k = 1 << 25, 1 << 18

@@ -127,6 +127,7 @@ def test_medians_equal_the_definition_taken_literally(case: Case) -> None:
     expect_rows_in_their_boxes(table, outcome)
 
 
+@pytest.mark.more
 def test_medians_of_a_wider_table() -> None:
     case = wide_case(700)
     table, requirement = loaded(case)

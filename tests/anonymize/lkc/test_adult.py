@@ -65,7 +65,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
     )
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("place", "setting"), list(enumerate(SETTINGS)))
 def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: str) -> None:
@@ -86,7 +86,7 @@ def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str],
     )
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_the_result_is_private_and_cannot_be_specialized_further(L: int, K: int, c: str, goal: str) -> None:
@@ -114,7 +114,7 @@ def test_rows_and_columns_are_the_thesis_ones() -> None:
     assert bundle.job.columns["marital-status"].values == ("Divorced", "Separated")
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("L", [2, 4])
 def test_forty_one_columns(L: int) -> None:
     """The thesis' Blood shape: what is tested grows with the columns specialized, not with all subsets."""

@@ -55,7 +55,7 @@ def majority(rows: Coded) -> float:
     return 100 * float(np.bincount(rows.classes).max()) / len(rows.classes)
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(2))
 def test_learners_find_what_a_pair_of_columns_tells(seed: int) -> None:
     """Real rows bring 89 %, the majority 54: synthetic ones at least 70, by the pair, which is measured with the

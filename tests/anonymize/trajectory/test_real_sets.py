@@ -39,6 +39,7 @@ def test_tracks_of_cars_and_buses(timed: bool) -> None:
     assert 0 < lost < 0.9
 
 
+@pytest.mark.more
 def test_sets_of_diagnoses() -> None:
     shared("data/diabetes130")
     read = diagnoses()

@@ -145,6 +145,7 @@ def test_exact_noise_of_each_has_the_rate_of_the_counts(
     assert found == 2 * [(released.accountant.charges[-1].epsilon, released.table.n_cells)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_so_has_that_of_the_published_protocols(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = spied(f"dp.thesis.{partition}", monkeypatch)

@@ -100,7 +100,7 @@ def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> 
                 assert met or at_stake[case]
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("demand", "n_pairs"),
     [

@@ -78,7 +78,7 @@ def run_split(
     return cut, named(results, "valid")
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None:
@@ -99,7 +99,7 @@ def test_equals_one_holder_for_other_k_and_c(K: int, ideal_alignment: None) -> N
     run_split(adult()[1], "thesis", adult_lkc(4, K, "1"), "classification")
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("split", ["thesis", "thirds"])
 def test_insiders_are_held_to_c_at_a_price(split: str, ideal_alignment: None) -> None:
     run_split(adult()[1], split, adult_lkc(4, 50, "0.5", insider=True), "classification")

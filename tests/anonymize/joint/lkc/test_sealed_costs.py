@@ -115,6 +115,7 @@ def cost_of_tests(computed: list[Computed]) -> Counter[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.more
 def test_what_distinct_costs(computed: list[Computed]) -> None:
     """Beside K, of every group and child where one value too few could be K records: a zero test for each value,
     a count, a comparison."""
@@ -147,7 +148,7 @@ def test_what_distinct_costs(computed: list[Computed]) -> None:
         assert n_values * (width - 1) < of_one <= n_values * (width - 1 + 2)
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("per_person", [1, 3])
 def test_what_people_cost(computed: list[Computed], per_person: int) -> None:
     """One more test of size for every group and child; each holder shares its people of all children, not all but

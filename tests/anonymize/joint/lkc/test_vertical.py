@@ -527,15 +527,16 @@ def test_children_cost_bits() -> None:
     assert sent == 2 * expected > 0
 
 
-def test_golden_transcripts(golden: Golden) -> None:
+@pytest.mark.some(2)
+@pytest.mark.parametrize("split", ["one each", "at two others", "class given"])
+def test_golden_transcripts(golden: Golden, split: str) -> None:
     whole, request = loan(60)
-    for split in ("one each", "at two others", "class given"):
-        columns = SPLITS[split]
-        cut = cut_by_columns(whole, columns, parties_of(columns), strangers=4)
-        golden.check("vertical", split, run_vertical(cut, request)[1].digest())
-        golden.check(
-            "vertical", f"{split}, in the clear", run_vertical(cut, request, maximum=OpenMaximum)[1].digest()
-        )
+    columns = SPLITS[split]
+    cut = cut_by_columns(whole, columns, parties_of(columns), strangers=4)
+    golden.check("vertical", split, run_vertical(cut, request)[1].digest())
+    golden.check(
+        "vertical", f"{split}, in the clear", run_vertical(cut, request, maximum=OpenMaximum)[1].digest()
+    )
 
 
 # ---- hostile messages and our own mistakes

@@ -93,6 +93,7 @@ def first_choice(table: CodedTable, epsilon: Fraction) -> dict[tuple[int, int], 
     return law
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
     results, _ = published(partition, small())
