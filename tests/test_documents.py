@@ -125,7 +125,16 @@ def test_search_finds_a_page(browser: Chrome, address: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 420])
-@pytest.mark.parametrize("page", ["index", "job", "guide/first-table", "architecture"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "job",  # the widest tables
+        *(
+            pytest.param(page, marks=pytest.mark.more)
+            for page in ("index", "guide/first-table", "architecture")
+        ),
+    ],
+)
 def test_a_page_fits_its_window(page: str, width: int, browser: Chrome, address: str) -> None:
     """Wide tables scroll in their own frame; the page does not."""
     browser.execute_cdp_cmd(
@@ -137,6 +146,7 @@ def test_a_page_fits_its_window(page: str, width: int, browser: Chrome, address:
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.more
 def test_the_reader_chooses_dark_colours(browser: Chrome, address: str) -> None:
     """The colours are those of the reader's system until the reader chooses others."""
 

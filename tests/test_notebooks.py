@@ -96,7 +96,8 @@ RESULTS = """{
 }"""
 
 
-@pytest.mark.parametrize("daemons", [False, pytest.param(True, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("daemons", [False, True])
 def test_three_hospitals(daemons: bool, tmp_path: Path) -> None:
     found, cells = executed("three-hospitals.ipynb", tmp_path / "transfusion", RESULTS, DAEMONS=daemons)
     parties = ["hospital-a", "hospital-b", "hospital-c"]
@@ -144,7 +145,7 @@ print([name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("joi
 """
 
 
-@pytest.mark.parametrize("in_process", [True, False])
+@pytest.mark.parametrize("in_process", [True, pytest.param(False, marks=pytest.mark.more)])
 def test_an_interrupt_ends_a_joint_run(in_process: bool, running: Kernel) -> None:
     """Daemons, threads and folders are gone, and the next cell runs."""
 

@@ -228,6 +228,7 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "jointcut[evaluate]" in ran.problem["remedy"]
 
 
+@pytest.mark.more
 def test_a_process_of_its_own_in_a_bare_environment(tmp_path: Path) -> None:
     job = job_of(tmp_path, single_job())
     environ = {name: value for name, value in bare().items() if name in ("PATH", "HOME")}

@@ -336,6 +336,7 @@ def test_every_mode_makes_the_table_of_one_holder(mode: str, publish: str, tmp_p
     assert told == {"C": "7/10", "values": ["Limb"], "level": 1, "publish": publish}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("publish", ["value", "category"])
 def test_kd_goes_by_test_values_too(publish: str, tmp_path: Path) -> None:
     rows, surgery = surgery_rows(), {**SURGERY, "publish": publish}

@@ -106,6 +106,7 @@ def diverse(group: Sequence[Sequence[str]]) -> bool:
     return True
 
 
+@pytest.mark.more
 def test_with_both_zeros_unprotected_it_runs(tmp_path: Path, rows: list[dict[str, str]]) -> None:
     """Every group counted by the definition."""
     done = ran(tmp_path, rows, 3, protected=False)

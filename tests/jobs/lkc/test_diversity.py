@@ -50,6 +50,7 @@ def uneven_rows() -> list[dict[str, str]]:
     return [{**row, "surgery": of.get(row["job"], row["surgery"])} for row in sample_rows(90, seed=4)]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_makes_the_table_of_one_holder(mode: str, tmp_path: Path) -> None:
     rows = uneven_rows()

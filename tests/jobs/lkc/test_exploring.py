@@ -56,7 +56,7 @@ def assert_as_reported(point: Point, report: dict[str, Any] | None) -> None:
     assert found.withheld == report["data"]["used"] - report["rows"]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", ["general", "classification"])
 @pytest.mark.parametrize("seed", range(3))
 def test_points_are_those_of_runs(tmp_path: Path, goal: str, seed: int) -> None:

@@ -153,6 +153,7 @@ MODES = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_several_holders_make_the_table_of_one(mode: str, tmp_path: Path) -> None:
     changes = MODES[mode]

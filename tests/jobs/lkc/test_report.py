@@ -132,7 +132,7 @@ RUNS: dict[str, Callable[..., Result]] = {
     scope="module",
     params=[
         *((how, goal) for how in ("single", "in process") for goal in ("classification", "general")),
-        ("daemons", "classification"),
+        pytest.param(("daemons", "classification"), marks=pytest.mark.more),
     ],
     ids=str,
 )

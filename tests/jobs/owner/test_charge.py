@@ -81,6 +81,7 @@ BEFORE = (
 """Steps that tell nothing of a table, but how many ids a vertical one has."""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "fields",
     [*(joint_job(disclosure=level) for level in ("sealed", "strict", "leader")), vertical_job()],

@@ -131,6 +131,7 @@ def test_no_raw_value_becomes_an_element(releases: Mapping[str, Path], name: str
     assert any(EVIL in text for text in found.texts) == (name != "sequences")  # no figure by item
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["classified", "kd", "dp", "synthetic"])
 def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
     expect_access(browser, releases[name] / "out" / OWN_PAGE)

@@ -97,7 +97,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(jobs.task_of(joint_wards_job(**parties(3))), tmp_path_factory.mktemp("run"), movements(60))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize(
     "asked", [{}, {"L": "3", "K": "4", "C": "1/3"}, {"places": "first", "C": "1", "max_items": "5"}]

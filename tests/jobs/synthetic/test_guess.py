@@ -67,13 +67,14 @@ def _ratio(outcome: Any, tables: list[CodedTable]) -> float:
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("epsilon", "n", "limit"), TRIALS)
 def test_from_the_marginals(epsilon: Fraction, n: int, limit: int) -> None:
     secrets, told, _ = released(epsilon, n)
     assert correct(told > 0, secrets) < limit
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize(("epsilon", "n", "limit"), TRIALS)
 def test_from_the_rows(epsilon: Fraction, n: int, limit: int) -> None:
     secrets, _, rows = released(epsilon, n)

@@ -148,6 +148,7 @@ def again(
     return {**files, SUMS: sums_of({name: files[name] for name in (SYNTHETIC_TABLE, MARGINALS, REPORT)})}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("partition", "with_class"), RUNS)
 def test_what_follows_from_the_result_is_accepted(partition: str, with_class: bool) -> None:
     site, result = made(partition, with_class=with_class)

@@ -92,6 +92,7 @@ def test_a_run_that_ends_before_anything_is_opened_costs_nothing(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("edges", ["0", "2", "auto"])
 @pytest.mark.parametrize("job", [synthetic_single, general])
 def test_the_marginals_say_all_that_was_opened(tmp_path: Path, job: Any, edges: str) -> None:
