@@ -53,6 +53,7 @@ def failed(net: Network, out: Path, daemons: dict[str, Any]) -> Problem:
 # ---- during a run
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("disclosure", ["sealed", "leader"])
 def test_a_party_that_commits_to_different_tables_is_named(tmp_path: Path, disclosure: str) -> None:
     net = sample_network(tmp_path / "net", disclosure=disclosure)
@@ -126,6 +127,7 @@ def test_a_coordinator_that_reports_other_signatures_delivers_nothing(
     assert "signatures" in problem.message
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("harm", ["none", "another run", "another key"])
 def test_signatures_that_a_party_makes_up_for_the_coordinator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
@@ -293,6 +295,7 @@ def test_a_table_can_be_shown_to_be_the_one_that_was_committed_to(
     assert (ran.code, "is about a different job" in ran.err) == (Exit.FAILED, True)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_dp_runs_are_signed_too(tmp_path: Path, partition: str) -> None:
     net = dp_network(tmp_path, jobs.bundle_of(dp_joint(partition)))

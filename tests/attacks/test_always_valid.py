@@ -42,7 +42,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("run", [run_sealed, run_strict])
 @pytest.mark.parametrize("cheats", ["leader", "deputy"])
 @pytest.mark.parametrize("K", [2, 8, 20])

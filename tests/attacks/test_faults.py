@@ -127,7 +127,7 @@ def dies(
 CELLS = [(phase, victim) for phase in PHASES for victim in PARTIES]
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize(("phase", "victim"), [("compute", B), ("collect", A), ("deliver", C)])
 def test_a_party_that_is_killed(
     daemons: Processes, tmp_path: Path, phase: str, victim: str, monkeypatch: pytest.MonkeyPatch
@@ -217,7 +217,7 @@ BETWEEN_PASSES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("what", BETWEEN_PASSES)
 def test_a_table_that_changes_between_the_passes(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
@@ -249,7 +249,7 @@ HARMED: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("what", HARMED)
 @pytest.mark.parametrize("phase", ["submit", "compute"])
 def test_a_ledger_that_cannot_be_used(

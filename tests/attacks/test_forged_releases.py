@@ -209,6 +209,7 @@ def swapped(table: bytes, one: int, other: int) -> bytes:
     return b"".join(lines)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("how", list(FORGED))
 @pytest.mark.parametrize("method", [{}, {"method": "kd", "goal": "general", "disclosure": "sealed"}])
 def test_signatures_bind_an_lkc_table_to_the_byte(method: dict[str, Any], how: str, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(
     run(scenario())
 
 
+@pytest.mark.some(1)
 def test_a_coordinator_that_falls_silent_when_it_has_delivered_to_some(net: Network) -> None:
     for party in PARTIES:
         timeouts = {"keepalive_s": 1, "coordinator_s": 1}
@@ -231,6 +232,7 @@ def _with_another_time(job: ByHand, folder: Path) -> Sequence[control.Request]:
     ]
 
 
+@pytest.mark.some(1)
 def test_a_party_that_is_gone_before_its_vote_is_out(net: Network) -> None:
     """Its links break with the vote, before it has heard the others'; those who are left withdraw."""
 

@@ -156,6 +156,7 @@ def test_as_many_ids_as_the_bound_are_admitted(
     assert Run(tmp_path, fields, sizes_of(fields, asker, BOUND), {other: BOUND}).admitted()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("people", "most"), [(PEOPLE, 1000), (101, 1010)])
 @pytest.mark.parametrize(("asker", "other"), [PAIR, PAIR[::-1]])
 def test_unset_the_bound_is_ten_times_ones_own_and_at_least_a_thousand(
@@ -202,6 +203,7 @@ def test_who_announces_fewer_ids_than_it_enters_is_found_out(
     assert caught.value.culprit == asker
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("asker", "other"), [PAIR, PAIR[::-1]])
 def test_a_register_finds_nobody(
     tmp_path: Path, asker: str, other: str, monkeypatch: pytest.MonkeyPatch

@@ -75,7 +75,7 @@ def sent_by(site: Site, said: bytes, liar: str) -> set[tuple[str, str]]:
     return seen
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 def test_who_lies_that_it_keeps_the_result_gets_nothing(site: tuple[Site, Write]) -> None:
     parties, write = site
     results, _ = parties.run()
@@ -91,7 +91,7 @@ def test_who_lies_that_it_keeps_the_result_gets_nothing(site: tuple[Site, Write]
     assert states == [["finished"]] * len(honest)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 def test_who_says_anything_else_makes_a_new_run_which_is_counted(site: tuple[Site, Write]) -> None:
     parties, _ = site
     parties.run()
@@ -117,6 +117,7 @@ def test_a_run_that_own_k_stops_is_counted(tmp_path: Path) -> None:
     assert sorted(parties.states()) == [["opened"], ["returned"], ["returned"]]
 
 
+@pytest.mark.some(2)
 def test_an_honest_repetition_takes_no_circuit(site: tuple[Site, Write]) -> None:
     parties, _ = site
     results, _ = parties.run()

@@ -17,7 +17,7 @@ from tests.support.horizontal import run_sealed, small_case
 SHORT, LONG = 3, 1250
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mode", KINDS)
 def test_a_changed_message_harms_no_bystander(mode: str) -> None:
     total = tally(mode, SHORT)

@@ -15,7 +15,7 @@ SHORT, LONG = 2, 40
 EVERY = [(mode, looks) for mode, parties in CASES.items() for looks in parties]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("mode", "looks"), EVERY)
 def test_messages_are_alike_and_fresh(mode: str, looks: str) -> None:
     assert seen(mode, looks, SHORT).tells(float("inf")) == []

@@ -636,6 +636,7 @@ def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.S
         assert not Path(f"/proc/{child}").exists()
 
 
+@pytest.mark.more
 def test_a_simulation_in_the_background_ends_when_told(tmp_path: Path) -> None:
     """Shells start what they run in the background with SIGINT ignored."""
     job, options = joint(tmp_path / "job")

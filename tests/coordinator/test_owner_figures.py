@@ -53,6 +53,7 @@ def sites(root: Path, bundle: Bundle, lost: Mapping[str, int]) -> Network:
     return network(root, bundle, tables)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 def test_each_party_finds_its_own_rows_beside_the_release(tmp_path: Path, deliver: str) -> None:
     bundle = jobs.bundle_of(joint_job(deliver=deliver))

@@ -162,7 +162,7 @@ def test_a_daemon_that_is_stopped_writes_its_accounts_first(
         async with serving(net) as servers:
             await works(net, tmp_path / "out")
             stopping = asyncio.create_task(servers[PARTIES[0]].stop())
-            await asyncio.wait({stopping}, timeout=3.0)
+            await asyncio.wait({stopping}, timeout=1.0)
             assert not stopping.done()
             slow.go.set()
             await stopping

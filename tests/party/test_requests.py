@@ -22,7 +22,7 @@ def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("requests", "says"),
     [
