@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -58,6 +59,7 @@ def fingerprint(path: Path) -> str:
     return x509.load_pem_x509_certificate(path.read_bytes()).fingerprint(hashes.SHA256()).hex()
 
 
+@pytest.mark.more
 def test_three_machines(tmp_path: Path) -> None:
     """Each hospital says what the page says for hospital-a, with its own names; then the coordinator runs the job."""
     ports = free_ports(HOSPITALS)

@@ -167,6 +167,7 @@ def people() -> str:
     return "\n".join(rows) + "\n"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", [README, FIRST_TABLE], ids=["README", "first-table"])
 def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job file, the taxonomy and the three commands, to the letter; README shows what they print."""
@@ -427,6 +428,7 @@ def test_the_value_of_a_table(examples: Path) -> None:
     assert_printed(shown, done(words).out, read=without_numbers)
 
 
+@pytest.mark.more
 def test_the_clusters_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the guide, on a made-up table with a job that has the lines of the guide."""
     page = (GUIDE / "clusters.md").read_text()

@@ -64,7 +64,7 @@ def arguments(tmp_path: Path) -> list[str | Path]:
 
 
 def test_a_terminal_shows_iteration_column_parties_and_time(arguments: list[str | Path]) -> None:
-    code, out, shown = on_a_terminal(*arguments)
+    code, out, shown = on_a_terminal(*arguments, "--in-process")
     assert code == 0
     assert "sample · 3 parties · " in shown
     assert re.search(r"iteration \d+: (age|job) (specialized|step refused)", shown)

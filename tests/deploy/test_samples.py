@@ -63,6 +63,7 @@ def composed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.more
 def test_the_database_of_compose_gives_the_table_of_the_csv(tmp_path: Path, composed: Path) -> None:
     """The script fills a real server; hospital-c reads with the password that the other script has made."""
     config = load_config(PartyConfig, composed / "hospital-c" / "party.yaml")

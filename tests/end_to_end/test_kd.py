@@ -80,6 +80,7 @@ def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     assert invoke("coordinator", "verify", joint, tmp_path / "out").code != 0
 
 
+@pytest.mark.more
 def test_daemons_publish_blocks_and_are_told_no_more(tmp_path: Path) -> None:
     """Groups are cut as the requirement of each block has it; what is delivered and verified are the blocks."""
     columns = {**blocks.COLUMNS, "end": {**blocks.COLUMNS["end"], "at_most": "1"}}

@@ -138,6 +138,7 @@ def test_colluders_of_one_table(tmp_path: Path) -> None:
 COLLUDERS = joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C": "1", "colluders": "1"}})
 
 
+@pytest.mark.more
 def test_a_kd_job_beside_top_down(tmp_path: Path) -> None:
     """With a score it is the top-down job with the same requirement."""
     model = {"lkc": {"L": "all", "K": "3", "C": "0.8"}}

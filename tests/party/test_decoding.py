@@ -101,6 +101,7 @@ decoding.READER.stop()
 """
 
 
+@pytest.mark.more
 @pytest.mark.skipif(sys.platform != "linux", reason="reads a line that only Linux keeps for a closed end")
 def test_a_reader_that_could_not_start_says_why() -> None:
     done = subprocess.run(

@@ -45,7 +45,7 @@ def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, .
     return np.repeat(table.qid[education], table.weights).astype(np.int64) % n
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> None:

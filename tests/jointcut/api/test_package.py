@@ -61,6 +61,7 @@ print(json.dumps([loaded, lengths]))
 """
 
 
+@pytest.mark.more
 def test_a_path_needs_no_library_of_frames(tmp_path: Path) -> None:
     """A frame after a path works, too: Arrow asks only once for pandas."""
     as_csv(tmp_path / "table.csv", visits())

@@ -46,6 +46,7 @@ def test_a_client_of_running_daemons(simulated: jc.Result, tmp_path: Path) -> No
     assert repr(client) == "Client(name='coordinator')"
 
 
+@pytest.mark.more
 def test_a_party_of_a_simulation_is_named() -> None:
     wrong = TABLES["south"].replace({"sex": {"f": "x"}})
     with pytest.raises(jc.Error) as refused:
