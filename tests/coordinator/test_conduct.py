@@ -212,7 +212,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
 def test_parties_that_say_nothing_in_the_end(net: Network, tmp_path: Path) -> None:
     """The coordinator does not know if they keep the release: so nothing is called a release."""
     config = net.coordinator
-    config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"round_s": 2})})
+    config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"round_s": 5})})
     silent = saying(when(Delivered, lambda e: []))
 
     async def scenario() -> Problem:

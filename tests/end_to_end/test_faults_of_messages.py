@@ -192,7 +192,7 @@ def test_one_envelope_that_never_arrives(
     """The next message is out of sequence; without one, somebody's patience ends. The error says who waits
     for whom.
     """
-    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=2)
+    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=3)
     assert problem.error_id in {"peer-timeout", "peer-protocol"}
     assert problem.phase
 
