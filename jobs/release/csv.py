@@ -133,7 +133,7 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
     convert = pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
     parse = pa_csv.ParseOptions(newlines_in_values=True)
     try:
-        source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
+        source = pa.BufferReader(_owned(content)) if isinstance(content, bytes) else str(content)
         table = pa_csv.read_csv(source, parse_options=parse, convert_options=convert)
         found = table.column_names
         release = labelled_release(table) if found == list(names) else None
@@ -147,6 +147,17 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
             f"{name} has columns {', '.join(found)} where the job publishes {', '.join(names)}",
         )
     return release
+
+
+def _owned(content: bytes) -> pa.Buffer:
+    """Copy bytes into memory of Arrow.
+
+    A thread of Arrow may be the last to let go of what it read. Memory of Python is freed by the interpreter alone: a
+    thread that lets go of such memory while the interpreter ends would abort the process.
+    """
+    buffer = pa.allocate_buffer(len(content))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8)
+    return buffer
 
 
 def require_canonical(content: bytes, release: Release, error_id: str, what: str) -> None:

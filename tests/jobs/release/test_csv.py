@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -105,6 +107,24 @@ def test_a_table_that_cannot_be_read(content: bytes) -> None:
     assert not problem.private
     with pytest.raises(PartyError, match=r"counts\.csv cannot be read"):
         read_csv(content, ["a", "b"], "counts.csv")
+
+
+def test_threads_of_arrow_hold_no_memory_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a thread may outlive the interpreter, and would abort the process that ends."""
+    content = b"a,b\n" + b"1,2\n" * 1000
+    before, held = sys.getrefcount(content), []
+    read = release_csv.pa_csv.read_csv
+
+    def seen(*given: Any, **named: Any) -> Any:
+        held.append(sys.getrefcount(content) - before)
+        return read(*given, **named)
+
+    monkeypatch.setattr(release_csv.pa_csv, "read_csv", seen)
+    assert read_csv(content, ["a", "b"]).n_rows == 1000
+    calm = held.pop()
+    monkeypatch.setattr(release_csv, "_owned", pa.py_buffer)
+    assert read_csv(content, ["a", "b"]).n_rows == 1000
+    assert held == [calm + 1]
 
 
 def test_a_table_that_is_cut_off_names_the_line() -> None:
