@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -27,6 +27,7 @@ from typing import Literal
 from crypto.rng import Rng
 from jobs.errors import BudgetError, PartyError
 from jobs.owner import ledger_count
+from jobs.owner.durable import transaction
 
 log = logging.getLogger("party")
 
@@ -99,7 +100,6 @@ CREATE TABLE IF NOT EXISTS keys (
 )
 """
 _NOTE = "REPLACE INTO published (entry, content) VALUES (?, ?)"
-_BUSY_S = 30
 _KEY_BYTES = 32
 
 
@@ -231,25 +231,15 @@ class PrivacyLedger:
             if after != before:  # a crash here leaves a count with fewer rows than the ledger: allowed
                 ledger_count.note(self._path, after)
 
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)  # the ledger holds a key
-        try:
-            with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
-                # The removal of the journal commits. FULL leaves the removal to the next sync of the folder.
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                yield connection
-                connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise BudgetError(
-                "budget-ledger",
-                "the privacy ledger cannot be read or written",
-                cause=f"{self._path}: {error}",
-            ) from error
+    def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self._path, _SCHEMA, self._failed)
+
+    def _failed(self, error: sqlite3.Error) -> BudgetError:
+        return BudgetError(
+            "budget-ledger",
+            "the privacy ledger cannot be read or written",
+            cause=f"{self._path}: {error}",
+        )
 
     @property
     def exists(self) -> bool:
