@@ -292,6 +292,24 @@ CATALOGUE: Mapping[str, Kind] = {
         "change the job, or ask the party's owner to allow the job",
         "to allow the job, change the key of `policy` in the message",
     ),
+    "approval-waiting": Kind(
+        Exit.REFUSED,
+        "the owner of a party's table has not approved the job",
+        "ask the owner to look at the job with `party show`; then start the job again",
+        "party show HASH, then party approve HASH or party deny HASH",
+    ),
+    "approval-denied": Kind(
+        Exit.REFUSED,
+        "the owner of a party's table denied the job",
+        "change the job as the owner says",
+        "to allow the job after all: party approve HASH",
+    ),
+    "proposals-full": Kind(
+        Exit.REFUSED,
+        "too many proposals of the coordinator wait for a decision",
+        "ask the owner of the table to decide; a proposal that waits for 30 days goes away",
+        "decide on the proposals that `party jobs` lists",
+    ),
     "identity-unknown": Kind(
         Exit.IDENTITY, "a certificate belongs to no known peer", "at the party named: party peers add"
     ),

@@ -1,4 +1,4 @@
-"""Before a job is admitted: the policy, the peers, the privacy ledger, then the table."""
+"""Before a job is admitted: the policy, the peers, the owner's approval, the privacy ledger, then the table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from crypto.rng import SystemRng
 from jobs.owner.answers import Answering
 from jobs.owner.objections import check_policy
+from party.approval import permit_of, require
 from party.net import control
 from party.owner.config import address_of, usable_peer
 from party.owner.signing import signer_of
@@ -14,7 +15,7 @@ from party.states import Admitted, Allowed, Next, Session, Submitted
 
 
 async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
-    """Ask the present policy and ledger; report that both allow the job.
+    """Ask the present policy, the owner's decisions and the ledger; report that all allow the job.
 
     The coordinator requests the table after the reports of all parties. A job refused by a single policy then asks
     nothing of the peers' tables. Raises PolicyError, BudgetError, IdentityError.
@@ -23,18 +24,21 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     policy = session.config.policy
     await asyncio.to_thread(check_policy, policy, session.task, session.me, session.coordinator)
     _know_peers(session)
+    permit = await asyncio.to_thread(permit_of, session.config, session.task, session.coordinator)
+    await asyncio.to_thread(require, permit)
     session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))
     account = await asyncio.to_thread(_account, session)
     await session.emit(control.Allowed(session.key.job))
-    return Allowed(account)
+    return Allowed(account, permit)
 
 
 async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
-    """Read the table, begin to accept the peers that call us, and report that the job is admitted.
+    """Count the approved run, read the table, begin to accept the peers that call us, and report the admission.
 
     Every later message is an answer about the table, and counted before the table is read. Raises DataError, and
     PolicyError if no further answer is allowed.
     """
+    await asyncio.to_thread(allowed.permit.begin, session.key.run)
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
     roster = session.task.job.roster
     session.mesh.expect(roster[: roster.index(session.me)])

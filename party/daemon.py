@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from jobs.errors import PartyError, PolicyError, Problem, TransportError, problem_of
+from jobs.errors import JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
+from party.approval import answer
 from party.delivery import begin_account, write_account
 from party.net import control
 from party.net.control import Emit, Envelope
@@ -52,6 +54,7 @@ class Daemon:
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._turns = Turns("accounts")
+        self._one_proposal = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -159,6 +162,18 @@ class Daemon:
                 f"the job was not over within {timeouts.job_s:g} s",
                 remedy=f"at {self.name}: raise `timeouts.job_s` if jobs need so long",
             ) from error
+
+    async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
+        """Take a proposal, one at a time; return the owner's decision. Raises PartyError, with the cause noted."""
+        async with self._one_proposal:
+            try:
+                self._config = await let_in(caller, self._config, self._refresh)
+                return await answer(self._config, caller, parts)
+            except Exception as error:  # the edge: each error becomes a problem, bugs included
+                problem = problem_of(error).at(self.name, "propose")
+                if not self._repeated.is_told(caller, problem):
+                    await asyncio.to_thread(note_problem, problem, error, None, self._problems)
+                raise JobFailed(problem) from error
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         """Take a peer's stream for the current run. Raises PartyError without a current run."""

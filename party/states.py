@@ -14,6 +14,7 @@ from jobs.errors import PartyError, Problem
 from jobs.owner.answers import Answering
 from jobs.release.signatures import Signed
 from jobs.task import Account, Result, Task
+from party.approval import Permit
 from party.net.control import Emit
 from party.net.link import RunKey
 from party.net.mesh import Mesh
@@ -38,9 +39,10 @@ class Submitted(State):
 
 @dataclass(frozen=True)
 class Allowed(State):
-    """Policy and ledger allow the job."""
+    """Policy, owner and ledger allow the job."""
 
     account: Answering = field(repr=False)
+    permit: Permit
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping
@@ -16,6 +17,32 @@ class Description(_message.Message):
     name: str
     version: str
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+
+class Proposal(_message.Message):
+    __slots__ = ("bundle", "ask")
+    BUNDLE_FIELD_NUMBER: _ClassVar[int]
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    bundle: Piece
+    ask: bool
+    def __init__(self, bundle: _Optional[_Union[Piece, _Mapping]] = ..., ask: _Optional[bool] = ...) -> None: ...
+
+class Answer(_message.Message):
+    __slots__ = ("state", "reason")
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNKNOWN: _ClassVar[Answer.State]
+        WAITING: _ClassVar[Answer.State]
+        APPROVED: _ClassVar[Answer.State]
+        DENIED: _ClassVar[Answer.State]
+    UNKNOWN: Answer.State
+    WAITING: Answer.State
+    APPROVED: Answer.State
+    DENIED: Answer.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    state: Answer.State
+    reason: str
+    def __init__(self, state: _Optional[_Union[Answer.State, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
     __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored", "read")

@@ -46,6 +46,11 @@ class ControlStub:
                 request_serializer=protos_dot_jointcut__pb2.Request.SerializeToString,
                 response_deserializer=protos_dot_jointcut__pb2.Event.FromString,
                 _registered_method=True)
+        self.Propose = channel.stream_unary(
+                '/jointcut.v1.Control/Propose',
+                request_serializer=protos_dot_jointcut__pb2.Proposal.SerializeToString,
+                response_deserializer=protos_dot_jointcut__pb2.Answer.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
@@ -65,6 +70,12 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Propose(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +88,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Conduct,
                     request_deserializer=protos_dot_jointcut__pb2.Request.FromString,
                     response_serializer=protos_dot_jointcut__pb2.Event.SerializeToString,
+            ),
+            'Propose': grpc.stream_unary_rpc_method_handler(
+                    servicer.Propose,
+                    request_deserializer=protos_dot_jointcut__pb2.Proposal.FromString,
+                    response_serializer=protos_dot_jointcut__pb2.Answer.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +151,33 @@ class Control:
             '/jointcut.v1.Control/Conduct',
             protos_dot_jointcut__pb2.Request.SerializeToString,
             protos_dot_jointcut__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Propose(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/jointcut.v1.Control/Propose',
+            protos_dot_jointcut__pb2.Proposal.SerializeToString,
+            protos_dot_jointcut__pb2.Answer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,8 +35,7 @@ def _rules(task: Task, me: str, coordinator: str) -> Iterator[Rule]:
     for party in job.roster:
         if party != me:
             yield Setting("parties", LISTED, party, f"{party} may not take part in a job with us")
-    digest = task.digest.hex()
-    yield Setting("jobs", LISTED, digest, f"job {digest} is not among the pinned jobs", stated=False)
+    yield _Pinned(task.digest.hex())
     if is_party:
         yield from _of_roles(task, me)
     yield from task.partition.rules(job)
@@ -54,6 +53,21 @@ class _Stranger:
 
     def objections(self, policy: Policy) -> tuple[str, ...]:
         return (f"{self.me} is not a party of the job",)
+
+    def settings(self) -> tuple[Setting, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    """Rule on the jobs that an owner pins. If the owner approves jobs, a job that is not pinned waits instead."""
+
+    digest: str
+
+    def objections(self, policy: Policy) -> Iterator[str]:
+        if policy.approval == "automatic":
+            words = f"job {self.digest} is not among the pinned jobs"
+            yield from Setting("jobs", LISTED, self.digest, words).objections(policy)
 
     def settings(self) -> tuple[Setting, ...]:
         return ()

@@ -46,11 +46,16 @@ class Policy(Fields):
     parties: tuple[Name, ...] = Field(
         default=(), description="The parties allowed to take part in a job with us."
     )
+    approval: Literal["required", "automatic"] = Field(
+        default="required",
+        description="`required`: a job waits until you approve the job (`party jobs`, `party show`, `party approve`)."
+        " `automatic`: each job that the policy allows may run.",
+    )
     jobs: tuple[JobHash, ...] | None = Field(
         default=None,
-        description="The hashes of admitted jobs, as `coordinator validate` prints them. All other jobs are "
-        "refused, and admitted jobs still have to meet the rest of the policy. Unset: any job that the rest "
-        "allows.",
+        description="The hashes of jobs that count as approved, as `coordinator validate` prints them. The jobs "
+        "still have to meet the rest of the policy. With `approval: automatic` all other jobs are refused. Unset: no "
+        "job counts as approved; with `approval: automatic` any job does.",
     )
     leaders: tuple[Name, ...] | None = Field(
         default=None,

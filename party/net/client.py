@@ -12,7 +12,14 @@ import grpc.aio
 
 from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError
 from party.net import control
-from party.net.conversions import from_envelope, from_request, to_envelope, to_event
+from party.net.conversions import (
+    from_envelope,
+    from_proposal,
+    from_request,
+    to_answer,
+    to_envelope,
+    to_event,
+)
 from party.net.mailbox import Mailbox
 from party.net.probe import probe
 from party.net.streams import EOF, READ_AHEAD, RETRY_S, lost, options_for
@@ -120,6 +127,19 @@ class Calls:
         channel = await self._reach(peer, address)
         call = rpc.ControlStub(channel).Conduct()
         return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
+
+    async def propose(self, peer: str, address: str, bundle: bytes, *, ask: bool = False) -> control.Answer:
+        """Hand a job to a party for its owner's decision; return the decision. ask: the party keeps nothing.
+
+        Raises TransportError, IdentityError, or the party's own error.
+        """
+        channel = await self._reach(peer, address)
+        parts = [from_proposal(control.Proposal(piece, ask)) for piece in control.pieces("bundle", bundle)]
+        call = rpc.ControlStub(channel).Propose(iter(parts), timeout=self._config.timeouts.round_s)
+        try:
+            return to_answer(await call, peer)
+        except grpc.aio.AioRpcError as error:
+            raise _broken(error, peer) from error
 
     async def close(self) -> None:
         await asyncio.gather(*(channel.close(None) for channel in self._channels.values()))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jobs.errors import Problem
+
+Standing: TypeAlias = Literal["unknown", "waiting", "approved", "denied"]
+"""State of a proposal. unknown: never proposed, or no longer kept."""
 
 RUN_BYTES = 16
 PIECE_BYTES = 1 << 20
@@ -41,6 +44,22 @@ class Submit:
 
     run: bytes
     bundle: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Part of a bundle for an owner to decide on. ask: answer, and keep nothing."""
+
+    bundle: Piece
+    ask: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Decision on a proposal. reason: of a denial."""
+
+    state: Standing
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

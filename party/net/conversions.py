@@ -1,8 +1,11 @@
-"""Conversions between gRPC's messages and our own values: six, and two for the pieces inside."""
+"""Conversions between gRPC's messages and our own values: ten, and two for the pieces inside."""
 
 from __future__ import annotations
 
-from jobs.errors import PartyError, Problem
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.errors import PartyError, Problem, printable
 from party.net import control
 from protos import jointcut_pb2 as pb
 
@@ -84,6 +87,37 @@ def from_request(request: control.Request) -> pb.Request:
             return pb.Request(stored=pb.Stored(release=release))
         case control.Cancel(problem):
             return pb.Request(cancel=pb.Cancel(problem=problem))
+
+
+def to_proposal(message: pb.Proposal) -> control.Proposal:
+    """Convert a part of a proposal. Raises PartyError as for a piece."""
+    return control.Proposal(_to_piece(message.bundle), message.ask)
+
+
+def from_proposal(proposal: control.Proposal) -> pb.Proposal:
+    """Convert a part of a proposal for sending."""
+    return pb.Proposal(bundle=_from_piece(proposal.bundle), ask=proposal.ask)
+
+
+_STATES: Mapping[control.Standing, Any] = {
+    "unknown": pb.Answer.UNKNOWN,
+    "waiting": pb.Answer.WAITING,
+    "approved": pb.Answer.APPROVED,
+    "denied": pb.Answer.DENIED,
+}
+
+
+def to_answer(message: pb.Answer, party: str) -> control.Answer:
+    """Convert an owner's decision. Raises PartyError (peer-protocol) for a state we do not know."""
+    for state, number in _STATES.items():
+        if message.state == number:
+            return control.Answer(state, printable(message.reason))
+    raise PartyError("peer-protocol", f"{party} sent an unknown answer; compare versions", party=party)
+
+
+def from_answer(answer: control.Answer) -> pb.Answer:
+    """Convert an owner's decision for sending."""
+    return pb.Answer(state=_STATES[answer.state], reason=answer.reason)
 
 
 def to_event(message: pb.Event, party: str) -> control.Event:

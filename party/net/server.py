@@ -19,7 +19,14 @@ from jobs.errors import ConfigError, IdentityError, PartyError, Problem, Transpo
 from jobs.version import __version__
 from party.net import control
 from party.net.client import Calls, MeshStream
-from party.net.conversions import from_envelope, from_event, to_envelope, to_request
+from party.net.conversions import (
+    from_answer,
+    from_envelope,
+    from_event,
+    to_envelope,
+    to_proposal,
+    to_request,
+)
 from party.net.link import HELLO, Duplex
 from party.net.mailbox import Mailbox
 from party.net.mesh import Dial
@@ -35,6 +42,7 @@ _STATUS: Mapping[str, grpc.StatusCode] = {
     "identity-unknown": grpc.StatusCode.UNAUTHENTICATED,
     "identity-mismatch": grpc.StatusCode.UNAUTHENTICATED,
     "policy-refused": grpc.StatusCode.PERMISSION_DENIED,
+    "proposals-full": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "job-hash-mismatch": grpc.StatusCode.FAILED_PRECONDITION,
     "busy": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "peer-protocol": grpc.StatusCode.INVALID_ARGUMENT,
@@ -66,6 +74,10 @@ class Served(Protocol):
 
     async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:
         """Serve a coordinator's stream from submission to delivery."""
+        ...
+
+    async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
+        """Take a proposal; return the owner's decision. Raises PartyError."""
         ...
 
     async def accept(self, sender: str, hello: control.Envelope, duplex: Duplex) -> None:
@@ -254,6 +266,19 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             await incoming.stop()
             events.close()  # a continuing job has no listener
             await stopped(writer)
+
+    async def Propose(self, parts: AsyncIterator[pb.Proposal], context: Any) -> pb.Answer:
+        try:
+            caller = self._identify(context)
+            return from_answer(await self._daemon.propose(caller, _proposed(parts)))
+        except PartyError as error:
+            await _refuse(context, error.problem)
+            raise
+
+
+async def _proposed(parts: AsyncIterator[pb.Proposal]) -> AsyncIterator[control.Proposal]:
+    async for part in parts:
+        yield to_proposal(part)
 
 
 class _Requests(Mailbox[control.Request]):

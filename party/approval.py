@@ -1,0 +1,126 @@
+"""Approval of a job by the owner: asked before a job is allowed, and counted before a table is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from jobs.errors import PartyError, TransportError
+from jobs.file.bundle import MAX_BUNDLE_BYTES
+from jobs.owner.objections import check_policy
+from jobs.task import Task
+from party.decoding import open_foreign
+from party.net import control
+from party.owner.approvals import UNKNOWN, Approvals, Standing, Terms, refusal, terms_of
+from party.owner.config import PartyConfig
+
+
+class Permit(Protocol):
+    """Approval of a coordinator's job. Each method touches files."""
+
+    def propose(self) -> None:
+        """Keep the job for the owner's decision. Raises PolicyError if too many jobs wait."""
+        ...
+
+    def standing(self) -> Standing:
+        """Return the owner's decision as of now."""
+        ...
+
+    def begin(self, run: bytes) -> None:
+        """Count a run, durably. Raises PolicyError if no approval covers the run. run: 16 bytes."""
+        ...
+
+
+class Automatic:
+    """Approval of a job that needs no decision: the policy says so, or pins the job."""
+
+    def propose(self) -> None:
+        return
+
+    def standing(self) -> Standing:
+        return Standing("approved")
+
+    def begin(self, run: bytes) -> None:
+        return
+
+
+@dataclass(frozen=True)
+class ByOwner:
+    """Approval of a job that needs the owner's decision."""
+
+    approvals: Approvals
+    task: Task
+    coordinator: str
+    terms: Terms = field(repr=False)
+
+    def propose(self) -> None:
+        self.approvals.propose(self.task, self.coordinator, _now())
+
+    def standing(self) -> Standing:
+        return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
+
+    def begin(self, run: bytes) -> None:
+        self.approvals.begin(self.task.digest, self.coordinator, self.terms, run, _now())
+
+
+def permit_of(config: PartyConfig, task: Task, coordinator: str) -> Permit:
+    """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
+    policy = config.policy
+    if policy.approval == "automatic" or task.digest.hex() in (policy.jobs or ()):
+        return Automatic()
+    return ByOwner(Approvals(config.state_dir), task, coordinator, terms_of(config, task, coordinator))
+
+
+def require(permit: Permit) -> None:
+    """Raise PolicyError unless the owner has approved the job. A job that is not known is kept for a decision."""
+    standing = permit.standing()
+    if standing.state == "approved":
+        return
+    if standing == UNKNOWN:
+        permit.propose()
+    raise refusal(standing)
+
+
+async def answer(
+    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal]
+) -> control.Answer:
+    """Take a proposal and return the owner's decision, without a look at the table.
+
+    Raises PolicyError if the policy refuses the job or too many jobs wait, and PartyError for a malformed bundle.
+    """
+    patience_s = config.timeouts.submit_s
+    try:
+        async with asyncio.timeout(patience_s):
+            encoded, ask = await _received(parts)
+    except TimeoutError:
+        message = f"no whole proposal from {coordinator} within {patience_s:g} s"
+        raise TransportError("peer-timeout", message, party=coordinator) from None
+    task = await asyncio.to_thread(open_foreign, encoded)
+    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask)
+    return control.Answer(standing.state, standing.reason)
+
+
+async def _received(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool]:
+    encoded = bytearray()
+    async for part in parts:
+        encoded += part.bundle.content
+        if len(encoded) > MAX_BUNDLE_BYTES:
+            raise PartyError("peer-protocol", f"a bundle of more than {MAX_BUNDLE_BYTES} bytes")
+        if part.bundle.last:
+            return bytes(encoded), part.ask
+    raise PartyError("peer-protocol", "the proposal ended before its last part")
+
+
+def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool) -> Standing:
+    check_policy(config.policy, task, config.name, coordinator)
+    permit = permit_of(config, task, coordinator)
+    if not ask:
+        permit.propose()
+    return permit.standing()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

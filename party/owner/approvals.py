@@ -1,0 +1,378 @@
+"""Owner's decisions on proposed jobs, in a SQLite file beside the privacy ledger.
+
+A proposal is a job of a coordinator, known by its job hash. The proposal waits until the owner approves or denies the
+job, or until the proposal expires. An approval covers a number of runs, until a time, on terms: the certificates of
+the coordinator and of the other parties, and the version of the program. If the terms change, the job waits again.
+
+Decisions and begun runs are only added: the last decision counts, and a run is on disk before the run begins.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from jobs.errors import ConfigError, PartyError, PolicyError
+from jobs.owner.durable import transaction
+from jobs.task import Task
+from jobs.version import __version__
+from party.owner.config import PartyConfig, usable_peer
+from party.owner.identity import in_words
+
+APPROVALS = "approvals.sqlite"
+DAYS = 30
+"""Days that a proposal waits for a decision."""
+MOST_WAITING, MOST_BYTES = 100, 64 << 20
+"""Most proposals of a coordinator that wait, and most bytes of the proposals."""
+LEAST_DIGITS = 8
+"""Fewest digits of a job hash that name a proposal."""
+
+State: TypeAlias = Literal["waiting", "approved", "denied", "unknown"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS proposals (
+    id INTEGER PRIMARY KEY,
+    job_sha256 TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    job TEXT NOT NULL,
+    bundle BLOB NOT NULL,
+    proposed TEXT NOT NULL,
+    UNIQUE (job_sha256, coordinator)
+);
+CREATE TABLE IF NOT EXISTS decisions (
+    id INTEGER PRIMARY KEY,
+    proposal INTEGER NOT NULL,
+    approved INTEGER NOT NULL,
+    decided TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    runs INTEGER NOT NULL,
+    until TEXT NOT NULL,
+    terms TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS begun (
+    run BLOB PRIMARY KEY,
+    decision INTEGER NOT NULL,
+    began TEXT NOT NULL
+)
+"""
+_FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
+_UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
+
+_LAST = """
+SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, approved, decided, decided_by, terms, reason,
+    runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id)
+FROM proposals
+LEFT JOIN decisions ON decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)
+"""
+"""Proposals with their last decisions."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms of an approval.
+
+    certificates:  SHA-256 of the certificate of the coordinator and of each other party, hexadecimal, by name.
+    version:       first two numbers of the program's version.
+    """
+
+    certificates: Mapping[str, str]
+    version: str
+
+    def changes(self, now: Terms) -> list[str]:
+        """Say how the present terms differ from these terms."""
+        names = sorted({*self.certificates, *now.certificates})
+        changed = [name for name in names if self.certificates.get(name) != now.certificates.get(name)]
+        said = [f"the certificate of {name} changed" for name in changed]
+        if self.version != now.version:
+            said.append(f"the program changed from version {self.version} to {now.version}")
+        return said
+
+    def as_text(self) -> str:
+        return json.dumps({"certificates": dict(self.certificates), "version": self.version}, sort_keys=True)
+
+    @staticmethod
+    def of_text(text: str) -> Terms:
+        fields = json.loads(text)
+        return Terms(fields["certificates"], fields["version"])
+
+
+def terms_of(config: PartyConfig, task: Task, coordinator: str) -> Terms:
+    """Return the present terms of a job. Raises PartyError for a party without a usable certificate."""
+    names = [coordinator, *(name for name in task.job.roster if name != config.name)]
+    certificates = {name: usable_peer(config, name).fingerprint for name in names}
+    return Terms(certificates, ".".join(__version__.split(".")[:2]))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Decision of an owner on a proposal.
+
+    by:      user of the operating system.
+    reason:  words for the coordinator of a denied job.
+    runs:    number of runs that an approval covers.
+    until:   end of an approval; None: no end.
+    begun:   runs of the approval that have begun.
+    """
+
+    approved: bool
+    decided: datetime
+    by: str
+    terms: Terms
+    reason: str = ""
+    runs: int = 1
+    until: datetime | None = None
+    begun: int = 0
+
+    def lapse(self, terms: Terms, now: datetime) -> str:
+        """Say why an approval does not cover a run now; empty: the approval covers a run."""
+        found = self.terms.changes(terms)
+        if self.begun >= self.runs:
+            found.append(f"the approved runs have begun ({self.runs})")
+        if self.until is not None and now >= self.until:
+            found.append(f"the approval ended at {in_words(self.until)}")
+        return "; ".join(found)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Job that a coordinator proposed.
+
+    bundle:    the job's bytes.
+    decision:  the last decision; None: the proposal waits for its first decision.
+    """
+
+    number: int
+    job_sha256: str
+    coordinator: str
+    job: str
+    bundle: bytes = field(repr=False)
+    proposed: datetime
+    decision: Decision | None = None
+
+    @property
+    def expires(self) -> datetime:
+        """End of the wait for a first decision."""
+        return self.proposed + timedelta(days=DAYS)
+
+    def standing(self, terms: Terms, now: datetime) -> Standing:
+        """Return the state of the proposal under the present terms."""
+        decision = self.decision
+        if decision is None:
+            return Standing("waiting")
+        if not decision.approved:
+            return Standing("denied", decision.reason)
+        lapse = decision.lapse(terms, now)
+        return Standing("waiting", own=lapse) if lapse else Standing("approved")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """State of a job at an owner.
+
+    reason:  words for the coordinator.
+    own:     words for the owner: the reason that an approval does not hold any more.
+    """
+
+    state: State
+    reason: str = ""
+    own: str = field(default="", repr=False)
+
+
+UNKNOWN = Standing("unknown")
+
+
+class Approvals:
+    """Store of proposals and decisions."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / APPROVALS
+
+    def propose(self, task: Task, coordinator: str, now: datetime) -> None:
+        """Keep a proposal, unless the same job of the coordinator is kept.
+
+        Raises PolicyError if too many proposals of the coordinator wait.
+        """
+        bundle = task.bundle.encoded
+        with self._changed(now) as connection:
+            if _found(connection, task.digest.hex(), coordinator):
+                return
+            n_waiting, n_bytes = connection.execute(
+                f"SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}",  # noqa: S608, E501
+                (coordinator,),
+            ).fetchone()
+            if n_waiting >= MOST_WAITING or n_bytes + len(bundle) > MOST_BYTES:
+                raise PolicyError(
+                    "proposals-full", f"too many proposals of {coordinator} wait for a decision"
+                )
+            connection.execute(
+                "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
+                (task.digest.hex(), coordinator, task.job.name, bundle, _text(now)),
+            )
+
+    def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
+        """Return the state of a coordinator's job under the present terms."""
+        if not self._path.exists():
+            return UNKNOWN
+        with self._changed(now) as connection:
+            return _standing(connection, digest, coordinator, terms, now)
+
+    def begin(self, digest: bytes, coordinator: str, terms: Terms, run: bytes, now: datetime) -> None:
+        """Count a run of an approved job, durably. Raises PolicyError if no approval covers the run.
+
+        run:  16 bytes. Raises PartyError for a run that has begun before.
+        """
+        with self._changed(now) as connection:
+            standing = _standing(connection, digest, coordinator, terms, now)
+            if standing.state != "approved":
+                raise refusal(standing)
+            if connection.execute("SELECT 1 FROM begun WHERE run = ?", (run,)).fetchone():
+                raise PartyError("peer-protocol", "a run with this number has begun before")
+            connection.execute(
+                "INSERT INTO begun (run, decision, began) SELECT ?, max(decisions.id), ? FROM decisions "
+                "JOIN proposals ON proposals.id = proposal WHERE job_sha256 = ? AND coordinator = ?",
+                (run, _text(now), digest.hex(), coordinator),
+            )
+
+    def decide(self, proposal: Proposal, decision: Decision) -> None:
+        """Keep a decision. Raises ConfigError if the proposal has expired meanwhile."""
+        until = "" if decision.until is None else _text(decision.until)
+        with self._changed(decision.decided) as connection:
+            if _found(connection, proposal.job_sha256, proposal.coordinator) is None:
+                raise _unknown(proposal.job_sha256)
+            connection.execute(
+                "INSERT INTO decisions (proposal, approved, decided, decided_by, reason, runs, until, terms) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    proposal.number,
+                    decision.approved,
+                    _text(decision.decided),
+                    decision.by,
+                    decision.reason,
+                    decision.runs,
+                    until,
+                    decision.terms.as_text(),
+                ),
+            )
+
+    def all(self, now: datetime) -> list[Proposal]:
+        """Return all proposals, oldest first."""
+        if not self._path.exists():
+            return []
+        with self._changed(now) as connection:
+            return _proposals(connection)
+
+    def named(self, digits: str, coordinator: str | None, now: datetime) -> Proposal:
+        """Return the proposal whose job hash begins with some digits. Raises ConfigError without just one.
+
+        coordinator:  the proposer; None: any coordinator.
+        """
+        digits = digits.lower()
+        if len(digits) < LEAST_DIGITS or not set(digits) <= set("0123456789abcdef"):
+            raise ConfigError(
+                "usage",
+                f"{digits!r} is no job hash",
+                remedy=f"write {LEAST_DIGITS} digits or more of the hash; `party jobs` lists the hashes",
+            )
+        found = [
+            each
+            for each in self.all(now)
+            if each.job_sha256.startswith(digits) and coordinator in (None, each.coordinator)
+        ]
+        if not found:
+            raise _unknown(digits)
+        if len({each.job_sha256 for each in found}) > 1:
+            raise ConfigError(
+                "usage", f"several jobs begin with {digits}", remedy="write more digits; see `party jobs`"
+            )
+        if len(found) > 1:
+            names = ", ".join(each.coordinator for each in found)
+            raise ConfigError(
+                "usage", f"{names} proposed the job", remedy="name one of them with --coordinator"
+            )
+        return found[0]
+
+    def before(self, proposal: Proposal, now: datetime) -> Proposal | None:
+        """Return the last approved other job of the same name and coordinator."""
+        approved = [
+            each
+            for each in self.all(now)
+            if (each.job, each.coordinator) == (proposal.job, proposal.coordinator)
+            and each.job_sha256 != proposal.job_sha256
+            and each.decision is not None
+            and each.decision.approved
+        ]
+        return max(approved, key=_when, default=None)
+
+    def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
+        """Return a transaction, after the proposals that have expired are gone."""
+        expired = _text(now - timedelta(days=DAYS))
+        # Times are of one form, so they compare as texts.
+        dropping = f"DELETE FROM proposals WHERE proposed <= '{expired}' AND {_UNDECIDED}"  # noqa: S608
+        return transaction(self._path, f"{_SCHEMA}; {dropping}", self._failed)
+
+    def _failed(self, error: sqlite3.Error) -> PartyError:
+        return PartyError(
+            "io-failed", "the approvals cannot be read or written", cause=f"{self._path}: {error}"
+        )
+
+
+def refusal(standing: Standing) -> PolicyError:
+    """Return the error for a job that is not approved."""
+    if standing.state == "denied":
+        return PolicyError("approval-denied", f"the owner denied the job: {standing.reason}")
+    return PolicyError("approval-waiting", "the owner has not approved the job", private=standing.own)
+
+
+def _unknown(digits: str) -> ConfigError:
+    return ConfigError(
+        "usage", f"no proposal waits with the job hash {digits}", remedy="`party jobs` lists the proposals"
+    )
+
+
+def _when(proposal: Proposal) -> datetime:
+    assert proposal.decision is not None
+    return proposal.decision.decided
+
+
+def _standing(
+    connection: sqlite3.Connection, digest: bytes, coordinator: str, terms: Terms, now: datetime
+) -> Standing:
+    proposal = _found(connection, digest.hex(), coordinator)
+    return UNKNOWN if proposal is None else proposal.standing(terms, now)
+
+
+def _found(connection: sqlite3.Connection, job_sha256: str, coordinator: str) -> Proposal | None:
+    where = "WHERE job_sha256 = ? AND coordinator = ?"
+    return next(iter(_proposals(connection, where, (job_sha256, coordinator))), None)
+
+
+def _proposals(connection: sqlite3.Connection, where: str = "", given: Sequence[str] = ()) -> list[Proposal]:
+    """Return proposals with their last decisions, oldest first."""
+    rows = connection.execute(f"{_LAST} {where} ORDER BY proposals.id", tuple(given))
+    return [
+        Proposal(number, digest, coordinator, job, bundle, _moment(proposed), _decision(decision))
+        for number, digest, coordinator, job, bundle, proposed, *decision in rows.fetchall()
+    ]
+
+
+def _decision(row: Sequence[Any]) -> Decision | None:
+    approved, decided, by, terms, reason, runs, until, begun = row
+    if approved is None:
+        return None
+    end = _moment(until) if until else None
+    return Decision(bool(approved), _moment(decided), by, Terms.of_text(terms), reason, runs, end, begun)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime(_FORM)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, _FORM).replace(tzinfo=UTC)
