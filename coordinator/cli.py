@@ -31,6 +31,16 @@ COMMANDS = (
         "coordinator.commands.explore:explore",
         "Compare requirements by utility and risk; release nothing.",
     ),
+    Late(
+        "propose",
+        "coordinator.commands.approval:propose",
+        "Hand a joint job to its parties, whose owners approve or deny the job.",
+    ),
+    Late(
+        "status",
+        "coordinator.commands.approval:status",
+        "Ask the parties of a joint job for their owners' decisions.",
+    ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
         "budget",

@@ -36,6 +36,10 @@ _NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors caused by earlier errors, by rank; all remaining errors are root causes."""
 
+WAITING, DENIED = "approval-waiting", "approval-denied"
+UNAPPROVED = (WAITING, DENIED)
+"""Errors of an owner who has not approved the job. The coordinator waits for the answers of all parties."""
+
 _BEAT_S, _LONG_S = 0.25, 3.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Clock that counts the machine's sleep, if available."""
@@ -50,6 +54,8 @@ class _Member:
     name: str
     stream: ControlStream
     allowed: bool = False
+    unapproved: Problem | None = None
+    """Reason that the owner's approval is missing, if it is."""
     admitted: bool = False
     finished: control.Finished | None = None
     results: dict[str, bytearray] = field(default_factory=dict)
@@ -132,12 +138,17 @@ class Conductor:
                 raise stream
 
     async def submit(self) -> None:
-        """Send the bundle to every party. Wait until all policies allow the job, then until all tables fit."""
+        """Send the bundle to every party. Wait until all parties allow the job, then until all tables fit.
+
+        Raises JobFailed, with the names of all parties whose owners have not approved the job.
+        """
         self._phase = "admit"
         run = secrets.token_bytes(control.RUN_BYTES)
         for piece in pieces("bundle", self._task.bundle.encoded):
             await self._tell_all(control.Submit(run, piece))
-        await self._until(lambda m: m.allowed)
+        await self._until(lambda m: m.allowed or m.unapproved is not None)
+        if unapproved := {m.name: m.unapproved for m in self._members.values() if m.unapproved is not None}:
+            raise JobFailed(not_approved(unapproved))
         await self._tell_all(control.Read())
         await self._until(lambda m: m.admitted)
 
@@ -268,6 +279,10 @@ class Conductor:
                 member.finished = event
             case control.ResultPart(piece):
                 self._take_part(member, piece)
+            case control.Failed(problem) if problem.error_id in UNAPPROVED and not problem.hops > 1:
+                member.unapproved = problem
+            case None if member.unapproved is not None:
+                return  # the party has ended the job; the other parties still say if they allow the job
             case control.Failed(problem):
                 self._told.append((member.name, problem))
                 raise JobFailed(problem)
@@ -343,6 +358,15 @@ class Conductor:
             slept = f"for {self._slept_s:.0f} s this process did not run, and the parties ended the job"
             cause = Problem(cause.error_id, slept, remedy="start the job again, and let the process run")
         return cause.at(None, self._phase)
+
+
+def not_approved(problems: Mapping[str, Problem]) -> Problem:
+    """Return one problem for all parties whose owners have not approved the job. problems: by party."""
+    waiting = [name for name, problem in problems.items() if problem.error_id == WAITING]
+    said = [f"{name}: {problem.message}" for name, problem in problems.items() if problem.error_id != WAITING]
+    if waiting:
+        said.append(f"{' and '.join(waiting)} {'has' if len(waiting) == 1 else 'have'} not approved the job")
+    return Problem(DENIED if len(waiting) < len(problems) else WAITING, "; ".join(said))
 
 
 def _seconds() -> float:

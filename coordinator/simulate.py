@@ -207,11 +207,11 @@ def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _party_settings(task: Task, name: str, address: str, source: Source) -> dict[str, Any]:
-    """Return a party's settings: the table, and an explicit policy for only the job."""
+    """Return a party's settings: the table, and an explicit policy for only the job, which needs no approval."""
     return {
         "listen": address,
         "data": source.settings(),
-        "policy": allowance(task, name, COORDINATOR),
+        "policy": {"approval": "automatic", **allowance(task, name, COORDINATOR)},
     }
 
 

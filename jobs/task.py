@@ -286,12 +286,16 @@ class Described:
     settings:     under the model's key; empty if the requirement says all settings.
     columns:      by name, besides the job file's own words on the column.
     notes:        a sentence for each setting with less effect than the author may think.
+    release:      published tables, in words.
+    promises:     statements on the release that hold for every reader, in words.
     """
 
     requirement: str
     settings: Mapping[str, Any]
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    release: str = ""
+    promises: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,17 @@ class DifferentialPrivacy(Charged):
         return tuple(requirement.rules(task))
 
     def described(self, task: Task) -> Described:
+        from jobs.dp.sentences import promises_of
+
         settings = requirement.settings(task.job).model_dump(mode="json")
         notes = [*requirement.noise_of_counts(task), *budget.without_effect(task.job)]
-        return Described(requirement.requirement_words(task), settings, notes=notes)
+        return Described(
+            requirement.requirement_words(task),
+            settings,
+            notes=notes,
+            release="noisy counts of groups of records",
+            promises=promises_of(task),
+        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -16,6 +16,7 @@ from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.dp.report import half_width, half_width_of_sum, half_width_of_two, outside_any
 from jobs.dp.requirement import settings
+from jobs.dp.sentences import times_as_likely
 from jobs.page.html import tag
 from jobs.page.parts import (
     Line,
@@ -64,11 +65,7 @@ _UNCHECKED = "No release can show that its noise was drawn properly; the tests o
 
 
 def _meaning(epsilon: Fraction) -> str:
-    factor = float(np.exp(min(float(epsilon), 700)))
-    return (
-        f"With or without the protected unit, every release is at most e^ε = {factor:.4g} times as likely. A smaller "
-        "ε protects more."
-    )
+    return f"{sentence(times_as_likely(epsilon, 'the protected unit'))} A smaller ε protects more."
 
 
 def sections(task: Task, report: Mapping[str, Any], counts: Release) -> Iterator[Section]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Protocol
 
@@ -94,6 +95,17 @@ def _toward_the_other(task: Task, delta: str) -> str:
 def unit_words(job: Job) -> str:
     """Return the protected unit of ε in words."""
     return "one record" if settings(job).max_records_per_person is None else "one person at one holder"
+
+
+def promises_of(task: Task) -> list[str]:
+    """Say what ε promises every reader of a release."""
+    return [f"ε = {_epsilon(task)}: {times_as_likely(settings(task.job).epsilon, unit_words(task.job))}"]
+
+
+def times_as_likely(epsilon: Fraction, unit: str) -> str:
+    """Say what ε bounds. unit: the protected unit in words."""
+    factor = math.exp(min(float(epsilon), 700))
+    return f"with or without {unit}, every release is at most e^ε = {factor:.4g} times as likely"
 
 
 def _not_covered(job: Job) -> list[str]:

@@ -74,11 +74,18 @@ class LkcPrivacy(Model):
         return sensitive_columns(task, found)
 
     def described(self, task: Task) -> Described:
-        from jobs.lkc.sentences import notes_on
+        from jobs.lkc.sentences import notes_on, promises_of
 
         settings = requirement.settings(task.job)
         columns = {name: requirement.described_column(task, name) for name in task.job.columns}
-        return Described(requirement.requirement_words(task.job), settings, columns, notes_on(task))
+        return Described(
+            requirement.requirement_words(task.job),
+            settings,
+            columns,
+            notes_on(task),
+            "a row for each record, with generalized values",
+            promises_of(task),
+        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -56,13 +56,13 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], 
             tag("code", report["job_sha256"]),
             class_="soft",
         ),
-        paragraph(_asked(task)),
+        paragraph(purpose(task)),
         paragraph(_earlier(task, report)),
         *with_words((*sections, *_after(task, report, release))),
     )
 
 
-def _asked(task: Task) -> str:
+def purpose(task: Task) -> str:
     """Say what the table is for, who gets the release, and what nothing bounds."""
     job = task.job
     target = next(iter(job.names("class")), "")

@@ -60,7 +60,16 @@ class Sequences(Model):
         in_words = {"L", "K", "C"}
         others = settings(task.job).model_dump(mode="json", exclude=in_words, exclude_none=True)
         columns = {name: requirement.described_column(task, name) for name in task.job.columns}
-        return Described(requirement.requirement_words(task.job), others, columns, requirement.notes(task))
+        from jobs.sequences.sentences import promises_of
+
+        return Described(
+            requirement.requirement_words(task.job),
+            others,
+            columns,
+            requirement.notes(task),
+            "a row for each record, without the items of rare sequences",
+            promises_of(task),
+        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -46,9 +46,17 @@ class SyntheticTables(Charged):
         return tuple(budget.rules(task))
 
     def described(self, task: Task) -> Described:
+        from jobs.dp.sentences import promises_of
+
         settings = requirement.settings(task.job).model_dump(mode="json")
         notes = [*budget.without_effect(task.job), *requirement.about_order(task)]
-        return Described(requirement.requirement_words(task), settings, notes=notes)
+        return Described(
+            requirement.requirement_words(task),
+            settings,
+            notes=notes,
+            release="drawn rows, of no real person, from noisy counts",
+            promises=promises_of(task),
+        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

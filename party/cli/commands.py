@@ -21,6 +21,14 @@ COMMANDS = (
     Late("check", "party.cli.check:check", "Check configuration, identity and table; start nothing."),
     Late("draft", "party.cli.draft:draft", "Fit our table to a job: names and values to write under `data`."),
     Late(
+        "jobs",
+        "party.cli.approval:jobs_command",
+        "List the jobs that coordinators proposed, with our decisions.",
+    ),
+    Late("show", "party.cli.approval:show_command", "Say in plain words what a proposed job asks of us."),
+    Late("approve", "party.cli.approval:approve_command", "Allow a proposed job to run."),
+    Late("deny", "party.cli.approval:deny_command", "Deny a proposed job."),
+    Late(
         "budget", "party.cli.records:budget_command", "Show charges, releases, and the privacy budget left."
     ),
     Late(
@@ -47,7 +55,7 @@ COMMANDS = (
 def app() -> None:
     """Hold a table, and take part in joint jobs.
 
-    A job runs only if the policy in the configuration allows the job.
+    A job runs only if the policy in the configuration allows the job, and the owner has approved the job.
     """
 
 

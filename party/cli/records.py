@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from anonymize.errors import DataError
-from crypto.rng import SystemRng
 from jobs.data.tables import Table
-from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
+from jobs.errors import PartyError, json_object
 from jobs.loading import MADE, MODELS, model_named
-from jobs.owner.answers import Answer, Answers, check_answers
+from jobs.owner.answers import Answer, Answers
 from jobs.owner.ledger import STATE_WORDS, Entry
 from jobs.release.commitment import OPENINGS, kept_opening
 from jobs.release.csv import REPORT
@@ -27,6 +26,7 @@ from party.cli.job_file import JobFile, job_argument
 from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
+from party.owner.left import left
 from party.owner.problems import ProblemBook
 from party.owner.signing import check_signed, der_of, earlier_certificates, installed_certificates
 
@@ -280,21 +280,6 @@ def check_ledger(
     settings: PartyConfig, task: Task, coordinator: str, table: Table | None, lines: list[str]
 ) -> PartyError | DataError | None:
     """Ask the privacy ledger for permission of a job; add a line on the rest. Return the problem, if any."""
-    ledger, policy, model = settings.ledger.asked_by(coordinator), settings.policy, task.model
-    try:
-        lines.append(f"  ledger       {model.charges.spent(ledger.entries(), policy).words}")
-        lines.append(f"               {Answers(ledger, policy).words()}")
-    except BudgetError as error:
-        problem = error.problem
-        lines.append(f"  ledger       {problem.error_id}: {problem.message} [{problem.cause}]")
-        return error
-    try:
-        known = model.charges.forecast(ledger, policy, task, settings.name, table, SystemRng())
-        check_answers(ledger, policy, task, settings.source)
-    except (BudgetError, PolicyError, DataError) as error:
-        problem = problem_of(error)
-        lines.append(f"               {problem.error_id}: {problem.message}")
-        lines += [f"               {problem.private}"] if problem.private else []
-        return error
-    lines += [f"               {line}" for line in known.splitlines()]
-    return None
+    said, error = left(settings, task, coordinator, table)
+    lines += [f"  {'' if i else 'ledger':12} {words}" for i, words in enumerate(said)]
+    return error

@@ -1,0 +1,188 @@
+"""Proposed job in plain words, for the owner who approves or denies the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jobs.errors import PartyError, PolicyError
+from jobs.file.columns import Column
+from jobs.loading import read_task
+from jobs.owner.objections import check_policy
+from jobs.page.learned import learned
+from jobs.page.page import purpose
+from jobs.page.parts import sentence
+from jobs.task import Task
+from party.owner.approvals import Approvals, Decision, Proposal, terms_of
+from party.owner.config import PartyConfig
+from party.owner.identity import in_words
+from party.owner.left import left
+
+_ROLES: Mapping[str, str] = {
+    "id": "finds the rows of the same person at all parties; not published",
+    "qid": "published, made coarser as the requirement demands",
+    "sensitive": "published; the requirement bounds inferences of its protected values",
+    "class": "published unchanged: the column that others learn to predict",
+    "plain": "published unchanged",
+    "location": "published where the requirement allows",
+    "time": "published where the requirement allows",
+    "items": "published where the requirement allows",
+    "party": "not published",
+}
+_MOST_VALUES = 12
+"""Most values of a column in a line."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of the text: a title, and a line for each fact. Lines may hold numbers of the owner's ledger."""
+
+    title: str
+    lines: Sequence[str] = field(repr=False)
+
+
+def asked(config: PartyConfig, proposal: Proposal, now: datetime) -> list[Part]:
+    """Say in plain words what a proposal asks of the owner. Reads the ledger, but no table."""
+    task = read_task(proposal.bundle)
+    before = Approvals(config.state_dir).before(proposal, now)
+    return [
+        Part("Who asks", _who(config, proposal, task)),
+        Part("Decision", _decision(config, proposal, task, now)),
+        Part("Our columns", [_column(task, name) for name in task.held_by(config.name)]),
+        Part("What everybody will see", _seen(task)),
+        Part("What others learn beyond the release", _learned(task)),
+        Part("What is left", _left(config, proposal, task)),
+        *([] if before is None else [_changes(before, proposal)]),
+    ]
+
+
+def _who(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
+    others = [name for name in task.job.roster if name != config.name]
+    return [
+        f"coordinator: {proposal.coordinator}; proposed {in_words(proposal.proposed)}",
+        f"job: {task.job.name}; hash {proposal.job_sha256}",
+        f"other parties: {', '.join(others)}",
+        *_compute(task, config.name),
+    ]
+
+
+def _compute(task: Task, me: str) -> Iterator[str]:
+    """Say which parties compute on behalf of all, if some do."""
+    if task.mode.shared:
+        pair = " and ".join(
+            "we" if name == me else name for name in (task.job.leader_name, task.job.deputy_name)
+        )
+        yield f"compute pair: {pair}; the two together could read all counts"
+
+
+def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> list[str]:
+    """Say if the policy allows the job, and how the owner has decided."""
+    lines = [_by_policy(config, proposal, task)]
+    if proposal.decision is None:
+        return [*lines, f"no decision yet; the proposal expires {in_words(proposal.expires)}"]
+    decision = proposal.decision
+    lines.append(decided(decision))
+    if decision.approved:
+        try:
+            lapse = decision.lapse(terms_of(config, task, proposal.coordinator), now)
+        except PartyError as error:
+            lapse = error.problem.message
+        lines += [f"the approval does not hold any more: {lapse}"] if lapse else []
+    return lines
+
+
+def decided(decision: Decision) -> str:
+    """Return a decision in words."""
+    by = f"by {decision.by}, {in_words(decision.decided)}"
+    if not decision.approved:
+        return f"denied {by}: {decision.reason}"
+    until = "" if decision.until is None else f", until {in_words(decision.until)}"
+    return f"approved {by}, for {decision.runs} runs{until}; begun: {decision.begun}"
+
+
+def _by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
+    try:
+        check_policy(config.policy, task, config.name, proposal.coordinator)
+    except PolicyError as error:
+        return f"the policy refuses the job: {error.problem.message}"
+    pinned = proposal.job_sha256 in (config.policy.jobs or ())
+    if config.policy.approval == "automatic" or pinned:
+        key = "jobs" if pinned else "approval"
+        return f"the policy allows the job, and asks for no approval (`policy.{key}`)"
+    return "the policy allows the job"
+
+
+def _column(task: Task, name: str) -> str:
+    column = task.job.columns[name]
+    return f"{name}: {_ROLES[column.role]}{_protected(column)}"
+
+
+def _protected(column: Column) -> str:
+    """Say which values of a sensitive column are protected, and which are not."""
+    if column.role != "sensitive":
+        return ""
+    if column.values is None:
+        return "; all values are protected"
+    rest = [value for value in column.domain or () if value not in column.values]
+    others = f"; not protected: {_listed(rest)}" if rest else ""
+    return f"; protected: {_listed(column.values)}{others}"
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown = ", ".join(values[:_MOST_VALUES])
+    more = len(values) - _MOST_VALUES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _seen(task: Task) -> list[str]:
+    described = task.model.described(task)
+    published = [name for name in task.job.columns if task.job.columns[name].role not in ("id", "party")]
+    return [
+        f"the release: {described.release}",
+        f"columns: {', '.join(published)}",
+        purpose(task),
+        f"requirement: {described.requirement}",
+        *(sentence(words) for words in described.promises),
+        *(f"note: {words}" for words in described.notes),
+    ]
+
+
+def _learned(task: Task) -> list[str]:
+    said = [f"{audience}: {words}" for audience, sentences in learned(task) for words in sentences]
+    return said or ["nothing"]
+
+
+def _left(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
+    lines, _ = left(config, task, proposal.coordinator)
+    return lines
+
+
+def _changes(before: Proposal, proposal: Proposal) -> Part:
+    """Say how a job differs from the last approved job of the same name."""
+    old, new = _flat(before.bundle), _flat(proposal.bundle)
+    lines = [
+        f"`{key}`: {old.get(key, 'not there')} -> {new.get(key, 'not there')}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+    return Part(f"What differs from job {before.job_sha256[:12]}, approved before", lines)
+
+
+def _flat(bundle: bytes) -> dict[str, str]:
+    """Return the keys of a job with their values, and the lines of its files."""
+    fields = json.loads(bundle)
+    flat = dict(_leaves(fields["job"], ""))
+    for name, text in fields["files"].items():
+        flat |= {f"columns.{name}, line {line}": text for line, text in enumerate(text.splitlines(), 1)}
+    return flat
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        yield path, json.dumps(value, ensure_ascii=False)
+        return
+    for key, inner in value.items():
+        yield from _leaves(inner, f"{path}.{key}" if path else key)
