@@ -150,13 +150,13 @@ async def serving(
 
 
 @contextmanager
-def served(net: Network) -> Iterator[None]:
-    """Serve the parties of a network from a thread of this process: as real daemons, but at once."""
+def served(net: Network, only: Sequence[str] | None = None) -> Iterator[None]:
+    """Serve parties of a network from a thread of this process: as real daemons, but at once."""
     started: Future[Callable[[], object]] = Future()
 
     async def serve() -> None:
         stopped = asyncio.Event()
-        async with serving(net):
+        async with serving(net, only=only):
             loop = asyncio.get_running_loop()
             started.set_result(lambda: loop.call_soon_threadsafe(stopped.set))
             await stopped.wait()

@@ -1,0 +1,301 @@
+"""The way of a job from its proposal to its release, with an owner at each party who says yes or no."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import party.approval
+import party.owner.approvals
+from jobs.loading import open_task
+from party.owner.approvals import DAYS, Approvals
+from party.owner.identity import make_credentials
+from tests.support import jobs
+from tests.support.commands import Ran, invoke
+from tests.support.identities import write_credentials
+from tests.support.network import Network, sample_network, served, write_job
+from tests.support.samples import PARTIES, joint_job
+
+A, B, C = PARTIES
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    """Three parties whose owners want to approve each job, and the job beside them."""
+    made = sample_network(tmp_path / "net")
+    for name in PARTIES:
+        made.change(name, lambda fields: fields["policy"].pop("approval"))
+    write_job(tmp_path, joint_job())
+    return made
+
+
+class House:
+    """Commands of the coordinator and of the owners, about the job beside a network."""
+
+    def __init__(self, net: Network) -> None:
+        self.net = net
+        self.job = net.root.parent / "job.yaml"
+
+    @property
+    def digest(self) -> str:
+        return self.net.task.digest.hex()
+
+    def coordinator(self, command: str, *more: str | Path) -> Ran:
+        return invoke(
+            "coordinator", command, self.job, *more, "--config", self.net.config_path("coordinator")
+        )
+
+    def run(self, out: str) -> Ran:
+        return self.coordinator("run", "--out", self.net.root / out, "--format", "json")
+
+    def states(self) -> dict[str, str]:
+        said = self.coordinator("status", "--format", "json")
+        found = json.loads(said.out)["parties"]
+        assert isinstance(found, dict)
+        return found
+
+    def owner(self, name: str, command: str, *more: str | Path) -> Ran:
+        return invoke("party", command, *more, "--config", self.net.config_path(name))
+
+    def all_approve(self, *more: str) -> None:
+        for name in PARTIES:
+            assert self.owner(name, "approve", self.digest[:8], *more).code == 0
+
+
+def test_the_way_of_a_job(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        proposed = house.coordinator("propose")
+        assert (proposed.code, proposed.err) == (0, "")
+        assert [line.strip() for line in proposed.out.splitlines()[1:]] == [
+            f"{name}: waits for its owner" for name in PARTIES
+        ]
+        assert house.coordinator("status").code == 4
+        refused = house.run("out")
+        assert refused.code == 4
+        assert refused.problem["error"] == "approval-waiting"
+        assert all(name in refused.problem["message"] for name in PARTIES)
+
+        assert house.owner(A, "approve", house.digest[:8]).code == 0
+        assert house.owner(B, "approve", house.digest).code == 0
+        assert house.states() == {A: "approved", B: "approved", C: "waiting"}
+        refused = house.run("out")
+        assert (refused.code, refused.problem["message"]) == (4, f"{C} has not approved the job")
+        assert not (net.root / "out").exists()
+
+        assert house.owner(C, "approve", house.digest[:9].upper()).code == 0
+        assert house.coordinator("status").code == 0
+        done = house.run("out")
+        assert done.code == 0, done.err
+        assert (net.root / "out" / "anonymized.csv").is_file()
+        # An approval is of one run.
+        assert house.states() == dict.fromkeys(PARTIES, "waiting")
+        assert "waits again: the approved runs have begun (1)" in house.owner(A, "jobs").out
+
+
+def test_a_proposal_reads_no_table_and_counts_no_question(net: Network) -> None:
+    house = House(net)
+    for name in PARTIES:
+        (net.root / f"{name}.csv").unlink()
+    with served(net):
+        assert house.coordinator("propose").code == 0
+        assert house.run("out").code == 4
+    for name in PARTIES:
+        assert not (net.config(name).state_dir / "privacy.sqlite").exists()
+
+
+def test_a_denial_tells_its_reason(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        assert house.owner(B, "deny", house.digest[:8], "--reason", "ages are too fine").code == 0
+        house.owner(A, "approve", house.digest[:8])
+        said = house.coordinator("propose", "--format", "json")
+        assert said.code == 4
+        assert json.loads(said.out)["parties"] == {A: "approved", B: "denied", C: "waiting"}
+        assert said.problem["error"] == "approval-denied"
+        refused = house.run("out")
+        assert refused.problem["error"] == "approval-denied"
+        assert refused.problem["message"] == (
+            f"{B}: the owner denied the job: ages are too fine; {C} has not approved the job"
+        )
+        house.all_approve()  # an owner may change his mind
+        assert house.run("out").code == 0
+
+
+def test_runs_are_counted_down(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        house.all_approve("--runs", "2")
+        assert [house.run(f"out-{i}").code for i in range(3)] == [0, 0, 4]
+        assert house.owner(A, "jobs", "--format", "json").code == 0
+
+
+def test_an_approval_ends(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        assert house.owner(A, "approve", house.digest[:8], "--until", "2020-01-01").code == 2
+        house.all_approve("--until", f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}")
+        assert house.coordinator("status").code == 0
+        later(monkeypatch, 4)
+        assert house.states() == dict.fromkeys(PARTIES, "waiting")
+        assert house.run("out").problem["error"] == "approval-waiting"
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    monkeypatch.setattr(party.approval, "_now", lambda: datetime.now(UTC) + timedelta(days=days))
+
+
+def test_a_proposal_expires(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        later(monkeypatch, DAYS + 1)
+        assert house.states() == dict.fromkeys(PARTIES, "unknown")
+        missing = house.owner(A, "approve", house.digest[:8])
+        assert missing.code == 2
+        assert "no proposal waits" in missing.err
+
+
+def test_a_changed_certificate_ends_an_approval(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        house.all_approve()
+        new = make_credentials(C)
+        certificate, key = write_credentials(net.root / "renewed", new)
+        for name in (A, B, "coordinator"):
+            shutil.copy(
+                certificate,
+                net.config(name).peers[C].certificate
+                if name != "coordinator"
+                else net.coordinator.peers[C].certificate,
+            )
+        config = net.config(C)
+        shutil.copy(certificate, config.tls.certificate)
+        shutil.copy(key, config.tls.key)
+        # The renewed party asked nobody about the others, whose certificates are the same.
+        assert house.states() == {A: "waiting", B: "waiting", C: "approved"}
+        assert f"the certificate of {C} changed" in house.owner(A, "show", house.digest[:8]).out
+
+
+def test_another_version_of_the_program_ends_an_approval(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        house.all_approve()
+        major, minor, *_ = party.owner.approvals.__version__.split(".")
+        monkeypatch.setattr(party.owner.approvals, "__version__", f"{major}.{minor}.999")
+        assert house.coordinator("status").code == 0
+        monkeypatch.setattr(party.owner.approvals, "__version__", f"{major}.{int(minor) + 1}.0")
+        assert house.run("out").code == 4
+        shown = house.owner(A, "show", house.digest[:8]).out
+        assert f"the program changed from version {major}.{minor} to {major}.{int(minor) + 1}" in shown
+
+
+def test_an_approval_is_of_one_coordinator(net: Network) -> None:
+    house = House(net)
+    task = net.task
+    now = datetime.now(UTC)
+    with served(net):
+        house.coordinator("propose")
+        house.all_approve()
+        approvals = Approvals(net.config(A).state_dir)
+        (proposal,) = approvals.all(now)
+        assert proposal.decision is not None
+        assert approvals.standing(task.digest, "registry", proposal.decision.terms, now).state == "unknown"
+        approvals.propose(task, "registry", now)
+        assert approvals.standing(task.digest, "registry", proposal.decision.terms, now).state == "waiting"
+        both = house.owner(A, "show", house.digest[:8])
+        assert both.code == 2
+        assert "--coordinator" in both.err
+        assert house.owner(A, "show", house.digest[:8], "--coordinator", "coordinator").code == 0
+
+
+def test_a_pinned_job_counts_as_approved(net: Network) -> None:
+    house = House(net)
+    for name in PARTIES:
+        net.change(name, lambda fields: fields["policy"].update(jobs=[house.digest]))
+    with served(net):
+        assert house.states() == dict.fromkeys(PARTIES, "approved")
+        assert house.run("out").code == 0
+        assert "no coordinator has proposed a job" in house.owner(A, "jobs").out
+
+
+def test_what_a_policy_refuses_does_not_wait(net: Network) -> None:
+    house = House(net)
+    net.change(B, lambda fields: fields["policy"].update(min_k=50))
+    with served(net):
+        said = house.coordinator("propose", "--format", "json")
+    assert said.code == 4
+    assert json.loads(said.out)["parties"] == {A: "waiting", C: "waiting", B: "policy-refused"}
+    assert "K must be at least 50" in said.problem["message"]
+    assert Approvals(net.config(B).state_dir).all(datetime.now(UTC)) == []
+
+
+def test_a_party_that_is_not_there(net: Network) -> None:
+    house = House(net)
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.2}))
+    with served(net, only=[A, B]):
+        said = house.coordinator("propose", "--format", "json")
+    assert said.code == 3
+    assert json.loads(said.out)["parties"] == {A: "waiting", B: "waiting", C: "peer-unreachable"}
+
+
+def test_a_name_is_no_hash(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+    for words in ("hospitals", "1234567", net.bundle.job.name):
+        refused = house.owner(A, "approve", words)
+        assert refused.code == 2
+        assert "8 digits or more" in refused.err
+    assert house.owner(A, "approve", "0" * 8 if not house.digest.startswith("0" * 8) else "1" * 8).code == 2
+
+
+def test_a_changed_protected_value_is_shown(net: Network, tmp_path: Path) -> None:
+    """The trap: the job of the same name protects another value than the approved one."""
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        first = house.owner(A, "show", house.digest[:8]).out
+        assert "What differs" not in first
+        house.all_approve()
+        assert house.run("out").code == 0
+        trap = joint_job()
+        old = trap["columns"]["surgery"]["values"]
+        trap["columns"]["surgery"]["values"] = [
+            each for each in trap["columns"]["surgery"]["domain"] if each not in old
+        ]
+        write_job(tmp_path, trap)
+        assert house.coordinator("propose").code == 0
+        digest = open_task(jobs.bundle_of(trap)).digest.hex()
+        shown = house.owner(A, "show", digest[:8]).out
+    assert f"`columns.surgery.values`: {json.dumps(old)} -> " in shown
+    assert "not protected: " + ", ".join(old) in shown
+
+
+def test_only_so_many_proposals_wait(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(party.owner.approvals, "MOST_WAITING", 2)
+    approvals, now = Approvals(net.config(A).state_dir), datetime.now(UTC)
+    for k in (2, 3):
+        approvals.propose(task_of(k), "coordinator", now)
+    with pytest.raises(party.owner.approvals.PolicyError, match="too many proposals of coordinator"):
+        approvals.propose(task_of(4), "coordinator", now)
+    approvals.propose(task_of(2), "coordinator", now)  # known already
+    approvals.propose(task_of(4), "registry", now)  # another coordinator has places of its own
+    approvals.propose(task_of(4), "coordinator", now + timedelta(days=DAYS, seconds=1))
+
+
+def task_of(k: int) -> Any:
+    fields = joint_job()
+    return open_task(jobs.bundle_of({**fields, "name": f"{fields['name']}-{k}"}))
