@@ -34,12 +34,12 @@ COMMANDS = (
     Late(
         "propose",
         "coordinator.commands.approval:propose",
-        "Hand a joint job to its parties, whose owners approve or deny the job.",
+        "Hand a joint job to its parties for their decisions.",
     ),
     Late(
         "status",
         "coordinator.commands.approval:status",
-        "Ask the parties of a joint job for their owners' decisions.",
+        "Ask the parties of a joint job for their decisions.",
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(

@@ -7,12 +7,13 @@ folder=${1:-"$here/compose"}
 names="hospital-a hospital-b hospital-c"
 for name in $names; do
     party init --name "$name" --dir "$folder/$name" --listen 0.0.0.0:7400 --data /data/table.csv
-    cp "$here/three-machines/$name.yaml" "$folder/$name/party.yaml"
+    # One machine plays all owners: the policy alone decides.
+    sed 's/^policy:$/&\n  approval: automatic/' "$here/three-machines/$name.yaml" > "$folder/$name/party.yaml"
 done
 # The table of hospital-c is in a database; the connection string is in a file of its own.
 new_password() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 held='{name: transfusion, postgres: {dsn_file: dsn, table: patients}}'
-sed "s|^  csv: .*|  $held|" "$here/three-machines/hospital-c.yaml" > "$folder/hospital-c/party.yaml"
+sed -i "s|^  csv: .*|  $held|" "$folder/hospital-c/party.yaml"
 mkdir -p "$folder/hospital-c-database"
 (
     umask 077

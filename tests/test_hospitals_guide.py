@@ -114,12 +114,21 @@ def test_three_machines(tmp_path: Path) -> None:
         add(add_a, "coordinator", name)
     shutil.copytree(examples / "hierarchies", agency / "hierarchies")
     shutil.copy(examples / "job.yaml", agency)
+    (propose,) = shown("coordinator propose")
+    (jobs,), (show,), (approve,) = shown("party jobs"), shown("party show"), shown("party approve")
     run, elsewhere = shown("coordinator run")
     assert elsewhere == [*run, "--config", "agency/coordinator.yaml"]
     (serve,) = shown("party serve")
     with ExitStack() as daemons:
         for name in HOSPITALS:
             daemons.enter_context(serving(serve, folders[name]))
+        proposed = done(propose, agency)
+        digits = proposed.split()[2][: len(show[2])]
+        for name in HOSPITALS:
+            assert digits in done(jobs, folders[name])
+            asked = done([*show[:2], digits], folders[name])
+            assert "surgery: published; the requirement bounds inferences of its protected values" in asked
+            done([*approve[:2], digits], folders[name])
         done(run, agency)
     table = (agency / "result" / "anonymized.csv").read_bytes()
     report = json.loads((agency / "result" / "report.json").read_text())

@@ -24,9 +24,10 @@ from party.owner.config import CoordinatorConfig, load_config
 @config_option
 @format_option
 def propose(job: JobFile, config: Path) -> None:
-    """Hand a joint JOB to its parties; each owner approves or denies the job.
+    """Hand a joint job to its parties for their decisions.
 
-    No table is read, and nothing is counted in a privacy ledger. `coordinator status` asks for the decisions.
+    Each owner approves or denies the job. No table is read, and nothing is counted in a privacy ledger. `coordinator
+    status` asks for the decisions.
     """
     task, answers = _asked(job, config, ask=False)
     _show(task, answers)
@@ -38,7 +39,7 @@ def propose(job: JobFile, config: Path) -> None:
 @config_option
 @format_option
 def status(job: JobFile, config: Path) -> None:
-    """Ask the parties of a joint JOB for the decisions of their owners.
+    """Ask the parties of a joint job for their decisions.
 
     Ends with exit code 4 unless all owners have approved the job.
     """

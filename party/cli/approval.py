@@ -47,7 +47,7 @@ def _named(config: Path, digits: str, coordinator: str | None) -> _Named:
 @config_option
 @format_option
 def jobs_command(config: Path) -> None:
-    """List the jobs that coordinators proposed, with our decisions."""
+    """List the proposed jobs, with our decisions."""
     settings, now = load_config(PartyConfig, config), datetime.now(UTC)
     found = Approvals(settings.state_dir).all(now)
     said = [_state(settings, each, now) for each in found]
@@ -146,7 +146,9 @@ def approve_command(
 @config_option
 @format_option
 def deny_command(digits: str, reason: str, coordinator: str | None, config: Path) -> None:
-    """Deny a proposed job. HASH is the job hash, or its first 8 digits or more."""
+    """Deny a proposed job.
+
+    HASH is the job hash, or its first 8 digits or more."""
     if len(reason) > MAX_SHARED_CHARS:
         raise ConfigError(
             "usage", f"--reason has more than {MAX_SHARED_CHARS} characters", remedy="write less"

@@ -23,7 +23,7 @@ COMMANDS = (
     Late(
         "jobs",
         "party.cli.approval:jobs_command",
-        "List the jobs that coordinators proposed, with our decisions.",
+        "List the proposed jobs, with our decisions.",
     ),
     Late("show", "party.cli.approval:show_command", "Say in plain words what a proposed job asks of us."),
     Late("approve", "party.cli.approval:approve_command", "Allow a proposed job to run."),

@@ -232,7 +232,8 @@ def test_a_policy_may_pin_jobs() -> None:
     task = jobs.task_of(joint_job())
     assert objections(jobs=[task.digest.hex()]) == []
     for pinned in ([], ["0" * 64]):
-        assert objections(jobs=pinned) == [
+        assert objections(jobs=pinned) == []  # the job waits for the owner
+        assert objections(jobs=pinned, approval="automatic") == [
             f"job {task.digest.hex()} is not among the pinned jobs (`policy.jobs`)"
         ]
     assert objections(jobs=[task.digest.hex()], min_k=3) == ["K must be at least 3, not 2 (`policy.min_k`)"]
@@ -300,7 +301,14 @@ def test_lkc_releases_are_counted_with_the_data_set(tmp_path: Path, limit: int) 
 )
 def test_each_objection_names_its_key(job: dict[str, Any]) -> None:
     """So that an owner finds what refused a job."""
-    changes = {"coordinators": (), "jobs": (), "columns": {}, "leaders": (), "require_insider": True}
+    changes = {
+        "approval": "automatic",
+        "coordinators": (),
+        "jobs": (),
+        "columns": {},
+        "leaders": (),
+        "require_insider": True,
+    }
     named = set()
     for each in objections(me=PARTIES[0], job=job, **changes, parties=(), min_l=9, min_k=9, disclosure=()):
         key = re.search(r"\(`policy\.(\w+)`[^()]*\)$", each)
