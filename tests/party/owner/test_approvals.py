@@ -1,0 +1,228 @@
+"""The store of proposals and decisions: bounds, terms, and what a process that is killed leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.errors import ConfigError, PartyError, PolicyError
+from jobs.loading import open_task
+from jobs.task import Task
+from party.owner import approvals as store
+from party.owner.approvals import APPROVALS, DAYS, Approvals, Decision, Terms
+from tests.support import jobs
+from tests.support.samples import joint_job
+
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+TERMS = Terms({"coordinator": "c" * 64, "hospital-b": "b" * 64}, "0.2")
+YES = Decision(approved=True, decided=NOW, by="olga", terms=TERMS)
+
+
+def task(name: str = "survey") -> Task:
+    return open_task(jobs.bundle_of({**joint_job(), "name": name}))
+
+
+TASK = task()
+
+
+@pytest.fixture
+def approvals(tmp_path: Path) -> Approvals:
+    found = Approvals(tmp_path / "state")
+    found.propose(TASK, "coordinator", NOW)
+    return found
+
+
+def decide(approvals: Approvals, decision: Decision = YES, name: str = "survey") -> None:
+    (proposal,) = [each for each in approvals.all(NOW) if each.job == name]
+    approvals.decide(proposal, decision)
+
+
+def state(approvals: Approvals, terms: Terms = TERMS, now: datetime = NOW) -> str:
+    return approvals.standing(TASK.digest, "coordinator", terms, now).state
+
+
+def begin(approvals: Approvals, run: int, terms: Terms = TERMS, now: datetime = NOW) -> None:
+    approvals.begin(TASK.digest, "coordinator", terms, bytes([run] * 16), now)
+
+
+def test_nobody_but_the_owner_reads_the_file(approvals: Approvals, tmp_path: Path) -> None:
+    assert (tmp_path / "state" / APPROVALS).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_last_decision_counts(approvals: Approvals) -> None:
+    assert state(approvals) == "waiting"
+    decide(approvals, replace(YES, approved=False, reason="no"))
+    assert state(approvals) == "denied"
+    decide(approvals)
+    assert state(approvals) == "approved"
+    begin(approvals, 1)
+    assert state(approvals) == "waiting"
+    decide(approvals)  # a second yes allows a second run
+    assert state(approvals) == "approved"
+    decide(approvals, replace(YES, approved=False, reason="no"))
+    with pytest.raises(PolicyError, match="denied the job: no"):
+        begin(approvals, 2)
+
+
+@pytest.mark.parametrize(
+    ("terms", "now", "why"),
+    [
+        (replace(TERMS, version="0.3"), NOW, "the program changed from version 0.2 to 0.3"),
+        (
+            replace(TERMS, certificates={**TERMS.certificates, "hospital-b": "d" * 64}),
+            NOW,
+            "the certificate of hospital-b changed",
+        ),
+        (
+            replace(TERMS, certificates={**TERMS.certificates, "hospital-c": "d" * 64}),
+            NOW,
+            "the certificate of hospital-c changed",
+        ),
+        (TERMS, NOW + timedelta(days=1), "the approval ended at 2026-11-30 12:00:00 UTC"),
+    ],
+)
+def test_an_approval_holds_on_its_terms_alone(
+    approvals: Approvals, terms: Terms, now: datetime, why: str
+) -> None:
+    decide(approvals, replace(YES, until=NOW + timedelta(days=1)))
+    assert state(approvals) == "approved"
+    standing = approvals.standing(TASK.digest, "coordinator", terms, now)
+    assert (standing.state, standing.own) == ("waiting", why)
+    with pytest.raises(PolicyError) as caught:
+        begin(approvals, 1, terms, now)
+    assert (caught.value.problem.error_id, caught.value.problem.private) == ("approval-waiting", why)
+    begin(approvals, 1)
+
+
+def test_a_run_begins_once(approvals: Approvals) -> None:
+    decide(approvals, replace(YES, runs=3))
+    begin(approvals, 1)
+    with pytest.raises(PartyError, match="begun before"):
+        begin(approvals, 1)
+    begin(approvals, 2)
+    begin(approvals, 3)
+    with pytest.raises(PolicyError):
+        begin(approvals, 4)
+
+
+def test_of_two_at_once_one_has_the_last_run(approvals: Approvals) -> None:
+    decide(approvals)
+
+    def tried(run: int) -> bool:
+        try:
+            begin(approvals, run)
+        except PolicyError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(tried, range(8))) == 1
+
+
+def test_proposals_without_a_decision_go_away(approvals: Approvals) -> None:
+    approvals.propose(task("other"), "coordinator", NOW)
+    decide(approvals)
+    later = NOW + timedelta(days=DAYS)
+    assert [each.job for each in approvals.all(later - timedelta(microseconds=1))] == ["survey", "other"]
+    assert [each.job for each in approvals.all(later)] == ["survey"]
+    approvals.propose(task("other"), "coordinator", later)
+    assert [each.job for each in approvals.all(later)] == ["survey", "other"]
+
+
+def test_a_decision_on_an_expired_proposal_is_refused(approvals: Approvals) -> None:
+    (proposal,) = approvals.all(NOW)
+    with pytest.raises(ConfigError, match="no proposal waits"):
+        approvals.decide(proposal, replace(YES, decided=NOW + timedelta(days=DAYS)))
+
+
+def test_proposals_are_bounded_for_each_coordinator(
+    approvals: Approvals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_BYTES", 3 * len(TASK.bundle.encoded) - 10)
+    approvals.propose(task("second"), "coordinator", NOW)
+    with pytest.raises(PolicyError, match="too many proposals of coordinator wait"):
+        approvals.propose(task("third"), "coordinator", NOW)
+    approvals.propose(task("third"), "registry", NOW)
+    decide(approvals)  # a decided proposal has no place among those that wait
+    approvals.propose(task("third"), "coordinator", NOW)
+
+
+def test_a_hash_names_a_proposal(approvals: Approvals) -> None:
+    digest = TASK.digest.hex()
+    assert approvals.named(digest[:8], None, NOW).job == "survey"
+    assert approvals.named(digest.upper(), "coordinator", NOW).job == "survey"
+    for digits in (digest[:7], "", "survey", "g" * 8, digest + "0"):
+        with pytest.raises(ConfigError):
+            approvals.named(digits, None, NOW)
+    with pytest.raises(ConfigError):
+        approvals.named(digest, "registry", NOW)
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / APPROVALS).write_bytes(b"no database at all" * 100)
+    with pytest.raises(PartyError) as caught:
+        Approvals(tmp_path).all(NOW)
+    assert caught.value.problem.error_id == "io-failed"
+    assert APPROVALS not in caught.value.problem.message
+
+
+def killed_at(statement: int, work: Callable[[], object]) -> bool:
+    """Do work in a forked process that is killed at a statement of SQL; return True if the work came to its end."""
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover  the child ends by a signal, or at once
+        left = statement
+
+        def count(_: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        connect: Any = sqlite3.connect
+
+        def traced(*given: Any, **named: Any) -> sqlite3.Connection:
+            made: sqlite3.Connection = connect(*given, **named)
+            made.set_trace_callback(count)
+            return made
+
+        sqlite3.connect = traced
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_run_that_is_killed_while_it_is_counted(approvals: Approvals) -> None:
+    """Either the run is counted, or nobody may have begun it."""
+    decide(approvals, replace(YES, runs=100))
+    ended = []
+    for statement in range(40):
+        (before,) = [each.decision.begun for each in approvals.all(NOW) if each.decision]
+        done = killed_at(statement, lambda run=statement: begin(approvals, run + 1))
+        (after,) = [each.decision.begun for each in approvals.all(NOW) if each.decision]
+        assert after - before == done
+        ended.append(done)
+    assert ended == sorted(ended)
+    assert ended[0] is False
+    assert ended[-1] is True
+
+
+def test_a_decision_that_is_killed_while_it_is_written(approvals: Approvals) -> None:
+    for statement in range(40):
+        done = killed_at(statement, lambda: decide(approvals))
+        assert (state(approvals) == "approved") == done
+        if done:
+            break
+    else:
+        pytest.fail("no process came to its end")
