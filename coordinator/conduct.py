@@ -19,7 +19,16 @@ from typing import Any, assert_never
 
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
-from jobs.errors import ANSWERS, JobFailed, PartyError, Problem, TransportError, json_object, problem_of
+from jobs.errors import (
+    ANSWERS,
+    CATALOGUE,
+    JobFailed,
+    PartyError,
+    Problem,
+    TransportError,
+    json_object,
+    problem_of,
+)
 from jobs.release.maker import is_cost_of_party
 from jobs.release.report import SIGNATURES, as_text
 from jobs.release.signatures import read_signatures
@@ -366,7 +375,8 @@ def not_approved(problems: Mapping[str, Problem]) -> Problem:
     said = [f"{name}: {problem.message}" for name, problem in problems.items() if problem.error_id != WAITING]
     if waiting:
         said.append(f"{' and '.join(waiting)} {'has' if len(waiting) == 1 else 'have'} not approved the job")
-    return Problem(DENIED if len(waiting) < len(problems) else WAITING, "; ".join(said))
+    error_id = DENIED if len(waiting) < len(problems) else WAITING
+    return Problem(error_id, "; ".join(said), remedy=CATALOGUE[error_id].remedy)
 
 
 def _seconds() -> float:

@@ -22,7 +22,7 @@ from party.owner.identity import in_words
 from party.owner.left import left
 
 _ROLES: Mapping[str, str] = {
-    "id": "finds the rows of the same person at all parties; not published",
+    "id": "tells which rows belong to the same person; not published",
     "qid": "published, made coarser as the requirement demands",
     "sensitive": "published; the requirement bounds inferences of its protected values",
     "class": "published unchanged: the column that others learn to predict",

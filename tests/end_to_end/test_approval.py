@@ -86,6 +86,7 @@ def test_the_way_of_a_job(net: Network) -> None:
         assert house.states() == {A: "approved", B: "approved", C: "waiting"}
         refused = house.run("out")
         assert (refused.code, refused.problem["message"]) == (4, f"{C} has not approved the job")
+        assert "party show" in refused.problem["remedy"]
         assert not (net.root / "out").exists()
 
         assert house.owner(C, "approve", house.digest[:9].upper()).code == 0
@@ -124,6 +125,7 @@ def test_a_denial_tells_its_reason(net: Network) -> None:
         assert refused.problem["message"] == (
             f"{B}: the owner denied the job: ages are too fine; {C} has not approved the job"
         )
+        assert "as the owner says" in refused.problem["remedy"]
         house.all_approve()  # an owner may change his mind
         assert house.run("out").code == 0
 
