@@ -67,6 +67,9 @@ class Observer:
     def sweep(self, number: int) -> None:
         """Note for sequences the start of a pass over all possible sequences; passes count from 1."""
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str) -> None:
+        """Note a reveal of a joint run: its name, its shape, and its audience. If the method raises, the run ends."""
+
     def announced(self, own: int, others: Mapping[str, int]) -> None:
         """Note for vertical runs that the party enters ``own`` ids and each peer the given number. If the method
         raises, nothing made from own ids is sent, and the run ends.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from crypto.rng import SystemRng
 from jobs.owner.answers import Answering
@@ -24,7 +25,9 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     policy = session.config.policy
     await asyncio.to_thread(check_policy, policy, session.task, session.me, session.coordinator)
     _know_peers(session)
-    permit = await asyncio.to_thread(permit_of, session.config, session.task, session.coordinator)
+    permit = await asyncio.to_thread(
+        permit_of, session.config, session.task, session.coordinator, session.audit
+    )
     await asyncio.to_thread(require, permit)
     session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))
     account = await asyncio.to_thread(_account, session)
@@ -38,12 +41,18 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     Every later message is an answer about the table, and counted before the table is read. Raises DataError, and
     PolicyError if no further answer is allowed.
     """
-    await asyncio.to_thread(allowed.permit.begin, session.key.run)
+    await asyncio.to_thread(_begin, session, allowed)
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
     roster = session.task.job.roster
     session.mesh.expect(roster[: roster.index(session.me)])
     await session.emit(control.Admitted(session.key.job))
     return Admitted(table, allowed.account)
+
+
+def _begin(session: Session, allowed: Allowed) -> None:
+    """Count the run as approved, and note its start: both before anything is read or sent."""
+    allowed.permit.begin(session.key.run)
+    session.note("start", {"coordinator": session.coordinator, "parties": session.task.job.roster})
 
 
 def addresses_after_us(session: Session) -> dict[str, str]:
@@ -67,7 +76,7 @@ def _know_peers(session: Session) -> None:
 def _account(session: Session) -> Answering:
     """Return the run's place in the privacy ledger. Raises BudgetError or PolicyError if there is no place."""
     policy, task = session.config.policy, session.task
-    ledger = session.config.ledger.asked_by(session.coordinator)
+    ledger = session.config.ledger.asked_by(session.coordinator, partial(session.note, "charge"))
     account = Answering(
         task.model.charges.account(ledger, policy, task, session.key.run), ledger, policy, task
     )

@@ -27,6 +27,7 @@ from jobs.errors import JobFailed, PartyError, Problem, problem_of
 from jobs.release.sums import DIGEST_BYTES
 from party.net.link import Link
 from party.net.waiting import stopped
+from party.owner.audit import HEAD_BYTES
 
 CHECKED, KEPT, WITHDRAWN = "commit/checked", "commit/kept", "commit/withdrawn"
 _MOST_WORDS = 3
@@ -44,6 +45,8 @@ class Ballot:
     peers: Collection[str]
     release: bytes
     trouble: Problem | None = None
+    heads: dict[str, bytes] = field(default_factory=dict)
+    """Heads of the audits of peers, 32 bytes, as told with the votes."""
     _votes: set[str] = field(default_factory=set)
     _withdrawn: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
@@ -64,9 +67,13 @@ class Ballot:
         """Take a message of a peer. Raises RemoteProtocolError for a message out of place."""
         if step == WITHDRAWN:
             self.withdrew(peer, Problem.told(payload, peer))
-        elif step in (CHECKED, KEPT):
+        elif step == CHECKED:
+            expect_length(payload, DIGEST_BYTES + HEAD_BYTES, peer, step)
+            self.heads[peer] = payload[DIGEST_BYTES:]
+            self._voted(peer, payload[:DIGEST_BYTES], kept=False)
+        elif step == KEPT:
             expect_length(payload, DIGEST_BYTES, peer, step)
-            self._voted(peer, payload, kept=step == KEPT)
+            self._voted(peer, payload, kept=True)
         else:
             raise RemoteProtocolError(peer, CHECKED, f"a message of step {step}")
 
@@ -106,20 +113,30 @@ class Agreement:
     """A party's part in the commit of a run, over its links.
 
     Functionality:  all parties keep the release, or no party does.
-    Input, each:    the digest of the release that the party checked and set aside.
-    Output, each:   the decision to keep the release, and then all digests are equal; or the reason against.
-    Leakage:        the digest; for a withdrawal the reason.
+    Input, each:    the digest of the release that the party checked and set aside; the head of its audit.
+    Output, each:   the decision to keep the release, and then all digests are equal; or the reason against. The
+                    heads of the peers' audits.
+    Leakage:        the digest; the head, which says nothing about its line; for a withdrawal the reason.
     Rounds:         2 ("commit/checked", "commit/kept"); 1 more if a party withdraws ("commit/withdrawn").
-    Bytes:          64 to each peer.
+    Bytes:          96 to each peer.
     Assumes:        parties that do not lie about checked and kept files; the window described in the module.
     Source:         two-phase commit without a coordinator's log; folklore.
     """
 
     def __init__(
-        self, links: Mapping[str, Link], release: bytes, *, patience_s: float, last_words_s: float
+        self,
+        links: Mapping[str, Link],
+        release: bytes,
+        head: bytes,
+        *,
+        patience_s: float,
+        last_words_s: float,
     ) -> None:
-        """``patience_s``: for votes. ``last_words_s``: for immediate answers of a live peer."""
+        """``head``: of our audit, 32 bytes. ``patience_s``: for votes. ``last_words_s``: for immediate answers of a
+        live peer.
+        """
         self._links = links
+        self._head = head
         self._ballot = Ballot(frozenset(links), release)
         self._patience_s = patience_s
         self._last_words_s = last_words_s
@@ -136,10 +153,15 @@ class Agreement:
     ) -> None:
         await stopped(*self._listening, *self._sending)
 
+    @property
+    def heads(self) -> Mapping[str, bytes]:
+        """Heads of the peers' audits, as far as heard."""
+        return self._ballot.heads
+
     async def reached(self) -> None:
         """Vote; return when the release is to be kept. Raises JobFailed if nobody keeps the release."""
         ballot = self._ballot
-        self._tell(CHECKED, ballot.release)
+        self._tell(CHECKED, ballot.release + self._head)
         await self._hear(lambda: ballot.trouble is not None, self._patience_s)
         if ballot.keeps is None and ballot.trouble is None:
             ballot.late(self._patience_s)

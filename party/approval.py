@@ -15,6 +15,7 @@ from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
 from party.owner.approvals import UNKNOWN, Approvals, Standing, Terms, refusal, terms_of
+from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 
 
@@ -55,9 +56,12 @@ class ByOwner:
     task: Task
     coordinator: str
     terms: Terms = field(repr=False)
+    audit: Audit = field(repr=False)
 
     def propose(self) -> None:
-        self.approvals.propose(self.task, self.coordinator, _now())
+        if self.approvals.propose(self.task, self.coordinator, _now()):
+            job = {"job": self.task.job.name, "job_sha256": self.task.digest.hex()}
+            self.audit.note("proposal", {**job, "coordinator": self.coordinator})
 
     def standing(self) -> Standing:
         return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
@@ -66,12 +70,13 @@ class ByOwner:
         self.approvals.begin(self.task.digest, self.coordinator, self.terms, run, _now())
 
 
-def permit_of(config: PartyConfig, task: Task, coordinator: str) -> Permit:
+def permit_of(config: PartyConfig, task: Task, coordinator: str, audit: Audit) -> Permit:
     """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
     policy = config.policy
     if policy.approval == "automatic" or task.digest.hex() in (policy.jobs or ()):
         return Automatic()
-    return ByOwner(Approvals(config.state_dir), task, coordinator, terms_of(config, task, coordinator))
+    terms = terms_of(config, task, coordinator)
+    return ByOwner(Approvals(config.state_dir), task, coordinator, terms, audit)
 
 
 def require(permit: Permit) -> None:
@@ -85,7 +90,7 @@ def require(permit: Permit) -> None:
 
 
 async def answer(
-    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal]
+    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal], audit: Audit
 ) -> control.Answer:
     """Take a proposal and return the owner's decision, without a look at the table.
 
@@ -99,7 +104,7 @@ async def answer(
         message = f"no whole proposal from {coordinator} within {patience_s:g} s"
         raise TransportError("peer-timeout", message, party=coordinator) from None
     task = await asyncio.to_thread(open_foreign, encoded)
-    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask)
+    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask, audit)
     return control.Answer(standing.state, standing.reason)
 
 
@@ -114,9 +119,9 @@ async def _received(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool
     raise PartyError("peer-protocol", "the proposal ended before its last part")
 
 
-def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool) -> Standing:
+def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool, audit: Audit) -> Standing:
     check_policy(config.policy, task, config.name, coordinator)
-    permit = permit_of(config, task, coordinator)
+    permit = permit_of(config, task, coordinator, audit)
     if not ask:
         permit.propose()
     return permit.standing()

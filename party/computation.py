@@ -111,6 +111,9 @@ class _Reporter(Observer):
     def gates(self, count: int) -> None:
         self.meter.gates(count)
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str) -> None:
+        self.session.note("reveal", {"name": name, "shape": shape, "to": to}, durable=False)
+
     def aligned(self, n_common: int) -> None:
         self.n_matched = n_common
 

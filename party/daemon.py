@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from jobs.errors import JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
+from crypto.rng import SystemRng
+from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.approval import answer
@@ -25,6 +26,7 @@ from party.net.link import Duplex, RunKey
 from party.net.mesh import Dial, Mesh
 from party.net.waiting import Turns, in_thread, stopped
 from party.owner.accounts import FAILED
+from party.owner.audit import Audit, changes
 from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
@@ -55,6 +57,7 @@ class Daemon:
         self._accounts: set[asyncio.Task[None]] = set()
         self._turns = Turns("accounts")
         self._one_proposal = asyncio.Lock()
+        self._audit = Audit(config.state_dir, SystemRng())
 
     @property
     def name(self) -> str:
@@ -101,7 +104,7 @@ class Daemon:
     async def _conduct(self, visit: _Visit) -> None:
         caller, emit = visit.caller, visit.emit
         try:
-            self._config = await let_in(caller, self._config, self._refresh)
+            await self._adopt(await let_in(caller, self._config, self._refresh))
             self._place.take(self.name)
             visit.has_place = True
             await self._serve(visit, self._config.timeouts)
@@ -117,6 +120,7 @@ class Daemon:
             refused = session is None or isinstance(session.state, Submitted)
             if not (refused and self._repeated.is_told(caller, problem)):
                 await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
+                await asyncio.to_thread(self._note_end, caller, problem, session)
             await _tell(emit, problem)
             if session is not None:
                 await fail(session, problem)
@@ -167,12 +171,13 @@ class Daemon:
         """Take a proposal, one at a time; return the owner's decision. Raises PartyError, with the cause noted."""
         async with self._one_proposal:
             try:
-                self._config = await let_in(caller, self._config, self._refresh)
-                return await answer(self._config, caller, parts)
+                await self._adopt(await let_in(caller, self._config, self._refresh))
+                return await answer(self._config, caller, parts, self._audit)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
                 problem = problem_of(error).at(self.name, "propose")
                 if not self._repeated.is_told(caller, problem):
                     await asyncio.to_thread(note_problem, problem, error, None, self._problems)
+                    await asyncio.to_thread(self._note_end, caller, problem, None)
                 raise JobFailed(problem) from error
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
@@ -185,6 +190,27 @@ class Daemon:
         if session is None or RunKey(hello.job, hello.run) != session.key:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
         session.mesh.accept(sender, duplex)
+
+    def refuse(self, error: IdentityError) -> None:
+        """Note that somebody without an installed certificate was turned away."""
+        if not self._repeated.is_told("strangers", error.problem):
+            self._note_end("a stranger", error.problem, None)
+
+    def _note_end(self, caller: str, problem: Problem, session: Session | None) -> None:
+        """Note a refusal, or the failure of a run. The work has ended, with or without a line."""
+        said = {
+            "caller": caller,
+            "error": problem.error_id,
+            "message": problem.message,
+            "party": problem.named,
+        }
+        try:
+            if session is None:
+                self._audit.note("refusal", said)
+            else:
+                session.note("refusal" if isinstance(session.state, Submitted) else "failure", said)
+        except PartyError as error:
+            log.error("%s [%s]", error.problem.message, error.problem.cause)
 
     def _session(self, visit: _Visit, run: bytes, task: Task) -> Session:
         limits = self._config.limits
@@ -199,13 +225,20 @@ class Daemon:
             visit.requests,
             visit.emit,
             visit.unfinished,
+            self._audit,
         )
 
     async def _in_force(self) -> PartyConfig:
         """Return the configuration in force now."""
         if self._refresh is not None:
-            self._config = await self._refresh()
+            await self._adopt(await self._refresh())
         return self._config
+
+    async def _adopt(self, config: PartyConfig) -> None:
+        """Take a configuration over. A change is noted before the change has an effect."""
+        if config is not self._config:
+            await asyncio.to_thread(self._audit.note, "configuration", changes(self._config, config))
+            self._config = config
 
 
 def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:

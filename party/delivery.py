@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
@@ -124,21 +125,32 @@ async def note(session: Session, finished: Finished, stored: control.Stored) -> 
 async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
     """Make our files the release once every party has checked the same files. Raises JobFailed otherwise."""
     timeouts = session.config.timeouts
+    release = {"release": checked.release.hex()}
+    head = await in_thread(_noted, session, "checked", release)
     async with Agreement(
         session.mesh.links,
         checked.release,
+        head,
         patience_s=timeouts.coordinator_s,
         last_words_s=_LAST_WORDS * timeouts.keepalive_s,
     ) as agreement:
         await agreement.reached()
         await in_thread(session.unfinished.close)
         await _kept(session, checked.run)
+        heads = {peer: found.hex() for peer, found in agreement.heads.items()}
+        await in_thread(_noted, session, "release", {**release, "files": checked.agreed, "heads": heads})
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)
         await session.emit(control.Delivered(checked.release))
         await agreement.ended()
     return Delivered(checked.run)
+
+
+def _noted(session: Session, event: str, facts: Mapping[str, Any]) -> bytes:
+    """Add a line to the audit; return the head, 32 bytes. Raises PartyError."""
+    session.note(event, facts)
+    return session.audit.head()
 
 
 async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from jobs.data.sources import Source
 from jobs.data.tables import Table
@@ -19,6 +20,7 @@ from party.net.control import Emit
 from party.net.link import RunKey
 from party.net.mesh import Mesh
 from party.net.runner import Meter
+from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
 from party.owner.signing import Signer
@@ -119,6 +121,7 @@ class Session:
     emit: Emit
     unfinished: ExitStack
     """Steps that undo unfinished work if the session ends now."""
+    audit: Audit = field(repr=False)
     signer: Signer | None = field(default=None, repr=False)
     """Signers of the run, once allowed."""
     account: Answering | None = field(default=None, repr=False)
@@ -147,6 +150,11 @@ class Session:
     async def hear(self) -> Heard:
         """Wait for the coordinator's next request. Raises TransportError after too long a silence."""
         return await hear(self.requests, self.coordinator, self.config.timeouts.coordinator_s)
+
+    def note(self, event: str, facts: Mapping[str, Any], *, durable: bool = True) -> None:
+        """Add a line about the run to the audit; see :meth:`Audit.note`. Raises PartyError."""
+        job = {"job": self.task.job.name, "job_sha256": self.key.job.hex(), "run": self.key.run.hex()}
+        self.audit.note(event, {**job, **facts}, durable=durable)
 
     def log(self, text: str) -> None:
         """Log a text with the run's fields."""

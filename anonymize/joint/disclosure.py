@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 
 T = TypeVar("T")
@@ -327,9 +328,10 @@ def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]
 class RevealLedger:
     """Reveals of a run, in order, as every party sees them."""
 
-    def __init__(self, mode: str, besides: Sequence[Allowed] = ()) -> None:
-        """Take the mode's list. ``besides``: further reveals, of a score."""
+    def __init__(self, mode: str, besides: Sequence[Allowed] = (), observer: Observer | None = None) -> None:
+        """Take the mode's list. ``besides``: further reveals, of a score. ``observer``: hears of each reveal."""
         self._allowed = {(a.name, a.to) for a in (*ALLOWED[mode], *besides)}
+        self._observer = observer or Observer()
         self.iteration = 0
         self.reveals: list[Reveal] = []
 
@@ -343,4 +345,5 @@ class RevealLedger:
             raise LocalProtocolError(f"{name} to {to} is not on the mode's list")
         known: tuple[int, ...] = getattr(value, "shape", ()) if shape is None else shape
         self.reveals.append(Reveal(name, known, to, self.iteration))
+        self._observer.revealed(name, known, to)
         return value

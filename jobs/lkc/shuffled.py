@@ -71,7 +71,7 @@ def mix(
     if total * (coding.coded_bytes + width + SEAL_BYTES + VOUCHER_BYTES) > MAX_BYTES:
         raise _too_long(coding, f"all rows, each with {width:,} bytes for plain columns, are more than 1 GiB")
     rows = coding.encoded(own, width)
-    ledger = RevealLedger(task.mode.name, task.reveals)
+    ledger = RevealLedger(task.mode.name, task.reveals, observer)
     ledger.iteration = max((reveal["iteration"] for reveal in result.reveals), default=0)
     ledger.reveal("row_width", None, "all", ())
     ledger.reveal("row_counts", None, "leader", (len(roster.parties),))

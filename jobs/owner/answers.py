@@ -115,7 +115,8 @@ class Answers:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, '')",
                 (self._ledger.data, kind, self._ledger.asker, job.name, job.digest.hex(), version, now()),
             )
-            return cursor.lastrowid
+        self._ledger.told({"kind": kind, "answer": cursor.lastrowid})
+        return cursor.lastrowid
 
     def strike_out(self, number: int) -> None:
         """Strike out a question that came to a result, since the result has a separate charge."""

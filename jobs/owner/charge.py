@@ -127,7 +127,7 @@ class Release:
 
         Raises PolicyError if a group with too few of our records is about to be opened.
         """
-        ledger = RevealLedger(self._task.mode.name)
+        ledger = RevealLedger(self._task.mode.name, observer=shown)
         reveal_earlier(ledger, 1 + len(peers))
         made: Conducted = yield from self._opened_together(number, peers, run, shown)
         return made.after(ledger)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from crypto.rng import Rng
 from jobs.errors import BudgetError, PartyError
@@ -101,6 +101,14 @@ CREATE TABLE IF NOT EXISTS keys (
 """
 _NOTE = "REPLACE INTO published (entry, content) VALUES (?, ?)"
 _KEY_BYTES = 32
+
+
+Told: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Listener to charges. An error of the listener ends the run; the charge stands."""
+
+
+def tell_nobody(charge: Mapping[str, Any]) -> None:
+    return
 
 
 @dataclass(frozen=True)
@@ -193,21 +201,31 @@ class History:
 class PrivacyLedger:
     """Ledger of a data set."""
 
-    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "", place: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        data: str,
+        asker: str = "",
+        remedy: str = "",
+        place: str = "",
+        told: Told = tell_nobody,
+    ) -> None:
         """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
 
         remedy:  advice on a job that exceeds the limit; empty: the advice of the catalogue of errors.
         place:   digest of the place of the rows, if only the name identifies the data set.
+        told:    hears of each charge, once the charge is on disk.
         """
         self._path = path
         self.data = data
         self.asker = asker
         self._remedy = remedy
         self._place = place
+        self.told = told
 
-    def asked_by(self, asker: str) -> PrivacyLedger:
-        """Return the same ledger, with a coordinator to note at further charges."""
-        return PrivacyLedger(self._path, self.data, asker, self._remedy, self._place)
+    def asked_by(self, asker: str, told: Told = tell_nobody) -> PrivacyLedger:
+        """Return the same ledger, with a coordinator to note at further charges. told: hears of each charge."""
+        return PrivacyLedger(self._path, self.data, asker, self._remedy, self._place, told)
 
     def accept(self) -> None:
         """Take the ledger as it is, on the owner's word, whatever the count beside the ledger says."""
@@ -303,7 +321,9 @@ class PrivacyLedger:
         with self.connected() as connection:
             if limit is not None:
                 self._check(self._entries(connection), job, limit)
-            return self._insert(connection, job, "reserved")
+            number = self._insert(connection, job, "reserved")
+        self.told({"kind": job.kind, "entry": number, "epsilon": str(job.epsilon)})
+        return number
 
     def key(self, rng: Rng) -> bytes:
         """Return the key of the data set's table digests, made at the first call.
@@ -370,7 +390,8 @@ class PrivacyLedger:
                 "INSERT INTO lkc_runs (entry, run, table_digest) VALUES (?, ?, ?)",
                 (number, run.run, run.table_digest),
             )
-            return number
+        self.told({"kind": run.job.kind, "entry": number})
+        return number
 
     def deliver(self, number: int, release: bytes, *, agreed: bool = True) -> None:
         """Note that the files of a release are in place: the entry is released, whatever error ended an earlier
@@ -430,9 +451,11 @@ class PrivacyLedger:
     def give_back(self, number: int) -> None:
         """Undo a reservation, if still a reservation: nothing was opened, and nothing will be."""
         with self.connected() as connection:
-            connection.execute(
+            given = connection.execute(
                 "UPDATE entries SET state = 'returned' WHERE id = ? AND state = 'reserved'", (number,)
             )
+        if given.rowcount:
+            self.told({"entry": number, "returned": True})
 
     def _move(self, number: int, before: State, after: State, result: bytes | None = None) -> None:
         with self.connected() as connection:

@@ -33,6 +33,9 @@ class PassedOn(Observer):
     def sweep(self, number: int) -> None:
         self._shown.sweep(number)
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str) -> None:
+        self._shown.revealed(name, shape, to)
+
     def announced(self, own: int, others: Mapping[str, int]) -> None:
         self._shown.announced(own, others)
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import click
 
+from crypto.rng import SystemRng
 from jobs.errors import MAX_SHARED_CHARS, ConfigError
 from jobs.loading import read_task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
+from party.cli.moments import end_of
 from party.owner.approvals import Approvals, Decision, Proposal, terms_of
 from party.owner.asked import asked, decided
+from party.owner.audit import Audit
 from party.owner.config import PartyConfig, load_config
 from party.owner.identity import in_words
 
@@ -99,28 +102,13 @@ def show_command(digits: str, coordinator: str | None, config: Path) -> None:
     say(lines, {"job_sha256": digest, "parts": [{"title": p.title, "lines": list(p.lines)} for p in parts]})
 
 
-def _moment(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
-    """Read a day, whose end counts, or a time in UTC."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value}: write a date as 2026-12-31, or a time as 2026-12-31T18:00"
-        ) from None
-    if "T" not in value and " " not in value:
-        moment = moment.replace(hour=23, minute=59, second=59)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 @click.command(name="approve")
 @hash_argument
 @click.option(
     "--runs", default=1, show_default=True, type=click.IntRange(1, 1_000_000), help="Runs that may begin."
 )
 @click.option(
-    "--until", callback=_moment, metavar="DATE", help="Last day of the approval (UTC); default none."
+    "--until", callback=end_of, metavar="DATE", help="Last day of the approval (UTC); default none."
 )
 @coordinator_option
 @config_option
@@ -161,6 +149,20 @@ def _decide(named: _Named, approved: bool, reason: str, runs: int, until: dateti
     proposal = named.proposal
     terms = terms_of(named.settings, read_task(proposal.bundle), proposal.coordinator)
     decision = Decision(approved, named.now, _user(), terms, reason, runs, until)
+    # The line comes first: a decision without a line would allow a run that nobody accounts for.
+    Audit(named.settings.state_dir, SystemRng()).note(
+        "decision",
+        {
+            "job": proposal.job,
+            "job_sha256": proposal.job_sha256,
+            "coordinator": proposal.coordinator,
+            "user": decision.by,
+            "approved": approved,
+            "reason": reason,
+            "runs": runs,
+            "until": None if until is None else in_words(until),
+        },
+    )
     named.approvals.decide(proposal, decision)
     text = f"{proposal.job}, job {proposal.job_sha256}, from {proposal.coordinator}: {decided(decision)}"
     fields: dict[str, Any] = {

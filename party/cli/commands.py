@@ -29,6 +29,11 @@ COMMANDS = (
     Late("approve", "party.cli.approval:approve_command", "Allow a proposed job to run."),
     Late("deny", "party.cli.approval:deny_command", "Deny a proposed job."),
     Late(
+        "audit",
+        "party.cli.audit:audit_group",
+        "Check or export the audit: who asked, who decided, what left.",
+    ),
+    Late(
         "budget", "party.cli.records:budget_command", "Show charges, releases, and the privacy budget left."
     ),
     Late(

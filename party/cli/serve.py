@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from crypto.rng import SystemRng
 from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
@@ -20,6 +21,7 @@ from party.decoding import READER
 from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
 from party.owner.accounts import RELEASES, give_up
+from party.owner.audit import Audit, policy_digest
 from party.owner.config import PartyConfig, load_config
 
 log = logging.getLogger("party")
@@ -46,6 +48,8 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
     address = await server.start()  # from here on the state folder is ours alone
+    audit = Audit(config.state_dir, SystemRng())
+    audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
     if n_left := sweep(config.state_dir / RELEASES):
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
     if n_left := give_up(config.state_dir):
@@ -56,6 +60,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     )
     await stop.wait()
     await server.stop()
+    audit.note("stop", {})
 
 
 def stop_signals() -> asyncio.Event:

@@ -76,6 +76,10 @@ class Served(Protocol):
         """Serve a coordinator's stream from submission to delivery."""
         ...
 
+    def refuse(self, error: IdentityError) -> None:
+        """Note that somebody without an installed certificate was turned away."""
+        ...
+
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
         """Take a proposal; return the owner's decision. Raises PartyError."""
         ...
@@ -105,7 +109,7 @@ class PartyServer:
         self._calls = self._calls_under(self._adopted)
         self._daemon = daemon(config, self._open_mesh, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
-        identify = _Identify(lambda: self._in_force.latest().peers)
+        identify = _Identify(lambda: self._in_force.latest().peers, self._daemon.refuse)
         rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
         rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
 
@@ -215,10 +219,20 @@ def _certificates(settings: Settings) -> tuple[bytes, bytes]:
 class _Identify:
     """Interceptor that identifies the calling peer by the presented certificate."""
 
-    def __init__(self, peers: Callable[[], Mapping[str, Peer]]) -> None:
+    def __init__(
+        self, peers: Callable[[], Mapping[str, Peer]], refused: Callable[[IdentityError], object]
+    ) -> None:
         self._peers = peers
+        self._refused = refused
 
     def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
+        try:
+            return self._name(context)
+        except IdentityError as error:
+            self._refused(error)
+            raise
+
+    def _name(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
         presented = tuple(context.auth_context().get("x509_pem_cert", ()))
         if len(presented) != 1:
             raise IdentityError("identity-unknown", "no certificate was presented")

@@ -194,15 +194,15 @@ class Approvals:
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / APPROVALS
 
-    def propose(self, task: Task, coordinator: str, now: datetime) -> None:
-        """Keep a proposal, unless the same job of the coordinator is kept.
+    def propose(self, task: Task, coordinator: str, now: datetime) -> bool:
+        """Keep a proposal; return False if the same job of the coordinator is kept already.
 
         Raises PolicyError if too many proposals of the coordinator wait.
         """
         bundle = task.bundle.encoded
         with self._changed(now) as connection:
             if _found(connection, task.digest.hex(), coordinator):
-                return
+                return False
             n_waiting, n_bytes = connection.execute(
                 f"SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}",  # noqa: S608, E501
                 (coordinator,),
@@ -215,6 +215,7 @@ class Approvals:
                 "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
                 (task.digest.hex(), coordinator, task.job.name, bundle, _text(now)),
             )
+        return True
 
     def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
         """Return the state of a coordinator's job under the present terms."""

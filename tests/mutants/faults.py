@@ -1274,7 +1274,7 @@ MUTANTS = (
     Mutant(
         "tables-read-before-all-allow-the-job",
         "Conductor.submit",
-        "await self._until(lambda m: m.allowed)",
+        "await self._until(lambda m: m.allowed or m.unapproved is not None)",
         "",
         ("tests/attacks/test_free_questions.py",),
     ),

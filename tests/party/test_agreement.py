@@ -14,10 +14,13 @@ from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, Problem, TransportError
 from party.agreement import CHECKED, KEPT, WITHDRAWN, Agreement, Ballot
 from party.net.link import Link
+from party.owner.audit import HEAD_BYTES
 from tests.support.duplex import KEY, pair, run
 
 OURS, OTHER = b"d" * 32, b"e" * 32
 GONE = Problem("peer-lost", "gone")
+HEAD = b"h" * HEAD_BYTES
+"""Head of the audit of each party."""
 
 # ---- every order of events
 
@@ -37,7 +40,7 @@ class Side:
 
     def copy(self) -> Side:
         sets = {key: set(getattr(self.ballot, key)) for key in ("_votes", "_withdrawn", "_gone")}
-        ballot = replace(self.ballot)
+        ballot = replace(self.ballot, heads=dict(self.ballot.heads))
         for key, value in sets.items():
             setattr(ballot, key, value)
         return Side(self.name, ballot, self.stage)
@@ -154,7 +157,7 @@ class World:
 def world(votes: Mapping[str, bytes | None], breaks: tuple[str, ...]) -> World:
     """Parties that have voted; who checked nothing has failed and told the others so."""
     ways: dict[tuple[str, str], list[Message]] = {
-        (one, other): [ABORTED if vote is None else (CHECKED, vote)]
+        (one, other): [ABORTED if vote is None else (CHECKED, vote + HEAD)]
         for one, vote in votes.items()
         for other in votes
         if one != other
@@ -237,11 +240,12 @@ async def outcome(
     links: Mapping[str, Link], release: bytes, patience_s: float, last_words_s: float
 ) -> Problem | None:
     """Return the error that an agreement ends with; None: the release is kept."""
-    async with Agreement(links, release, patience_s=patience_s, last_words_s=last_words_s) as agreement:
+    async with Agreement(links, release, HEAD, patience_s=patience_s, last_words_s=last_words_s) as agreement:
         try:
             await agreement.reached()
         except JobFailed as error:
             return error.problem
+        assert set(agreement.heads.values()) <= {HEAD}
         agreement.kept()
         await agreement.ended()
         return None
@@ -269,7 +273,7 @@ def test_equal_votes_are_kept_by_all_and_every_link_ends() -> None:
         links = meshes("a", "b", "c")
         found = await outcomes(links, dict.fromkeys("abc", OURS))
         traffic = [link.traffic for of in links.values() for link in of.values()]
-        assert {(t.bytes_sent, t.messages_sent) for t in traffic} == {(64, 2)}
+        assert {(t.bytes_sent, t.messages_sent) for t in traffic} == {(96, 2)}
         return found
 
     assert run(scenario()) == [None, None, None]
@@ -288,7 +292,7 @@ def test_a_vote_that_does_not_come_is_named() -> None:
 
 def test_whoever_ran_out_of_patience_keeps_what_another_has_kept() -> None:
     ballot = Ballot({"b", "c"}, OURS)
-    ballot.hear("b", CHECKED, OURS)
+    ballot.hear("b", CHECKED, OURS + HEAD)
     ballot.late(1)
     assert ballot.keeps is None
     ballot.hear("b", KEPT, OURS)
@@ -296,7 +300,8 @@ def test_whoever_ran_out_of_patience_keeps_what_another_has_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "payload"), [("x", OURS), (CHECKED, OURS[:-1]), (KEPT, OURS + b"0"), (CHECKED, b"")]
+    ("step", "payload"),
+    [("x", OURS), (CHECKED, OURS), (CHECKED, (OURS + HEAD)[:-1]), (KEPT, OURS + b"0"), (CHECKED, b"")],
 )
 def test_what_has_no_place_here_is_the_peers_fault(step: str, payload: bytes) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
@@ -304,7 +309,7 @@ def test_what_has_no_place_here_is_the_peers_fault(step: str, payload: bytes) ->
     assert caught.value.culprit == "b"
 
 
-@pytest.mark.parametrize("words", [[("x", b"")], [(CHECKED, b"short")], [(CHECKED, OTHER)] * 5])
+@pytest.mark.parametrize("words", [[("x", b"")], [(CHECKED, b"short")], [(CHECKED, OTHER + HEAD)] * 5])
 def test_a_peer_that_says_something_else_ends_it(words: list[Message]) -> None:
     async def scenario() -> Problem | None:
         links = meshes("a", "b")
@@ -327,7 +332,7 @@ def test_what_arrived_before_a_link_broke_counts() -> None:
         ours, theirs = pair()
         link, other = Link("a", "b", KEY, ours, greeted=False), Link("b", "a", KEY, theirs, greeted=False)
         pumps = [asyncio.create_task(each.run()) for each in (link, other)]
-        await other.send(CHECKED, OURS)
+        await other.send(CHECKED, OURS + HEAD)
         await asyncio.sleep(0.01)
         await theirs.close()  # no farewell
         await asyncio.sleep(0.01)

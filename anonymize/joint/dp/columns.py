@@ -89,7 +89,7 @@ def align_pair(
     observer: Observer | None,
 ) -> Rounds[AlignedPair[Asked]]:
     """Find the common records, check that both parties have the same class (if any) for each, and open a session."""
-    reveals, observer = RevealLedger(mode), observer or Observer()
+    reveals, observer = RevealLedger(mode, observer=observer), observer or Observer()
     _check_two(roster)
     if columns.class_from is not None:
         raise SchemaError("job-invalid", "in DP jobs both parties hold the class: `shared_by` is refused")
@@ -119,7 +119,7 @@ def open_aligned(
         raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
     observer = observer or Observer()
     session = yield from open_session(roster, rng, observer)
-    return AlignedPair(roster, request, RevealLedger(mode), observer, own, session, rng)
+    return AlignedPair(roster, request, RevealLedger(mode, observer=observer), observer, own, session, rng)
 
 
 def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:

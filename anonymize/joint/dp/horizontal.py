@@ -76,7 +76,7 @@ def release_horizontally(
         raise SchemaError(
             "job-invalid", "horizontal DP jobs have utility max: infogain would need every score in a circuit"
         )
-    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode, observer=observer), observer)
     plans = request.plans()
     holder = HorizontalHolder(party, table, request, plans, exact_noise(rng))
     party.observer.opening()  # outside the pair, sharing is the last act before the pair opens something

@@ -110,7 +110,7 @@ def anonymize_kd_sealed(
     """
     the_entry(request.requirement, request.schema)
     check_labels(request.schema.qid)
-    begun = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    begun = yield from begin(roster, request.job_hash, rng, RevealLedger(mode, observer=observer), observer)
     party = _Party(begun, table.sparse(), request)
     yield from party.start()
     yield from cut_fronts(party, begun.observer)

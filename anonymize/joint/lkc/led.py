@@ -100,7 +100,7 @@ def anonymize_led(
         rng,
         sums,
         observer,
-        RevealLedger(mode, request.goal.reveals.get(mode, ())),
+        RevealLedger(mode, request.goal.reveals.get(mode, ()), observer),
     )
     return (yield from anonymize_horizontally(table, request, referee, observer, side_inputs))
 

@@ -123,7 +123,7 @@ def anonymize_sealed(
     opened, before any own part of these groups is opened.
     """
     table = table.sparse()
-    ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
+    ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()), observer)
     party = yield from begin(roster, request.job_hash, rng, ledger, observer)
     referee = SealedReferee(party, request, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, party.observer, side_inputs))

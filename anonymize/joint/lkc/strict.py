@@ -87,7 +87,7 @@ def anonymize_strict(
     LocalProtocolError for a roster without two different parties as the pair.
     """
     check_strict(request)
-    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode, observer=observer), observer)
     referee = StrictReferee(party, request, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, party.observer))
 

@@ -129,7 +129,7 @@ def anonymize_vertically(
     _check_roster(roster, columns)
     _check_measures(request)
     check_holding(holding, columns, request.schema, roster.me)
-    ledger = RevealLedger(mode)
+    ledger = RevealLedger(mode, observer=observer)
     setting = Setting(roster, columns, request, ledger, observer or Observer(), rng)
     setting.observer.phase("align")
     positions = yield from align(roster, holding.ids, request.job_hash, rng, ledger, setting.observer)

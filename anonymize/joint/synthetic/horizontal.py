@@ -48,7 +48,7 @@ def synthesize_horizontally(
     malformed message; LocalProtocolError for a roster without two different parties as the pair.
     """
     request.check(table.n_records)
-    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode, observer=observer), observer)
     shared = SharedRows(party.pair, table, request.requirement.max_rows)
     return (yield from run_synthesis(request, shared, party.ledger, party.observer))
 

@@ -99,7 +99,7 @@ def suppress_sealed(
     that contradicts the answers. Passes on errors of the observer about own records with each sequence to be
     published, before any own record is sent.
     """
-    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode), observer)
+    party = yield from begin(roster, request.job_hash, rng, RevealLedger(mode, observer=observer), observer)
     holder = _Party(party, request)
     yield from holder.start(paths)
     left = yield from holder.suppress(paths)

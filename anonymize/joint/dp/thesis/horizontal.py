@@ -90,7 +90,7 @@ def release_horizontally_as_published(
         )
     ranges = ranges_for(request)
     ranges.check_key(key_size.bits)
-    reveals = RevealLedger(mode)
+    reveals = RevealLedger(mode, observer=observer)
     session = yield from open_session(roster, rng, observer)
     key: PrivateKey | PublicKey
     if roster.leads:

@@ -1,0 +1,74 @@
+"""`party audit verify | export`: the audit of a party, for its owner."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from crypto.rng import SystemRng
+from jobs.errors import ConfigError, PartyError
+from party.cli.arguments import config_option
+from party.cli.console import format_option, say
+from party.cli.moments import end_of, start_of
+from party.owner.audit import Audit, as_csv
+from party.owner.config import PartyConfig, load_config
+
+
+@click.group(name="audit")
+def audit_group() -> None:
+    """Check or export the audit: who asked, who decided, what left."""
+
+
+def _audit(config: Path) -> Audit:
+    return Audit(load_config(PartyConfig, config).state_dir, SystemRng())
+
+
+@audit_group.command()
+@click.option("--head", help="Head of our audit as another party noted the head; see `heads` in its export.")
+@config_option
+@format_option
+def verify(head: str | None, config: Path) -> None:
+    """Check that no line of the audit was changed, removed or added.
+
+    Names the first line that does not follow from the line before. The end of the file is checked with --head alone:
+    the lines up to a head are those of that time.
+    """
+    audit = _audit(config)
+    if (broken := audit.broken()) is not None:
+        raise PartyError(
+            "verification-failed",
+            f"line {broken.number} of the audit {broken.reason}",
+            remedy=f"compare with a backup of {audit.path}; the lines before are as they were written",
+        )
+    if head is not None and not audit.has(head.strip().lower()):
+        raise PartyError(
+            "verification-failed",
+            f"no line of the audit has the head {head}",
+            remedy="lines that the other party saw are missing here: compare with a backup",
+        )
+    n_lines, last = sum(1 for _ in audit.lines()), audit.head().hex()
+    say(
+        f"{audit.path}: {n_lines} lines, each follows from the line before\n  head  {last}",
+        {"lines": n_lines, "head": last},
+    )
+
+
+@audit_group.command()
+@click.option("--from", "since", callback=start_of, metavar="DATE", help="First day (UTC), or a time.")
+@click.option("--to", "until", callback=end_of, metavar="DATE", help="Last day (UTC), or a time.")
+@config_option
+def export(since: datetime | None, until: datetime | None, config: Path) -> None:
+    """Print lines of the audit as CSV."""
+    if since is not None and until is not None and until < since:
+        raise ConfigError("usage", "--to lies before --from", remedy="name a later --to")
+    lines = [
+        line
+        for line in _audit(config).lines()
+        if (since is None or datetime.fromisoformat(line.time) >= since)
+        and (until is None or datetime.fromisoformat(line.time) <= until)
+    ]
+    sys.stdout.write(as_csv(lines))
+    sys.stdout.flush()

@@ -1,0 +1,193 @@
+"""The audit: each line follows from the line before, whoever is killed or tampers; nothing happens without a line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crypto.rng import SystemRng
+from jobs.errors import PartyError
+from party.owner import audit as module
+from party.owner.audit import AUDIT, Audit, as_csv
+from tests.support.rng import SeededRng
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Audit:
+    found = Audit(tmp_path / "state", SeededRng("audit"))
+    for i in range(6):
+        found.note("start", {"job": f"job-{i}", "parties": ("a", "b")})
+    return found
+
+
+def test_lines_follow_from_each_other(audit: Audit) -> None:
+    assert audit.broken() is None
+    assert [line.number for line in audit.lines()] == [1, 2, 3, 4, 5, 6]
+    assert [line.facts["job"] for line in audit.lines()] == [f"job-{i}" for i in range(6)]
+    assert audit.path.stat().st_mode & 0o777 == 0o600
+    salts = [json.loads(line)["salt"] for line in audit.path.read_text().splitlines()]
+    assert len(set(salts)) == 6
+    assert {len(salt) for salt in salts} == {32}
+
+
+def test_a_head_stays_in_the_chain(audit: Audit) -> None:
+    before = audit.head().hex()
+    audit.note("stop", {})
+    assert audit.head().hex() != before
+    assert audit.has(before)
+    assert not audit.has("1" * 64)
+    assert audit.has("0" * 64)  # of an audit without a line
+
+
+def test_every_changed_byte_is_found(audit: Audit) -> None:
+    content = audit.path.read_bytes()
+    starts = [0, *(i + 1 for i, byte in enumerate(content) if byte == 10)]
+    head = audit.head().hex()
+    for place in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        audit.path.write_bytes(changed)
+        of_line = sum(start <= place for start in starts)
+        found = audit.broken()
+        if of_line == 6 and found is None:  # the end is known to the other parties alone
+            assert not audit.has(head)
+        else:
+            assert found is not None
+            assert of_line <= found.number <= of_line + 1
+
+
+@pytest.mark.parametrize("gone", range(6))
+def test_a_removed_line_is_found(audit: Audit, gone: int) -> None:
+    head = audit.head().hex()
+    lines = audit.path.read_bytes().splitlines(keepends=True)
+    audit.path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
+    found = audit.broken()
+    if gone == 5:
+        assert found is None
+        assert not audit.has(head)
+    else:
+        assert found is not None
+        assert found.number == gone + 1
+
+
+def test_lines_in_another_order_are_found(audit: Audit) -> None:
+    lines = audit.path.read_bytes().splitlines(keepends=True)
+    lines[2], lines[3] = lines[3], lines[2]
+    audit.path.write_bytes(b"".join(lines))
+    found = audit.broken()
+    assert found is not None
+    assert found.number == 3
+
+
+def test_a_torn_line_is_named_and_the_work_goes_on(audit: Audit) -> None:
+    content = audit.path.read_bytes()
+    audit.path.write_bytes(content[:-20])
+    found = audit.broken()
+    assert found is not None
+    assert (found.number, "no whole line" in found.reason) == (6, True)
+    audit.note("serve", {})
+    assert [line.number for line in audit.lines()] == [1, 2, 3, 4, 5, 7]
+    found = audit.broken()
+    assert found is not None
+    assert found.number == 6
+
+
+def noted(folder: Path, n: int) -> None:
+    audit = Audit(folder, SystemRng())
+    for _ in range(n):
+        audit.note("start", {}, durable=False)
+
+
+def test_several_processes_write_one_chain(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(3, mp_context=get_context("fork")) as processes:
+        for done in [processes.submit(noted, tmp_path, 40) for _ in range(3)]:
+            done.result()
+    audit = Audit(tmp_path, SystemRng())
+    assert audit.broken() is None
+    assert sum(1 for _ in audit.lines()) == 120
+
+
+@pytest.mark.parametrize("point", range(8))
+def test_a_process_that_is_killed_while_it_writes(audit: Audit, point: int) -> None:
+    """The chain verifies, or names the torn line; the line is there if the writer went on."""
+    steps = ["open", "flock", "fstat", "pread", "write", "half", "fsync", "after"]
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover  the child is killed
+        _kill_at(steps[point])
+        try:
+            audit.note("charge", {"epsilon": "1"})
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    found, events = audit.broken(), Counter(line.event for line in audit.lines())
+    if steps[point] == "half":
+        assert found is not None
+        assert found.number == 7
+    else:
+        assert found is None
+        assert events["charge"] == (point >= steps.index("fsync"))
+    audit.note("serve", {})
+    assert [line.event for line in audit.lines()][-1] == "serve"
+
+
+def _kill_at(step: str) -> None:
+    """Let the kernel kill this process at a step of a note."""
+    holder: Any = module.fcntl if step == "flock" else module.os
+    name = {"half": "write"}.get(step, step)
+    real = getattr(holder, name, None)
+
+    def killed(*given: Any) -> Any:
+        if step == "half":
+            real(given[0], given[1][: len(given[1]) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if real is not None:
+        setattr(holder, name, killed)
+
+
+@pytest.mark.parametrize("step", ["open", "write", "fsync"])
+def test_a_full_disk_is_an_error(audit: Audit, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(PartyError) as caught:
+        audit.note("start", {})
+    problem = caught.value.problem
+    assert problem.error_id == "io-failed"
+    assert AUDIT not in problem.message
+    assert "No space left" in problem.cause
+
+
+def test_a_line_that_is_taken_in_part_is_an_error(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: real(file, content[:10]))
+    with pytest.raises(PartyError):
+        audit.note("start", {})
+
+
+def test_words_of_others_make_no_line_of_their_own(audit: Audit) -> None:
+    audit.note("refusal", {"message": 'x\n{"line": 8}\x1b[31m', "more": ["\n", {"a\n": "b" * 9000}]})
+    assert audit.broken() is None
+    *_, last = audit.lines()
+    assert "\n" not in json.dumps(last.facts["message"])
+    assert "\x1b" not in last.facts["message"]
+    assert len(last.facts["more"][1]["a\n"]) <= 500
+
+
+def test_lines_as_csv(audit: Audit) -> None:
+    rows = as_csv(list(audit.lines())).splitlines()
+    assert rows[0] == "line,time,event,facts"
+    assert len(rows) == 7
+    assert "salt" not in rows[1]
