@@ -111,7 +111,9 @@ class Daemon:
         except asyncio.CancelledError:
             if (session := visit.session) is not None:
                 session.log(f"ended: {caller} went away")
-                await fail(session, Problem("cancelled", f"{caller} went away", self.name, session.phase))
+                problem = Problem("cancelled", f"{caller} went away", self.name, session.phase)
+                self._note_failure(caller, problem, session)
+                await fail(session, problem)
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
             visit.failing = True
@@ -120,7 +122,7 @@ class Daemon:
             refused = session is None or isinstance(session.state, Submitted)
             if not (refused and self._repeated.is_told(caller, problem)):
                 await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
-                await asyncio.to_thread(self._note_end, caller, problem, session)
+                await asyncio.to_thread(self._note_failure, caller, problem, session)
             await _tell(emit, problem)
             if session is not None:
                 await fail(session, problem)
@@ -177,7 +179,7 @@ class Daemon:
                 problem = problem_of(error).at(self.name, "propose")
                 if not self._repeated.is_told(caller, problem):
                     await asyncio.to_thread(note_problem, problem, error, None, self._problems)
-                    await asyncio.to_thread(self._note_end, caller, problem, None)
+                    await asyncio.to_thread(self._note_failure, caller, problem, None)
                 raise JobFailed(problem) from error
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
@@ -194,9 +196,9 @@ class Daemon:
     def refuse(self, error: IdentityError) -> None:
         """Note that somebody without an installed certificate was turned away."""
         if not self._repeated.is_told("strangers", error.problem):
-            self._note_end("a stranger", error.problem, None)
+            self._note_failure("a stranger", error.problem, None)
 
-    def _note_end(self, caller: str, problem: Problem, session: Session | None) -> None:
+    def _note_failure(self, caller: str, problem: Problem, session: Session | None) -> None:
         """Note a refusal, or the failure of a run. The work has ended, with or without a line."""
         said = {
             "caller": caller,
@@ -206,9 +208,10 @@ class Daemon:
         }
         try:
             if session is None:
-                self._audit.note("refusal", said)
+                self._audit.note("refusal", said, durable=False)
             else:
-                session.note("refusal" if isinstance(session.state, Submitted) else "failure", said)
+                event = "refusal" if isinstance(session.state, Submitted) else "failure"
+                session.note(event, said, durable=False)
         except PartyError as error:
             log.error("%s [%s]", error.problem.message, error.problem.cause)
 

@@ -25,6 +25,7 @@ from party.computation import compute
 from party.daemon import Daemon
 from party.net import control
 from party.net.control import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
+from party.owner.audit import AUDIT
 from party.owner.config import LEDGER
 from party.session import TABLE
 from party.states import Admitted, Computed, Session
@@ -45,8 +46,8 @@ def net(tmp_path: Path) -> Network:
 
 
 def without_ledgers(folder: Path) -> list[str]:
-    """List a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
-    kept = ("/state", f"/{LEDGER}", f"/{LEDGER}.count", f"/{OPENINGS}")
+    """List a folder. A privacy ledger stays: what was once computed was once told; so do openings and audits."""
+    kept = ("/state", f"/{LEDGER}", f"/{LEDGER}.count", f"/{OPENINGS}", f"/{AUDIT}")
     return [path for path in listing(folder) if not path.endswith(kept) and f"/{OPENINGS}/" not in path]
 
 

@@ -1,4 +1,4 @@
-"""What the audits of three parties say of jobs, and what happens where no line can be written."""
+"""Audits of three parties: the lines of jobs, and jobs without room for a line."""
 
 from __future__ import annotations
 

@@ -49,12 +49,14 @@ class _Presenting:
 def test_who_calls_is_told_by_the_certificate_alone(net: Network) -> None:
     """Behind TLS, which lets nobody else in: the second lock."""
     peers = peers_of(net.config(A))
-    identify: Any = _Identify(lambda: peers)
+    refused: list[PartyError] = []
+    identify: Any = _Identify(lambda: peers, refused.append)
     assert identify(_Presenting(peers[B].certificate)) == B
     for presented in ([], [make_credentials(B).certificate], [peers[B].certificate, peers[C].certificate]):
         with pytest.raises(PartyError) as caught:
             identify(_Presenting(*presented))
         assert caught.value.problem.error_id == "identity-unknown"
+    assert len(refused) == 3
 
 
 def test_a_client_without_a_certificate_gets_nowhere(net: Network) -> None:
