@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from jobs.errors import PartyError, TransportError
 from jobs.file.bundle import MAX_BUNDLE_BYTES
@@ -15,8 +15,10 @@ from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
 from party.owner.approvals import UNKNOWN, Approvals, Standing, Terms, refusal, terms_of
-from party.owner.audit import Audit
 from party.owner.config import PartyConfig
+
+Proposed: TypeAlias = Callable[[Task, str], None]
+"""Listener to each new proposal: its task and its coordinator. An error of the listener ends the work."""
 
 
 class Permit(Protocol):
@@ -56,12 +58,11 @@ class ByOwner:
     task: Task
     coordinator: str
     terms: Terms = field(repr=False)
-    audit: Audit = field(repr=False)
+    proposed: Proposed = field(repr=False)
 
     def propose(self) -> None:
         if self.approvals.propose(self.task, self.coordinator, _now()):
-            job = {"job": self.task.job.name, "job_sha256": self.task.digest.hex()}
-            self.audit.note("proposal", {**job, "coordinator": self.coordinator})
+            self.proposed(self.task, self.coordinator)
 
     def standing(self) -> Standing:
         return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
@@ -70,13 +71,13 @@ class ByOwner:
         self.approvals.begin(self.task.digest, self.coordinator, self.terms, run, _now())
 
 
-def permit_of(config: PartyConfig, task: Task, coordinator: str, audit: Audit) -> Permit:
+def permit_of(config: PartyConfig, task: Task, coordinator: str, proposed: Proposed) -> Permit:
     """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
     policy = config.policy
     if policy.approval == "automatic" or task.digest.hex() in (policy.jobs or ()):
         return Automatic()
     terms = terms_of(config, task, coordinator)
-    return ByOwner(Approvals(config.state_dir), task, coordinator, terms, audit)
+    return ByOwner(Approvals(config.state_dir), task, coordinator, terms, proposed)
 
 
 def require(permit: Permit) -> None:
@@ -90,7 +91,7 @@ def require(permit: Permit) -> None:
 
 
 async def answer(
-    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal], audit: Audit
+    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal], proposed: Proposed
 ) -> control.Answer:
     """Take a proposal and return the owner's decision, without a look at the table.
 
@@ -104,7 +105,7 @@ async def answer(
         message = f"no whole proposal from {coordinator} within {patience_s:g} s"
         raise TransportError("peer-timeout", message, party=coordinator) from None
     task = await asyncio.to_thread(open_foreign, encoded)
-    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask, audit)
+    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask, proposed)
     return control.Answer(standing.state, standing.reason)
 
 
@@ -119,9 +120,9 @@ async def _received(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool
     raise PartyError("peer-protocol", "the proposal ended before its last part")
 
 
-def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool, audit: Audit) -> Standing:
+def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool, proposed: Proposed) -> Standing:
     check_policy(config.policy, task, config.name, coordinator)
-    permit = permit_of(config, task, coordinator, audit)
+    permit = permit_of(config, task, coordinator, proposed)
     if not ask:
         permit.propose()
     return permit.standing()

@@ -31,6 +31,7 @@ from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.owner.repeated import Repeated
+from party.owner.telling import Teller
 from party.requests import Requests, receive_task
 from party.session import BINDING, fail, live
 from party.states import Place, Session, Submitted
@@ -57,6 +58,7 @@ class Daemon:
         self._accounts: set[asyncio.Task[None]] = set()
         self._turns = Turns("accounts")
         self._one_proposal = asyncio.Lock()
+        self._teller = Teller()
         self._audit = Audit(config.state_dir, SystemRng())
 
     @property
@@ -174,7 +176,7 @@ class Daemon:
         async with self._one_proposal:
             try:
                 await self._adopt(await let_in(caller, self._config, self._refresh))
-                return await answer(self._config, caller, parts, self._audit)
+                return await answer(self._config, caller, parts, self._proposed)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
                 problem = problem_of(error).at(self.name, "propose")
                 if not self._repeated.is_told(caller, problem):
@@ -192,6 +194,12 @@ class Daemon:
         if session is None or RunKey(hello.job, hello.run) != session.key:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
         session.mesh.accept(sender, duplex)
+
+    def _proposed(self, task: Task, coordinator: str) -> None:
+        """Note a new proposal; tell the owner. Nobody waits for the owner to be told. Raises PartyError."""
+        job = {"job": task.job.name, "job_sha256": task.digest.hex()}
+        self._audit.note("proposal", {**job, "coordinator": coordinator})
+        self._teller.tell(self._config.telling, job["job_sha256"])
 
     def refuse(self, error: IdentityError) -> None:
         """Note that somebody without an installed certificate was turned away."""
@@ -229,6 +237,7 @@ class Daemon:
             visit.emit,
             visit.unfinished,
             self._audit,
+            self._proposed,
         )
 
     async def _in_force(self) -> PartyConfig:

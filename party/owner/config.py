@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,7 @@ from party.owner.identity import (
     read_peer,
     validity,
 )
+from party.owner.telling import Telling, TellingByCommand, TellingByMail, TellingNobody
 
 C = TypeVar("C", bound="NodeConfig")
 
@@ -152,6 +153,21 @@ class NodeConfig(Fields):
         return self
 
 
+_MAIL_ADDRESS = r"^[^@\s<>\"]+@[^@\s<>\"]+$"
+
+
+class Mail(Fields):
+    """An e-mail to the owner, through a relay that asks for no password."""
+
+    to: str = Field(pattern=_MAIL_ADDRESS, description="Address of the owner.")
+    sender: str = Field(
+        default="jointcut@localhost", pattern=_MAIL_ADDRESS, description="Address of the sender."
+    )
+    relay: Address = Field(
+        default="127.0.0.1:25", description="host:port of the relay, on this machine or in the own network."
+    )
+
+
 class PartyConfig(NodeConfig):
     """The configuration of a data holder."""
 
@@ -164,6 +180,12 @@ class PartyConfig(NodeConfig):
         default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
     )
 
+    on_proposal: Annotated[tuple[str, ...], Field(min_length=1)] | Mail | None = Field(
+        default=None,
+        description="How the owner hears that a job waits for approval. A command: a list of program and arguments, "
+        "without a shell; the command gets the job hash on its standard input. Or an e-mail, as `{to: "
+        "officer@example.org}`. Unset: `party jobs` lists the jobs that wait.",
+    )
     addresses_from_jobs: bool = Field(
         default=False,
         description="`true` calls a peer without an address in `peers` at the address in the job. Whoever"
@@ -179,6 +201,18 @@ class PartyConfig(NodeConfig):
         """Privacy ledger of our data set."""
         place = self.data.source.held_at
         return PrivacyLedger(self.state_dir / LEDGER, self.data.data_set, place=place)
+
+    @property
+    def telling(self) -> Telling:
+        """Way of telling the owner that a job waits."""
+        match self.on_proposal:
+            case None:
+                return TellingNobody()
+            case Mail(to=to, sender=sender, relay=relay):
+                host, _, port = relay.rpartition(":")
+                return TellingByMail(self.name, sender, to, (host.strip("[]"), int(port)))
+            case words:
+                return TellingByCommand(words)
 
     @property
     def source(self) -> Source:
