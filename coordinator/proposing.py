@@ -38,10 +38,14 @@ class Answers:
         states: dict[str, str] = {name: answer.state for name, answer in self.decisions.items()}
         return states | {name: problem.error_id for name, problem in self.problems.items()}
 
-    def require_heard(self) -> None:
-        """Raise JobFailed if a party gave no decision, or denied the job."""
+    def require_decided(self) -> None:
+        """Raise JobFailed if a party gave no decision."""
         if self.problems:
             raise JobFailed(next(iter(self.problems.values())))
+
+    def require_heard(self) -> None:
+        """Raise JobFailed if a party gave no decision, or denied the job."""
+        self.require_decided()
         self._require("denied")
 
     def require_approved(self) -> None:

@@ -181,6 +181,38 @@ class Client:
             run_joint(task, self._config, place.folder, Options(as_records), voice)
             return place.bind(Result(task, place.folder, all_in_python(notes)))
 
+    @told()
+    def propose(self, job: JobLike) -> dict[str, str]:
+        """Hand a joint job to its parties for their decisions; return the state of the job at each party.
+
+        The states: `waiting`, `approved` or `denied`. Raises Error if a party gives no decision.
+        """
+        return self._asked(job, ask=False)
+
+    @told()
+    def status(self, job: JobLike) -> dict[str, str]:
+        """Return the state of a proposed job at each party; `unknown` where it was not proposed.
+
+        Raises Error if a party gives no decision.
+        """
+        return self._asked(job, ask=True)
+
+    def _asked(self, job: JobLike, *, ask: bool) -> dict[str, str]:
+        from coordinator.completing import completed
+        from coordinator.proposing import propose
+
+        task = job_of(job).load()
+        require_confirmed(task.job)
+        if not task.job.roster:
+            raise ConfigError(
+                "usage",
+                "the job has a single holder, who needs nobody's approval",
+                remedy="call jointcut.anonymize",
+            )
+        answers = completed(propose(task, self._config, ask=ask))
+        answers.require_decided()
+        return answers.states()
+
     def __repr__(self) -> str:
         return f"Client(name={self._config.name!r})"
 

@@ -10,6 +10,9 @@ import pytest
 import jointcut as jc
 from coordinator.simulate import parties_on_loopback
 from jointcut.api.frames import sources_of_data
+from tests.support.commands import invoke
+from tests.support.network import sample_network, served, write_job
+from tests.support.samples import PARTIES, joint_job
 from tests.support.visits import rows_of, shared_job, visits
 
 TABLES = {"north": visits().head(30), "south": visits().tail(30)}
@@ -61,3 +64,26 @@ def test_a_client_without_a_configuration(tmp_path: Path) -> None:
     with pytest.raises(jc.Error) as refused:
         jc.Client(tmp_path / "coordinator.yaml")
     assert refused.value.id == "file-missing"
+
+
+def test_a_client_proposes_and_asks_for_the_decisions(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    for name in PARTIES:
+        net.change(name, lambda fields: fields["policy"].pop("approval"))
+    job = write_job(tmp_path, joint_job())
+    client = jc.Client(net.config_path("coordinator"))
+    with served(net):
+        assert client.status(job) == dict.fromkeys(PARTIES, "unknown")
+        assert client.propose(job) == dict.fromkeys(PARTIES, "waiting")
+        digest = net.task.digest.hex()
+        assert invoke("party", "approve", digest[:8], "--config", net.config_path(PARTIES[0])).code == 0
+        denied = ("deny", digest[:8], "--reason", "no")
+        assert invoke("party", *denied, "--config", net.config_path(PARTIES[1])).code == 0
+        states = dict(zip(PARTIES, ("approved", "denied", "waiting"), strict=True))
+        assert client.status(job) == client.propose(job) == states
+        with pytest.raises(jc.Error) as refused:
+            client.run(job, progress=False)
+    assert refused.value.id == "approval-denied"
+    with pytest.raises(jc.Error) as refused:
+        client.propose(shared_job().with_(partition="single", parties=None, data="x.csv", disclosure=None))
+    assert "jointcut.anonymize" in refused.value.remedy
