@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,15 @@ import pytest
 
 import party.approval
 import party.owner.approvals
+from crypto.rng import SystemRng
 from jobs.loading import open_task
 from party.owner.approvals import DAYS, Approvals
+from party.owner.audit import Audit
 from party.owner.identity import make_credentials
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.identities import write_credentials
-from tests.support.network import Network, sample_network, served, write_job
+from tests.support.network import Network, call, command, processes, sample_network, served, write_job
 from tests.support.samples import PARTIES, joint_job
 
 A, B, C = PARTIES
@@ -301,3 +305,49 @@ def test_only_so_many_proposals_wait(net: Network, monkeypatch: pytest.MonkeyPat
 def task_of(k: int) -> Any:
     fields = joint_job()
     return open_task(jobs.bundle_of({**fields, "name": f"{fields['name']}-{k}"}))
+
+
+@pytest.mark.more
+def test_daemons_that_are_killed_forget_no_decision(net: Network) -> None:
+    """Real daemons, killed after the proposal, after the approval, and in the run, which then counts."""
+    house = House(net)
+    with processes(net) as daemons:
+        assert call("propose", house.job, "--config", net.config_path("coordinator")).code == 0
+        for name in PARTIES:
+            daemons.signal(name, signal.SIGKILL)
+            daemons.restart(name)
+            approve = ("approve", house.digest[:8], "--runs", "2", "--config", net.config_path(name))
+            assert call(*approve, program="party").code == 0
+            daemons.signal(name, signal.SIGKILL)
+            daemons.restart(name)
+        run = command("run", house.job, "--out", net.root / "out", "--config", net.config_path("coordinator"))
+        with subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as coordinator:
+            while not all(begun(net, name) for name in PARTIES):
+                assert coordinator.poll() is None
+            daemons.signal(B, signal.SIGKILL)
+            assert coordinator.wait(60) != 0
+        daemons.restart(B)
+        assert [begun(net, name) for name in PARTIES] == [1, 1, 1]
+        for code in (0, 4):
+            ran = call(
+                "run",
+                house.job,
+                "--out",
+                net.root / f"out-{code}",
+                "--config",
+                net.config_path("coordinator"),
+            )
+            assert ran.code == code, ran.err
+    assert [begun(net, name) for name in PARTIES] == [2, 2, 2]
+    for name in PARTIES:
+        audit = Audit(net.config(name).state_dir, SystemRng())
+        broken = audit.broken()
+        assert broken is None or "no whole line" in broken.reason
+        assert [line.event for line in audit.lines()].count("start") == 2
+
+
+def begun(net: Network, name: str) -> int:
+    """Count the runs that a party has counted."""
+    (proposal,) = Approvals(net.config(name).state_dir).all(datetime.now(UTC))
+    assert proposal.decision is not None
+    return proposal.decision.begun
