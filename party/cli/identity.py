@@ -27,12 +27,14 @@ tls:
   key: tls/key.pem                   # never leaves this machine
 peers: {{}}                            # party peers add NAME CERTIFICATE [--address HOST:PORT]
 state_dir: state                     # releases delivered to us
+# on_proposal: [/usr/local/bin/tell, me]  # runs when a job waits, with the job hash on standard input
 policy:                              # the policy refuses everything not listed
   coordinators: []                   # may start jobs, e.g. [coordinator]
   parties: []                        # may take part in a job with us, e.g. [hospital-b, hospital-c]
   # pairs: [[hospital-b, hospital-c]]  # compute pairs that we accept without us in the pair; unset: no pair
   # leaders: [hospital-b]            # may lead, besides us; unset: any party, except if the leader learns sums
-  # jobs: [SHA256]                   # pins: only these jobs, by the hash that `coordinator validate` prints
+  # approval: automatic              # each job that the policy allows may run; unset: you approve each job
+  # jobs: [SHA256]                   # jobs that count as approved, by the hash that `coordinator validate` prints
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
