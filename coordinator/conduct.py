@@ -288,7 +288,7 @@ class Conductor:
                 member.finished = event
             case control.ResultPart(piece):
                 self._take_part(member, piece)
-            case control.Failed(problem) if problem.error_id in UNAPPROVED and not problem.hops > 1:
+            case control.Failed(problem) if problem.error_id in UNAPPROVED and not member.allowed:
                 member.unapproved = problem
             case None if member.unapproved is not None:
                 return  # the party has ended the job; the other parties still say if they allow the job

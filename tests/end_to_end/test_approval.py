@@ -6,6 +6,8 @@ import json
 import shutil
 import signal
 import subprocess
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -141,6 +143,31 @@ def test_runs_are_counted_down(net: Network) -> None:
         house.all_approve("--runs", "2")
         assert [house.run(f"out-{i}").code for i in range(3)] == [0, 0, 4]
         assert house.owner(A, "jobs", "--format", "json").code == 0
+
+
+def test_a_denial_while_a_run_begins_ends_the_run_at_once(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All parties have allowed the job, and one owner changes his mind before the table is read."""
+    house = House(net)
+    real = Approvals.begin
+
+    def late(self: Approvals, *given: Any) -> None:
+        if self._path.parent == net.config(B).state_dir:
+            (proposal,) = self.all(given[-1])
+            assert proposal.decision is not None
+            self.decide(proposal, replace(proposal.decision, approved=False, reason="wait"))
+        real(self, *given)
+
+    monkeypatch.setattr(Approvals, "begin", late)
+    with served(net):
+        house.coordinator("propose")
+        house.all_approve()
+        began = time.monotonic()
+        refused = house.run("out")
+        assert time.monotonic() - began < 60
+    assert refused.problem["error"] == "approval-denied"
+    assert refused.problem["party"] == B
 
 
 def test_an_approval_ends(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
