@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from crypto.rng import SystemRng
-from jobs.errors import MAX_SHARED_CHARS, ConfigError
-from jobs.loading import read_task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.moments import end_of
-from party.owner.approvals import Approvals, Decision, Proposal, terms_of
-from party.owner.asked import asked, decided
-from party.owner.audit import Audit
+from party.owner.approvals import Approvals, Decision, Proposal
+from party.owner.asked import asked, decided, state_of
 from party.owner.config import PartyConfig, load_config
+from party.owner.deciding import MOST_RUNS, approve, deny, user
 from party.owner.identity import in_words
 
 _SHORT = 12
@@ -53,7 +47,7 @@ def jobs_command(config: Path) -> None:
     """List the proposed jobs, with our decisions."""
     settings, now = load_config(PartyConfig, config), datetime.now(UTC)
     found = Approvals(settings.state_dir).all(now)
-    said = [_state(settings, each, now) for each in found]
+    said = [state_of(settings, each, now) for each in found]
     lines = [
         f"{each.job_sha256[:_SHORT]}  {each.job}  from {each.coordinator}  {state}"
         for each, (_, state) in zip(found, said, strict=True)
@@ -70,17 +64,6 @@ def jobs_command(config: Path) -> None:
         for each, (state, words) in zip(found, said, strict=True)
     ]
     say(lines or f"{settings.name}: no coordinator has proposed a job", {"jobs": fields})
-
-
-def _state(settings: PartyConfig, proposal: Proposal, now: datetime) -> tuple[str, str]:
-    """Return the state of a proposal, and the state in words."""
-    decision = proposal.decision
-    if decision is None:
-        return "waiting", f"waits until {in_words(proposal.expires)}"
-    task = read_task(proposal.bundle)
-    standing = proposal.standing(terms_of(settings, task, proposal.coordinator), now)
-    lapse = f"; waits again: {standing.own}" if standing.own else ""
-    return standing.state, f"{decided(decision)}{lapse}"
 
 
 @click.command(name="show")
@@ -105,7 +88,7 @@ def show_command(digits: str, coordinator: str | None, config: Path) -> None:
 @click.command(name="approve")
 @hash_argument
 @click.option(
-    "--runs", default=1, show_default=True, type=click.IntRange(1, 1_000_000), help="Runs that may begin."
+    "--runs", default=1, show_default=True, type=click.IntRange(1, MOST_RUNS), help="Runs that may begin."
 )
 @click.option(
     "--until", callback=end_of, metavar="DATE", help="Last day of the approval (UTC); default none."
@@ -122,9 +105,8 @@ def approve_command(
     long as the certificates of the others and the program stay the same.
     """
     named = _named(config, digits, coordinator)
-    if until is not None and until <= named.now:
-        raise ConfigError("usage", f"--until {in_words(until)} is over", remedy="name a later day")
-    _decide(named, True, "", runs, until)
+    decision = approve(named.settings, named.proposal, user(), named.now, runs=runs, until=until)
+    _say_decided(named.proposal, decision)
 
 
 @click.command(name="deny")
@@ -137,48 +119,17 @@ def deny_command(digits: str, reason: str, coordinator: str | None, config: Path
     """Deny a proposed job.
 
     HASH is the job hash, or its first 8 digits or more."""
-    if len(reason) > MAX_SHARED_CHARS:
-        raise ConfigError(
-            "usage", f"--reason has more than {MAX_SHARED_CHARS} characters", remedy="write less"
-        )
-    _decide(_named(config, digits, coordinator), False, reason, 0, None)
+    named = _named(config, digits, coordinator)
+    _say_decided(named.proposal, deny(named.settings, named.proposal, user(), named.now, reason))
 
 
-def _decide(named: _Named, approved: bool, reason: str, runs: int, until: datetime | None) -> None:
-    """Keep a decision, and say so. Raises PartyError for a party without a usable certificate."""
-    proposal = named.proposal
-    terms = terms_of(named.settings, read_task(proposal.bundle), proposal.coordinator)
-    decision = Decision(approved, named.now, _user(), terms, reason, runs, until)
-    # The line comes first: a decision without a line would allow a run that nobody accounts for.
-    Audit(named.settings.state_dir, SystemRng()).note(
-        "decision",
-        {
-            "job": proposal.job,
-            "job_sha256": proposal.job_sha256,
-            "coordinator": proposal.coordinator,
-            "user": decision.by,
-            "approved": approved,
-            "reason": reason,
-            "runs": runs,
-            "until": None if until is None else in_words(until),
-        },
-    )
-    named.approvals.decide(proposal, decision)
+def _say_decided(proposal: Proposal, decision: Decision) -> None:
     text = f"{proposal.job}, job {proposal.job_sha256}, from {proposal.coordinator}: {decided(decision)}"
-    fields: dict[str, Any] = {
+    fields = {
         "job_sha256": proposal.job_sha256,
         "coordinator": proposal.coordinator,
-        "approved": approved,
-        "runs": runs,
-        "until": None if until is None else in_words(until),
+        "approved": decision.approved,
+        "runs": decision.runs,
+        "until": None if decision.until is None else in_words(decision.until),
     }
     say([text], fields)
-
-
-def _user() -> str:
-    """Return the operating system's name of the user, whatever the environment says."""
-    number = os.geteuid()
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)

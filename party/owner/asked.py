@@ -103,6 +103,19 @@ def decided(decision: Decision) -> str:
     return f"approved {by}, for {decision.runs} runs{until}; begun: {decision.begun}"
 
 
+def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[str, str]:
+    """Return the state of a proposal, and the state in words.
+
+    Raises PartyError for a party without a usable certificate, if the owner has decided.
+    """
+    decision = proposal.decision
+    if decision is None:
+        return "waiting", f"waits until {in_words(proposal.expires)}"
+    standing = proposal.standing(terms_of(config, read_task(proposal.bundle), proposal.coordinator), now)
+    lapse = f"; waits again: {standing.own}" if standing.own else ""
+    return standing.state, f"{decided(decision)}{lapse}"
+
+
 def _by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
     try:
         check_policy(config.policy, task, config.name, proposal.coordinator)
