@@ -13,7 +13,8 @@ from jobs.options import Options
 from jobs.owner.ledger import charges
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
-from party.cli.records import entry_fields, entry_lines
+from party.cli.records import entry_fields
+from party.owner.budget import entry_lines
 
 
 @click.command()

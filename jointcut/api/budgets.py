@@ -13,7 +13,7 @@ from jobs.owner.ledger import charges
 from jointcut.api.errors import path_of, told
 from jointcut.api.frames import Data, require_place, source_of_data
 from jointcut.api.job import JobLike, job_of
-from party.cli.records import entry_lines
+from party.owner.budget import entry_lines
 
 
 @dataclass(frozen=True)

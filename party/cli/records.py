@@ -11,8 +11,7 @@ import click
 from anonymize.errors import DataError
 from jobs.data.tables import Table
 from jobs.errors import PartyError, json_object
-from jobs.loading import MADE, MODELS, model_named
-from jobs.owner.answers import Answer, Answers
+from jobs.loading import MADE
 from jobs.owner.ledger import STATE_WORDS, Entry
 from jobs.release.commitment import OPENINGS, kept_opening
 from jobs.release.csv import REPORT
@@ -24,6 +23,7 @@ from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
 from party.owner.accounts import accounts, words_of
+from party.owner.budget import answer_line, budget, delivery_words, entry_lines
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
 from party.owner.left import left
@@ -40,65 +40,16 @@ def budget_command(config: Path, accept: bool) -> None:
     settings = load_config(PartyConfig, config)
     if accept:
         settings.ledger.accept()
-    entries = settings.ledger.entries()
-    models = [model_named(name) for name in sorted(MODELS)]
-    of_models = [model.charges.spent(entries, settings.policy) for model in models]
-    spent = list({each.words: each for each in of_models}.values())  # some are counted together
-    answers = Answers(settings.ledger, settings.policy)
-    given = answers.all()
-    lines = [f"{settings.name}: {spent[0].words}", *(f"  {each.words}" for each in spent[1:])]
-    lines.append(f"  {answers.words()}")
-    for entry in entries:
+    found = budget(settings)
+    first, *others = found.words()
+    lines = [f"{settings.name}: {first}", *(f"  {words}" for words in others)]
+    for entry in found.entries:
         lines += entry_lines(entry)
-    lines += [_answer_line(answer) for answer in given]
-    counted = {key: value for each in spent for key, value in each.fields.items()} | answers.fields()
-    listed = [asdict(answer) | {"means": answer.words} for answer in given]
-    say(lines, {**counted, "releases": [entry_fields(entry) for entry in entries], "answers": listed})
-
-
-def _answer_line(answer: Answer) -> str:
-    parts = (
-        answer.asked,
-        answer.kind,
-        answer.words,
-        answer.job,
-        answer.job_sha256[:12],
-        f"for {answer.asker}",
-    )
-    return "  " + "  ".join(parts)
-
-
-def entry_lines(entry: Entry) -> list[str]:
-    """Return an entry of a ledger in lines, for its owner: charge, asker and delivery."""
-    charge = f"epsilon {float(entry.charged):g}"
-    parts = (
-        entry.began,
-        f"{entry.kind:3}",
-        STATE_WORDS[entry.state],
-        charge,
-        entry.job,
-        entry.job_sha256[:12],
-    )
-    return [
-        "  " + "  ".join(parts),
-        *_asker_lines(entry),
-        *(
-            f"    {'given again: ' if again else ''}{_delivery_words(d.agreed)} {d.delivered}  {d.release}"
-            for again, d in enumerate(entry.deliveries)
-        ),
-    ]
-
-
-def _asker_lines(entry: Entry) -> list[str]:
-    """Say who asked for the job, and how the run broke off, as far as noted."""
-    if not entry.asker:
-        return []
-    where = f", at {entry.ended_at}" if entry.ended_at else ""
-    return [f"    asked by {entry.asker}" + (f"; ended by {entry.ended}{where}" if entry.ended else "")]
-
-
-def _delivery_words(agreed: bool) -> str:
-    return "files checked here," if agreed else "files at the coordinator only, digest from the coordinator,"
+    lines += [f"  {answer_line(answer)}" for answer in found.given]
+    counted = {key: value for each in found.spent for key, value in each.fields.items()}
+    listed = [asdict(answer) | {"means": answer.words} for answer in found.given]
+    releases = [entry_fields(entry) for entry in found.entries]
+    say(lines, {**counted, **found.answers.fields(), "releases": releases, "answers": listed})
 
 
 def entry_fields(entry: Entry) -> dict[str, Any]:
@@ -192,7 +143,7 @@ def verify_command(folder: Path, config: Path) -> None:
     for entry in settings.ledger.entries():
         for delivery in entry.deliveries:
             if delivery.release == release:
-                text = f"{folder}: job {entry.job}, {_delivery_words(delivery.agreed)} {delivery.delivered}"
+                text = f"{folder}: job {entry.job}, {delivery_words(delivery.agreed)} {delivery.delivered}"
                 compared = _compared(settings, entry, folder)
                 by = [f"{name}{_earlier(until)}" for name, until in compared.items()]
                 signed = f"  signed  {', '.join(by)}" if compared else "  not signed"
