@@ -60,8 +60,11 @@ CREATE TABLE IF NOT EXISTS begun (
     run BLOB PRIMARY KEY,
     decision INTEGER NOT NULL,
     began TEXT NOT NULL
-)
+);
+CREATE INDEX IF NOT EXISTS decisions_of_proposals ON decisions (proposal);
+CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 """
+_THIS = "WHERE job_sha256 = ? AND coordinator = ?"
 _FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
@@ -264,10 +267,27 @@ class Approvals:
 
     def all(self, now: datetime) -> list[Proposal]:
         """Return all proposals, oldest first."""
+        return self._found_if_any("ORDER BY proposals.id", now)
+
+    def undecided(self, now: datetime) -> list[Proposal]:
+        """Return the proposals without a decision, oldest first: few, as the store is bounded."""
+        return self._found_if_any("WHERE decisions.id IS NULL ORDER BY proposals.id", now)
+
+    def decided(self, last: int, now: datetime) -> list[Proposal]:
+        """Return the proposals with the last decisions, newest decision first."""
+        where = f"WHERE decisions.id IS NOT NULL ORDER BY decisions.id DESC LIMIT {int(last)}"
+        return self._found_if_any(where, now)
+
+    def exactly(self, job_sha256: str, coordinator: str, now: datetime) -> Proposal | None:
+        """Return the proposal of a coordinator with a whole job hash."""
+        found = self._found_if_any(_THIS, now, (job_sha256, coordinator))
+        return next(iter(found), None)
+
+    def _found_if_any(self, where: str, now: datetime, given: Sequence[str] = ()) -> list[Proposal]:
         if not self._path.exists():
             return []
         with self._changed(now) as connection:
-            return _proposals(connection)
+            return _proposals(connection, where, given)
 
     def named(self, digits: str, coordinator: str | None, now: datetime) -> Proposal:
         """Return the proposal whose job hash begins with some digits. Raises ConfigError without just one.
@@ -301,15 +321,11 @@ class Approvals:
 
     def before(self, proposal: Proposal, now: datetime) -> Proposal | None:
         """Return the last approved other job of the same name and coordinator."""
-        approved = [
-            each
-            for each in self.all(now)
-            if (each.job, each.coordinator) == (proposal.job, proposal.coordinator)
-            and each.job_sha256 != proposal.job_sha256
-            and each.decision is not None
-            and each.decision.approved
-        ]
-        return max(approved, key=_when, default=None)
+        where = (
+            "WHERE job = ? AND coordinator = ? AND job_sha256 <> ? AND approved ORDER BY decided DESC LIMIT 1"
+        )
+        given = (proposal.job, proposal.coordinator, proposal.job_sha256)
+        return next(iter(self._found_if_any(where, now, given)), None)
 
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
         """Return a transaction, after the proposals that have expired are gone."""
@@ -337,11 +353,6 @@ def _unknown(digits: str) -> ConfigError:
     )
 
 
-def _when(proposal: Proposal) -> datetime:
-    assert proposal.decision is not None
-    return proposal.decision.decided
-
-
 def _standing(
     connection: sqlite3.Connection, digest: bytes, coordinator: str, terms: Terms, now: datetime
 ) -> Standing:
@@ -350,13 +361,15 @@ def _standing(
 
 
 def _found(connection: sqlite3.Connection, job_sha256: str, coordinator: str) -> Proposal | None:
-    where = "WHERE job_sha256 = ? AND coordinator = ?"
-    return next(iter(_proposals(connection, where, (job_sha256, coordinator))), None)
+    return next(iter(_proposals(connection, _THIS, (job_sha256, coordinator))), None)
 
 
-def _proposals(connection: sqlite3.Connection, where: str = "", given: Sequence[str] = ()) -> list[Proposal]:
-    """Return proposals with their last decisions, oldest first."""
-    rows = connection.execute(f"{_LAST} {where} ORDER BY proposals.id", tuple(given))
+def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] = ()) -> list[Proposal]:
+    """Return proposals with their last decisions.
+
+    where:  condition and order, in SQL.
+    """
+    rows = connection.execute(f"{_LAST} {where}", tuple(given))
     return [
         Proposal(number, digest, coordinator, job, bundle, _moment(proposed), _decision(decision))
         for number, digest, coordinator, job, bundle, proposed, *decision in rows.fetchall()
