@@ -104,7 +104,7 @@ class _Reporter(Observer):
 
     def phase(self, name: str) -> None:
         self.meter.phase(name)
-        self.session.phase = name
+        self.session.phase, self.session.turn = name, 0
         if name == ROOT:
             self.post(control.Progress(name))
 
@@ -118,8 +118,10 @@ class _Reporter(Observer):
         self.n_matched = n_common
 
     def turn(self, iteration: int, step: Step) -> None:
+        self.session.turn = iteration
         column = self.session.task.job.generalized[step.candidate.column]
         self.post(control.Progress(self.session.phase, iteration, column, step.applied))
 
     def sweep(self, number: int) -> None:
+        self.session.turn = number
         self.post(control.Progress(self.session.phase, number, "", applied=False))

@@ -28,6 +28,7 @@ from party.net.waiting import Turns, in_thread, stopped
 from party.owner.accounts import FAILED
 from party.owner.audit import Audit, changes
 from party.owner.config import PartyConfig, Timeouts
+from party.owner.current import CurrentJob
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.owner.repeated import Repeated
@@ -70,6 +71,10 @@ class Daemon:
     def idle(self) -> bool:
         """No job has the place."""
         return not self._place.taken
+
+    def current(self) -> CurrentJob | None:
+        """Return the job that runs now, if its bundle is here."""
+        return self._place.session and self._place.session.current()
 
     async def ended(self) -> None:
         """End the work that continues without its coordinator; return when the owner's accounts are written.

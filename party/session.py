@@ -115,7 +115,7 @@ async def _trigger(session: Session) -> Trigger:
 async def take_step(session: Session, trigger: Trigger) -> None:
     """Do the action of the table. Raises PartyError for an unlisted trigger, and the errors of the action."""
     row = row_of(type(session.state), trigger)
-    session.phase = row.phase
+    session.phase, session.turn = row.phase, 0
     session.state = await row.action(session, session.state, trigger)
 
 

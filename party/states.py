@@ -22,6 +22,7 @@ from party.net.mesh import Mesh
 from party.net.runner import Meter
 from party.owner.audit import Audit
 from party.owner.config import PartyConfig
+from party.owner.current import CurrentJob
 from party.owner.in_force import Refresh
 from party.owner.signing import Signer
 from party.requests import Heard, Requests, hear
@@ -135,6 +136,8 @@ class Session:
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
     """Phase for people: of the present row, or of the protocol inside."""
+    turn: int = 0
+    """Turn of the protocol's loop, or number of the sweep, for people; 0 outside a loop."""
 
     @property
     def key(self) -> RunKey:
@@ -144,6 +147,10 @@ class Session:
     def source(self) -> Source:
         """Our table. All passes of the run read from the same object, which may hold a snapshot of a database."""
         return self.config.source
+
+    def current(self) -> CurrentJob:
+        """Return the job as its owner may see the job now."""
+        return CurrentJob(self.task.job.name, self.key.job.hex(), self.coordinator, self.phase, self.turn)
 
     def forget_source(self) -> None:
         """End our hold on the table: a database ends the snapshot with the last reader."""

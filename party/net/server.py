@@ -33,6 +33,7 @@ from party.net.mesh import Dial
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
 from party.owner.config import PartyConfig
+from party.owner.current import CurrentJob
 from party.owner.identity import Peer, fingerprint
 from party.owner.in_force import InForce, Refresh, Settings, Status
 from protos import jointcut_pb2 as pb
@@ -66,6 +67,10 @@ class Served(Protocol):
     @property
     def name(self) -> str:
         """Our name, as peers and jobs know us."""
+        ...
+
+    def current(self) -> CurrentJob | None:
+        """Return the job that runs now."""
         ...
 
     async def ended(self) -> None:
@@ -150,6 +155,14 @@ class PartyServer:
         await self._daemon.ended()
         await self._calls.close()
         self._leave()
+
+    def config_in_force(self) -> PartyConfig:
+        """Return the configuration in force now. Reads files."""
+        return self._in_force.latest().config
+
+    def current(self) -> CurrentJob | None:
+        """Return the job that runs now."""
+        return self._daemon.current()
 
     def _leave(self) -> None:
         if self._status is not None:
