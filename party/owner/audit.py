@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -116,6 +117,17 @@ class Audit:
         for content in self._contents():
             if (fields := _fields(content)) is not None:
                 yield _line(fields)
+
+    def last(self, most: int, event: str = "") -> list[Line]:
+        """Return the last lines that can be read, newest first.
+
+        event:  of the lines; empty: any event.
+        """
+        if event:
+            found = deque((line for line in self.lines() if line.event == event), maxlen=most)
+            return list(reversed(found))
+        contents = deque(self._contents(), maxlen=most)
+        return [_line(fields) for each in reversed(contents) if (fields := _fields(each)) is not None]
 
     def broken(self) -> Broken | None:
         """Return the first line that does not follow from the line before, or None."""
