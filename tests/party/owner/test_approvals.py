@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -101,6 +102,48 @@ def test_an_approval_holds_on_its_terms_alone(
         begin(approvals, 1, terms, now)
     assert (caught.value.problem.error_id, caught.value.problem.private) == ("approval-waiting", why)
     begin(approvals, 1)
+
+
+def test_what_waits_and_what_was_decided_are_told_apart(approvals: Approvals) -> None:
+    for number, name in enumerate(("one", "two", "three")):
+        approvals.propose(task(name), "coordinator", NOW + timedelta(seconds=number))
+        decide(approvals, YES if name != "two" else replace(YES, approved=False, reason="no"), name)
+    decide(approvals, name="one")  # the last decision counts, also for the order
+    assert [each.job for each in approvals.undecided(NOW)] == ["survey"]
+    assert [each.job for each in approvals.decided(2, NOW)] == ["one", "three"]
+    assert [each.job for each in approvals.decided(9, NOW)] == ["one", "three", "two"]
+    assert approvals.undecided(NOW + timedelta(days=DAYS)) == []
+
+
+def test_a_proposal_is_found_by_its_whole_hash_and_coordinator(approvals: Approvals, tmp_path: Path) -> None:
+    digest = TASK.digest.hex()
+    found = approvals.exactly(digest, "coordinator", NOW)
+    assert found is not None
+    assert (found.job, found.bundle) == ("survey", TASK.bundle.encoded)
+    for other in ((digest[:-1], "coordinator"), (digest, "registry"), ("%", "coordinator"), (digest, "%")):
+        assert approvals.exactly(*other, NOW) is None
+    assert Approvals(tmp_path / "none").exactly(digest, "coordinator", NOW) is None
+
+
+def test_the_job_approved_before_is_the_last_of_its_name_and_coordinator(approvals: Approvals) -> None:
+    for k, coordinator, approved in (
+        (3, "coordinator", True),
+        (4, "coordinator", False),
+        (5, "registry", True),
+    ):
+        fields = joint_job()
+        fields["model"]["lkc"]["K"] = str(k)
+        other = open_task(jobs.bundle_of({**fields, "name": "survey"}))
+        approvals.propose(other, coordinator, NOW)
+        found = approvals.exactly(other.digest.hex(), coordinator, NOW)
+        assert found is not None
+        approvals.decide(found, replace(YES, approved=approved, decided=NOW + timedelta(seconds=k)))
+    mine = approvals.exactly(TASK.digest.hex(), "coordinator", NOW)
+    assert mine is not None
+    before = approvals.before(mine, NOW)
+    assert before is not None
+    assert json.loads(before.bundle)["job"]["model"]["lkc"]["K"] == 3
+    assert approvals.before(before, NOW) is None
 
 
 def test_a_run_begins_once(approvals: Approvals) -> None:

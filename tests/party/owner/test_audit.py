@@ -39,6 +39,17 @@ def test_lines_follow_from_each_other(audit: Audit) -> None:
     assert {len(salt) for salt in salts} == {32}
 
 
+def test_the_last_lines_are_the_newest_first(audit: Audit) -> None:
+    audit.note("stop", {})
+    assert [line.number for line in audit.last(3)] == [7, 6, 5]
+    assert [line.number for line in audit.last(2, "start")] == [6, 5]
+    assert [line.number for line in audit.last(100)] == [7, 6, 5, 4, 3, 2, 1]
+    assert audit.last(3, "reveal") == []
+    with audit.path.open("ab") as file:
+        file.write(b'{"line":8')  # a program that was killed
+    assert [line.number for line in audit.last(2)] == [7]
+
+
 def test_a_head_stays_in_the_chain(audit: Audit) -> None:
     before = audit.head().hex()
     audit.note("stop", {})
