@@ -74,7 +74,8 @@ class Daemon:
 
     def current(self) -> CurrentJob | None:
         """Return the job that runs now, if its bundle is here."""
-        return self._place.session and self._place.session.current()
+        session = self._place.session
+        return None if session is None else session.current()
 
     async def ended(self) -> None:
         """End the work that continues without its coordinator; return when the owner's accounts are written.
