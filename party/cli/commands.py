@@ -28,6 +28,7 @@ COMMANDS = (
     Late("show", "party.cli.approval:show_command", "Say in plain words what a proposed job asks of us."),
     Late("approve", "party.cli.approval:approve_command", "Allow a proposed job to run."),
     Late("deny", "party.cli.approval:deny_command", "Deny a proposed job."),
+    Late("web", "party.cli.web:web_command", "Print a link to the owner's page, for one sign-in."),
     Late(
         "audit",
         "party.cli.audit:audit_group",

@@ -28,6 +28,7 @@ tls:
 peers: {{}}                            # party peers add NAME CERTIFICATE [--address HOST:PORT]
 state_dir: state                     # releases delivered to us
 # on_proposal: [/usr/local/bin/tell, me]  # runs when a job waits, with the job hash on standard input
+# web: {{listen: 127.0.0.1:7480}}       # the owner's page on this machine; sign in with `party web`
 policy:                              # the policy refuses everything not listed
   coordinators: []                   # may start jobs, e.g. [coordinator]
   parties: []                        # may take part in a job with us, e.g. [hospital-b, hospital-c]

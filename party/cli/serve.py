@@ -6,10 +6,12 @@ import asyncio
 import logging
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from crypto.rng import SystemRng
+from jobs.errors import ConfigError
 from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
@@ -23,6 +25,9 @@ from party.net.streams import raise_file_limit
 from party.owner.accounts import RELEASES, give_up
 from party.owner.audit import Audit, policy_digest
 from party.owner.config import PartyConfig, load_config
+
+if TYPE_CHECKING:
+    from party.web.server import WebServer
 
 log = logging.getLogger("party")
 
@@ -47,6 +52,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     warn_of_certificates(config)
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
+    page = _page(config, server)
     address = await server.start()  # from here on the state folder is ours alone
     audit = Audit(config.state_dir, SystemRng())
     audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
@@ -54,13 +60,32 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
     if n_left := give_up(config.state_dir):
         log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
+    if page is not None:
+        page.start()
     say(
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
     await stop.wait()
+    if page is not None:
+        await page.stop()
     await server.stop()
     audit.note("stop", {})
+
+
+def _page(config: PartyConfig, server: PartyServer) -> WebServer | None:
+    """Return the owner's page, if configured. Raises ConfigError without the packages of the page."""
+    if config.web is None:
+        return None
+    try:
+        from party.web.server import WebServer
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "extra-missing",
+            f"`web` in the configuration needs the package {error.name}",
+            remedy="pip install 'jointcut[web]', or leave `web` out",
+        ) from error
+    return WebServer(config, config.web.listen, server.config_in_force, server.current)
 
 
 def stop_signals() -> asyncio.Event:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from jobs.data.sources import Source
 from jobs.errors import CATALOGUE, ConfigError, IdentityError, PartyError, Problem
@@ -26,6 +26,7 @@ from party.owner.identity import (
     Peer,
     expires_soon,
     in_words,
+    is_loopback,
     load_credentials,
     load_peer,
     read_peer,
@@ -128,6 +129,28 @@ class Limits(Fields):
         return self.delivery_mb << 20
 
 
+def _on_this_machine(address: str) -> str:
+    """Return an address that other machines cannot reach. Raises ValueError for any other address."""
+    if not is_loopback(address):
+        port = address.rsplit(":", 1)[1]
+        raise ValueError(
+            f"{address} is not on this machine alone: write 127.0.0.1:{port}, and from another machine open the page "
+            f"through `ssh -L {port}:127.0.0.1:{port} HOST`"
+        )
+    if int(address.rsplit(":", 1)[1]) == 0:
+        raise ValueError("the port is 0: name the port, such as 127.0.0.1:7480")
+    return address
+
+
+class Web(Fields):
+    """The owner's page."""
+
+    listen: Annotated[Address, AfterValidator(_on_this_machine)] = Field(
+        default="127.0.0.1:7480",
+        description="host:port of the page, on this machine: 127.0.0.1, [::1] or localhost.",
+    )
+
+
 class NodeConfig(Fields):
     """Configuration that a party and a coordinator have in common."""
 
@@ -190,6 +213,12 @@ class PartyConfig(NodeConfig):
         default=False,
         description="`true` calls a peer without an address in `peers` at the address in the job. Whoever"
         " may start jobs then decides where this daemon connects to.",
+    )
+
+    web: Web | None = Field(
+        default=None,
+        description="The owner's page in a browser on this machine; unset: no page. Needs `jointcut[web]`. The "
+        "command `party web` prints a link for signing in.",
     )
 
     @property

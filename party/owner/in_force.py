@@ -122,6 +122,7 @@ def fixed(config: PartyConfig) -> dict[str, Any]:
         "name": config.name,
         "listen": config.listen,
         "state_dir": str(config.state_dir),
+        "web": None if config.web is None else config.web.listen,
         "timeouts.keepalive_s": config.timeouts.keepalive_s,
         "timeouts.hello_s": config.timeouts.hello_s,
     }

@@ -1,0 +1,296 @@
+"""Pages of the owner: functions of a visit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from crypto.rng import SystemRng
+from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError
+from jobs.page.page import PAGE
+from party.owner.accounts import RELEASES
+from party.owner.approvals import Approvals, Proposal
+from party.owner.asked import asked, state_of
+from party.owner.audit import Audit, Line, as_csv
+from party.owner.budget import answer_line, budget, entry_lines
+from party.owner.config import NodeConfig, PartyConfig, certificate_warnings
+from party.owner.deciding import MOST_RUNS, approve, deny
+from party.owner.identity import fingerprint, in_words, read_bytes, validity
+from party.web.visit import Visit, page
+
+_MOST_DECIDED = 20
+_MOST_LINES = 200
+_MOST_RELEASES = 200
+_EVENTS = (
+    "charge",
+    "checked",
+    "configuration",
+    "decision",
+    "failure",
+    "proposal",
+    "refusal",
+    "release",
+    "reveal",
+    "serve",
+    "start",
+    "stop",
+)
+"""Events of an audit, as in docs/operation.md."""
+_SHORT = 12
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def see_other(path: str) -> Response:
+    """Return the answer to a form: the browser loads a page, and does not send the form again."""
+    return RedirectResponse(path, HTTPStatus.SEE_OTHER)
+
+
+def not_found(visit: Visit) -> Response:
+    words = {"words": "There is no such page here.", "remedy": ""}
+    return page(visit, "problem.html", HTTPStatus.NOT_FOUND, title="Not found", **words)
+
+
+# ---- jobs
+
+
+def jobs(visit: Visit) -> Response:
+    """Show jobs that wait, the running job, and the last decisions."""
+    approvals = Approvals(visit.config.state_dir)
+    return page(
+        visit,
+        "jobs.html",
+        as_of=in_words(visit.now),
+        current=visit.current,
+        waiting=[_listed(visit, each) for each in approvals.undecided(visit.now)],
+        decided=[_listed(visit, each) for each in approvals.decided(_MOST_DECIDED, visit.now)],
+    )
+
+
+def _listed(visit: Visit, proposal: Proposal) -> dict[str, str]:
+    return {
+        "name": proposal.job,
+        "coordinator": proposal.coordinator,
+        "digest": proposal.job_sha256,
+        "path": _path_of(proposal),
+        "words": _state(visit, proposal),
+    }
+
+
+def _state(visit: Visit, proposal: Proposal) -> str:
+    """Say how a job stands. A certificate that cannot be used hides only the state of its jobs."""
+    try:
+        return state_of(visit.config, proposal, visit.now)[1]
+    except PartyError as error:
+        return error.problem.text(to_owner=True)
+
+
+def _path_of(proposal: Proposal) -> str:
+    return f"/jobs/{proposal.job_sha256}/{quote(proposal.coordinator, safe='')}"
+
+
+def _proposal(visit: Visit) -> Proposal | None:
+    approvals = Approvals(visit.config.state_dir)
+    return approvals.exactly(visit.names["digest"], visit.names["coordinator"], visit.now)
+
+
+def job(visit: Visit) -> Response:
+    """Show a job as `party show` does, with the forms of a decision."""
+    proposal = _proposal(visit)
+    if proposal is None:
+        return not_found(visit)
+    return page(
+        visit,
+        "job.html",
+        job=_listed(visit, proposal),
+        parts=asked(visit.config, proposal, visit.now),
+        most_runs=MOST_RUNS,
+        most_chars=MAX_SHARED_CHARS,
+        today=f"{visit.now:%Y-%m-%d}",
+    )
+
+
+def approve_job(visit: Visit) -> Response:
+    """Take the form that approves a job. Raises PartyError."""
+    proposal = _proposal(visit)
+    if proposal is None:
+        return not_found(visit)
+    runs, until = _runs(visit.form.get("runs", "")), _end_of(visit.form.get("until", ""))
+    approve(visit.config, proposal, visit.by, visit.now, runs=runs, until=until)
+    return see_other(_path_of(proposal))
+
+
+def _runs(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ConfigError("usage", f"{text!r} is no number of runs", remedy=f"write 1 to {MOST_RUNS}")
+    return int(text)
+
+
+def _end_of(text: str) -> datetime | None:
+    """Read a day; return its end, or None without a day."""
+    try:
+        return datetime.combine(date.fromisoformat(text), time.max, UTC) if text else None
+    except ValueError:
+        raise ConfigError("usage", f"{text!r} is no day", remedy="write a day as 2026-12-31") from None
+
+
+def deny_job(visit: Visit) -> Response:
+    """Take the form that denies a job. Raises PartyError."""
+    proposal = _proposal(visit)
+    if proposal is None:
+        return not_found(visit)
+    reason = " ".join(visit.form.get("reason", "").split())  # in one line, as the coordinator reads the words
+    deny(visit.config, proposal, visit.by, visit.now, reason)
+    return see_other(_path_of(proposal))
+
+
+# ---- releases
+
+
+def releases(visit: Visit) -> Response:
+    """List the releases that were delivered to us."""
+    found = sorted(_folders(visit.config), key=lambda folder: (-folder.stat().st_mtime_ns, folder.name))
+    listed = [
+        {
+            "name": folder.name,
+            "path": f"/releases/{quote(folder.name, safe='')}/{PAGE}" if _has_page(folder) else "",
+            "delivered": in_words(datetime.fromtimestamp(folder.stat().st_mtime, UTC)),
+        }
+        for folder in found[:_MOST_RELEASES]
+    ]
+    return page(visit, "releases.html", releases=listed)
+
+
+def _folders(config: PartyConfig) -> list[Path]:
+    """Return the folders of releases. Hidden folders are half-written."""
+    place = config.state_dir / RELEASES
+    if not place.is_dir():
+        return []
+    return [
+        each
+        for each in place.iterdir()
+        if each.is_dir() and not each.is_symlink() and not each.name.startswith(".")
+    ]
+
+
+def _has_page(folder: Path) -> bool:
+    return (folder / PAGE).is_file() and not (folder / PAGE).is_symlink()
+
+
+def release(visit: Visit) -> Response:
+    """Show the page of a release, in a sandbox. The folder is found by listing, never opened by the asked name."""
+    named = [
+        each for each in _folders(visit.config) if each.name == visit.names["folder"] and _has_page(each)
+    ]
+    if not named:
+        return not_found(visit)
+    content = (named[0] / PAGE).read_bytes()
+    return HTMLResponse(content, headers={"content-security-policy": policy_of_release(content)})
+
+
+def policy_of_release(content: bytes) -> str:
+    """Return the policy of a page with the data of others: one style by its digest, and nothing else."""
+    styles = re.findall(rb"<style>(.*?)</style>", content, re.DOTALL)[:1]
+    allowed = [f"'sha256-{b64encode(hashlib.sha256(style).digest()).decode()}'" for style in styles]
+    style = " ".join(allowed) or "'none'"
+    nothing = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+    return f"default-src 'none'; style-src {style}; {nothing}"
+
+
+# ---- budget, audit, certificates
+
+
+def budget_page(visit: Visit) -> Response:
+    """Show what `party budget` shows. Raises BudgetError."""
+    found = budget(visit.config)
+    lines = [[line.strip() for line in entry_lines(entry)] for entry in reversed(found.entries)]
+    return page(
+        visit,
+        "budget.html",
+        data_set=visit.config.data.data_set,
+        words=found.words(),
+        charges=[(first, others) for first, *others in lines],
+        answers=[answer_line(answer) for answer in found.given],
+    )
+
+
+def _audit(config: PartyConfig) -> Audit:
+    return Audit(config.state_dir, SystemRng())
+
+
+def audit(visit: Visit) -> Response:
+    """Show the last lines of the audit; check all lines if asked to. Raises PartyError."""
+    audit, event, verify = _audit(visit.config), visit.asked.get("event", ""), "verify" in visit.asked
+    event = event if event in _EVENTS else ""
+    return page(
+        visit,
+        "audit.html",
+        events=_EVENTS,
+        event=event,
+        most=_MOST_LINES,
+        verified=verify,
+        broken=audit.broken() if verify else None,
+        lines=[_row(line) for line in audit.last(_MOST_LINES, event)],
+    )
+
+
+def _row(line: Line) -> dict[str, Any]:
+    told = {key: value for key, value in line.facts.items() if value not in ("", None)}
+    facts = "; ".join(f"{key}: {_fact(value)}" for key, value in told.items())
+    return {"number": line.number, "time": line.time, "event": line.event, "facts": facts}
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, str):
+        return value[:_SHORT] if _DIGEST.fullmatch(value) else value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def audit_csv(visit: Visit) -> Response:
+    """Return what `party audit export` prints."""
+    lines = list(_audit(visit.config).lines())
+    name = {"content-disposition": 'attachment; filename="audit.csv"'}
+    return Response(as_csv(lines), media_type="text/csv; charset=utf-8", headers=name)
+
+
+def certificates(visit: Visit) -> Response:
+    """Show our certificate and the certificates of the peers, with their ends and warnings."""
+    return page(visit, "certificates.html", certificates=list(_certificates(visit.config)))
+
+
+def _certificates(config: NodeConfig) -> Iterator[dict[str, Any]]:
+    warnings = _warnings(config)
+    files = {name: entry.certificate for name, entry in config.peers.items()}
+    for name, file in {config.name: config.tls.certificate, **files}.items():
+        yield {
+            "name": name,
+            "ours": name == config.name,
+            "warning": warnings.get(name, ""),
+            **_of_certificate(file),
+        }
+
+
+def _warnings(config: NodeConfig) -> Mapping[str, str]:
+    """Return the warnings by name. An identity of ours that cannot be used hides the warnings about peers."""
+    try:
+        return certificate_warnings(config)
+    except PartyError as error:
+        return {config.name: f"cannot be used: {error.problem.text(to_owner=True)}"}
+
+
+def _of_certificate(file: Path) -> dict[str, str]:
+    try:
+        pem = read_bytes(file)
+        since, until = validity(pem)
+    except PartyError:  # the warning says why
+        return {"since": "", "until": "", "fingerprint": ""}
+    return {"since": in_words(since), "until": in_words(until), "fingerprint": fingerprint(pem)}
