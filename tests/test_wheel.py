@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.installing import ROOT, built, copy_of_the_sources, packages, run
 
-DATA = {".csv", ".ipynb", ".sql", ".yaml", ".proto", ".pyi", ".typed"}
+DATA = {".csv", ".html", ".ipynb", ".sql", ".yaml", ".proto", ".pyi", ".typed"}
 
 
 def files_of(folder: Path, shown_as: str) -> set[str]:

@@ -68,13 +68,15 @@ def chromium(profile: Path, *, dark: bool = False) -> Iterator[Chrome]:
         started.quit()
 
 
-def expect_access(browser: Chrome, page: Path) -> None:
+def expect_access(browser: Chrome, page: Path | str) -> None:
     """axe-core finds no violation; the page is as wide as the window, also a narrow one; the console is silent.
+
+    page:  a file or an address.
 
     A dark page differs in its colours alone, so only their contrast is measured again.
     """
     _emulate(browser, "light")
-    browser.get(page.as_uri())
+    browser.get(page.as_uri() if isinstance(page, Path) else page)
     for width in (360, 1280):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -41,6 +41,7 @@ READ = {
 """Modules that read a job, or a configuration."""
 RUN = {
     *("pandas", "pyarrow", "grpc", "rich", "sklearn", "crypto.paillier"),
+    *("jinja2", "starlette", "uvicorn"),
     *("jobs.lkc.run", "jobs.lkc.kd.run"),
     *("jobs.dp.single", "jobs.dp.run", "jobs.sequences.run", "jobs.sequences.verify", "jobs.synthetic.run"),
     *("anonymize.joint.lkc.sealed", "anonymize.joint.kd.sealed", "anonymize.joint.trajectory.sealed"),
