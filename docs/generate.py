@@ -476,7 +476,13 @@ def policy_page() -> str:
         "TableFile": "`data.parquet`, `data.feather`",
         "ExcelFile": "`data.excel`",
     }
-    places |= {"Tls": "`tls`", "PeerEntry": "`peers.NAME`", "Timeouts": "`timeouts`", "Limits": "`limits`"}
+    places |= {
+        "Tls": "`tls`",
+        "PeerEntry": "`peers.NAME`",
+        "Timeouts": "`timeouts`",
+        "Limits": "`limits`",
+        "Web": "`web`",
+    }
     for name, heading in places.items():
         model = party["$defs"][name]
         parts += [f"## {heading}", model["description"], _keys(model, places)]
