@@ -104,7 +104,7 @@ class _Reporter(Observer):
 
     def phase(self, name: str) -> None:
         self.meter.phase(name)
-        self.session.phase, self.session.turn = name, 0
+        self.session.phase = name
         if name == ROOT:
             self.post(control.Progress(name))
 

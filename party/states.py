@@ -137,7 +137,7 @@ class Session:
     phase: str = "submit"
     """Phase for people: of the present row, or of the protocol inside."""
     turn: int = 0
-    """Turn of the protocol's loop, or number of the sweep, for people; 0 outside a loop."""
+    """Last turn of the protocol's loop, or last sweep, for people; 0 before the first."""
 
     @property
     def key(self) -> RunKey:

@@ -10,7 +10,7 @@ class CurrentJob:
     """Job that runs now.
 
     phase:  as in the log.
-    turn:   of the loop, or the number of the sweep; 0 outside a loop.
+    turn:   last turn of the protocol's loop, or last sweep; 0 before the first.
     """
 
     job: str

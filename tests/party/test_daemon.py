@@ -17,7 +17,9 @@ from party.daemon import Daemon
 from party.net import control
 from party.net.client import Calls
 from party.net.control import Piece, Start, Submit
+from party.net.server import PartyServer
 from party.owner.config import Timeouts
+from party.owner.current import CurrentJob
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
 from tests.support.hostile import answer
@@ -110,6 +112,36 @@ def test_a_second_coordinator_does_not_touch_a_running_job(net: Network, tmp_pat
             await works(net, tmp_path / "out")
 
     run(scenario())
+
+
+def test_the_owner_sees_the_running_job(net: Network) -> None:
+    seen: set[CurrentJob] = set()
+
+    async def look(server: PartyServer) -> None:
+        while True:
+            if (job := server.current()) is not None:
+                seen.add(job)
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        async with serving(net) as servers:
+            server = servers[PARTIES[0]]
+            assert server.current() is None
+            looking = asyncio.create_task(look(server))
+            conductor = Conductor(net.task, net.coordinator, lambda party, turn: None)
+            await conductor.connect()
+            async with conductor:
+                await conductor.submit()
+                await conductor.compute()
+                await conductor.collect()
+            looking.cancel()
+
+    run(scenario())
+    assert {(job.job, job.job_sha256, job.coordinator) for job in seen} == {
+        (net.task.job.name, net.task.digest.hex(), "coordinator")
+    }
+    assert {job.turn for job in seen} > {0}
+    assert len({job.phase for job in seen}) > 2
 
 
 def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path) -> None:

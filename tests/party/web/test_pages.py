@@ -147,7 +147,7 @@ def test_the_running_job_is_shown(site: Site) -> None:
     assert "No job runs." in text_of(site, "/")
     site.current = CurrentJob("survey", "ab" * 32, "coordinator", "specialize", 7)
     try:
-        assert "survey from coordinator, abababababab Phase specialize, turn 7" in text_of(site, "/")
+        assert "survey from coordinator, abababababab Phase specialize; last turn: 7" in text_of(site, "/")
     finally:
         site.current = None
 
