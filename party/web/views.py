@@ -46,8 +46,8 @@ _EVENTS = (
     "stop",
 )
 """Events of an audit, as in docs/operation.md."""
-_SHORT = 12
-_DIGEST = re.compile("[0-9a-f]{64}")
+_SHORT, _SECONDS = 12, len("12:00:00")
+_DIGEST = re.compile("[0-9a-f]{32,}")
 
 
 def see_other(path: str) -> Response:
@@ -246,7 +246,9 @@ def audit(visit: Visit) -> Response:
 def _row(line: Line) -> dict[str, Any]:
     told = {key: value for key, value in line.facts.items() if value not in ("", None)}
     facts = "; ".join(f"{key}: {_fact(value)}" for key, value in told.items())
-    return {"number": line.number, "time": line.time, "event": line.event, "facts": facts}
+    day, _, rest = line.time.partition("T")
+    when = f"{day} {rest[:_SECONDS]} UTC" if line.time.endswith("+00:00") else line.time
+    return {"number": line.number, "time": when, "event": line.event, "facts": facts}
 
 
 def _fact(value: Any) -> str:
