@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -37,7 +38,15 @@ def press(browser: Chrome, *keys: str) -> None:
 
 
 def until(browser: Chrome, title: str) -> None:
-    WebDriverWait(browser, GUARD_S).until(lambda _: browser.title.startswith(title))
+    """Wait for a page that is whole."""
+    found = "return document.readyState === 'complete' && document.title.startsWith(arguments[0])"
+    WebDriverWait(browser, GUARD_S).until(lambda _: browser.execute_script(found, title))
+
+
+def until_said(browser: Chrome, text: str) -> None:
+    """Wait for a text. The page of before may go away meanwhile."""
+    leaving = (NoSuchElementException, StaleElementReferenceException)
+    WebDriverWait(browser, GUARD_S, ignored_exceptions=leaving).until(lambda _: text in words(browser))
 
 
 def tab_to(browser: Chrome, label: str) -> None:
@@ -72,14 +81,14 @@ def test_an_owner_decides_by_keyboard(browser: Chrome, site: Site) -> None:
     press(browser, Keys.ARROW_UP)
     tab_to(browser, "Approve")
     press(browser, Keys.ENTER)
-    WebDriverWait(browser, GUARD_S).until(lambda _: "for 2 runs; begun: 0" in words(browser))
+    until_said(browser, "for 2 runs; begun: 0")
     assert browser.current_url == site.url + path  # loading the page again sends no form again
     browser.refresh()
     tab_to(browser, "Reason")
     press(browser, "ages are too fine")
     tab_to(browser, "Deny")
     press(browser, Keys.ENTER)
-    WebDriverWait(browser, GUARD_S).until(lambda _: "ages are too fine" in words(browser))
+    until_said(browser, "ages are too fine")
     found = site.approvals.exactly(path.split("/")[2], "coordinator", datetime.now(UTC))
     assert found is not None
     assert found.decision is not None
