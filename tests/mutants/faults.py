@@ -2047,9 +2047,9 @@ MUTANTS = (
     ),
     Mutant(
         "an-approval-for-another-coordinator",
-        "party.owner.approvals._found",
-        'where = "WHERE job_sha256 = ? AND coordinator = ?"',
-        "where = \"WHERE job_sha256 = ? AND coordinator <> ? || 'x'\"",
+        "party.owner.approvals._THIS",
+        "AND coordinator = ?",
+        "AND coordinator <> ? || 'x'",
         ("tests/end_to_end/test_approval.py::test_an_approval_is_of_one_coordinator",),
     ),
     Mutant(
