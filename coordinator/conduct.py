@@ -157,7 +157,7 @@ class Conductor:
             await self._tell_all(control.Submit(run, piece))
         await self._until(lambda m: m.allowed or m.unapproved is not None)
         if unapproved := {m.name: m.unapproved for m in self._members.values() if m.unapproved is not None}:
-            raise JobFailed(not_approved(unapproved))
+            raise JobFailed(not_approved(self._task, unapproved))
         await self._tell_all(control.Read())
         await self._until(lambda m: m.admitted)
 
@@ -369,14 +369,15 @@ class Conductor:
         return cause.at(None, self._phase)
 
 
-def not_approved(problems: Mapping[str, Problem]) -> Problem:
+def not_approved(task: Task, problems: Mapping[str, Problem]) -> Problem:
     """Return one problem for all parties whose owners have not approved the job. problems: by party."""
     waiting = [name for name, problem in problems.items() if problem.error_id == WAITING]
     said = [f"{name}: {problem.message}" for name, problem in problems.items() if problem.error_id != WAITING]
     if waiting:
         said.append(f"{' and '.join(waiting)} {'has' if len(waiting) == 1 else 'have'} not approved the job")
     error_id = DENIED if len(waiting) < len(problems) else WAITING
-    return Problem(error_id, "; ".join(said), remedy=CATALOGUE[error_id].remedy)
+    ask = f"ask the owner to look at the job with `party show {task.digest.hex()[:12]}`; then start the job again"
+    return Problem(error_id, "; ".join(said), remedy=CATALOGUE[DENIED].remedy if error_id == DENIED else ask)
 
 
 def _seconds() -> float:

@@ -23,6 +23,7 @@ class Answers:
     problems:   by party, of all other parties.
     """
 
+    task: Task
     decisions: Mapping[str, Answer]
     problems: Mapping[str, Problem] = field(default_factory=dict)
 
@@ -60,7 +61,7 @@ class Answers:
             if answer.state in refused
         }
         if found:
-            raise JobFailed(not_approved(found))
+            raise JobFailed(not_approved(self.task, found))
 
 
 def _words(answer: Answer) -> str:
@@ -88,6 +89,7 @@ async def propose(task: Task, config: CoordinatorConfig, *, ask: bool) -> Answer
     finally:
         await calls.close()
     return Answers(
+        task,
         {name: answer for name, answer in said.items() if isinstance(answer, Answer)},
         {name: problem for name, problem in said.items() if isinstance(problem, Problem)},
     )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from jobs.errors import PartyError, TransportError
@@ -37,17 +38,27 @@ class Permit(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class Automatic:
-    """Approval of a job that needs no decision: the policy says so, or pins the job."""
+    """Approval of a job that needs no decision: the policy says so, or pins the job. A denial counts all the same."""
+
+    approvals: Approvals
+    task: Task
+    coordinator: str
 
     def propose(self) -> None:
         return
 
     def standing(self) -> Standing:
-        return Standing("approved")
+        kept = self.approvals.exactly(self.task.digest.hex(), self.coordinator, _now())
+        decision = None if kept is None else kept.decision
+        if decision is None or decision.approved:
+            return Standing("approved")
+        return Standing("denied", decision.reason)
 
     def begin(self, run: bytes) -> None:
-        return
+        if (standing := self.standing()).state != "approved":
+            raise refusal(standing)
 
 
 @dataclass(frozen=True)
@@ -61,8 +72,8 @@ class ByOwner:
     proposed: Proposed = field(repr=False)
 
     def propose(self) -> None:
-        if self.approvals.propose(self.task, self.coordinator, _now()):
-            self.proposed(self.task, self.coordinator)
+        noted = partial(self.proposed, self.task, self.coordinator)
+        self.approvals.propose(self.task, self.coordinator, _now(), noted)
 
     def standing(self) -> Standing:
         return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
@@ -73,11 +84,11 @@ class ByOwner:
 
 def permit_of(config: PartyConfig, task: Task, coordinator: str, proposed: Proposed) -> Permit:
     """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
-    policy = config.policy
+    policy, approvals = config.policy, Approvals(config.state_dir)
     if policy.approval == "automatic" or task.digest.hex() in (policy.jobs or ()):
-        return Automatic()
+        return Automatic(approvals, task, coordinator)
     terms = terms_of(config, task, coordinator)
-    return ByOwner(Approvals(config.state_dir), task, coordinator, terms, proposed)
+    return ByOwner(approvals, task, coordinator, terms, proposed)
 
 
 def require(permit: Permit) -> None:

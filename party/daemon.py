@@ -58,7 +58,7 @@ class Daemon:
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._turns = Turns("accounts")
-        self._one_proposal = asyncio.Lock()
+        self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
         self._audit = Audit(config.state_dir, SystemRng())
 
@@ -178,8 +178,8 @@ class Daemon:
             ) from error
 
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
-        """Take a proposal, one at a time; return the owner's decision. Raises PartyError, with the cause noted."""
-        async with self._one_proposal:
+        """Take a proposal, one at a time of each peer; return the owner's decision. Raises PartyError, noted."""
+        async with self._proposing.setdefault(caller, asyncio.Lock()):
             try:
                 await self._adopt(await let_in(caller, self._config, self._refresh))
                 return await answer(self._config, caller, parts, self._proposed)

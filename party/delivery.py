@@ -52,6 +52,8 @@ async def send(session: Session, finished: Finished, _: control.Fetch) -> Finish
     parts = {}
     for name in sorted(session.task.parts_of(session.me)):
         parts[name] = await asyncio.to_thread(_part, session, finished.run, name)
+        sent = {"to": session.coordinator, "part": name, "bytes": len(parts[name])}
+        await in_thread(session.note, "sent", sent)
         for piece in pieces(name, parts[name]):
             await session.emit(control.ResultPart(piece))
     return replace(finished, parts=parts)
@@ -138,13 +140,21 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
         await in_thread(session.unfinished.close)
         await _kept(session, checked.run)
         heads = {peer: found.hex() for peer, found in agreement.heads.items()}
-        await in_thread(_noted, session, "release", {**release, "files": checked.agreed, "heads": heads})
+        await in_thread(_note_release, session, {**release, "files": checked.agreed, "heads": heads})
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)
         await session.emit(control.Delivered(checked.release))
         await agreement.ended()
     return Delivered(checked.run)
+
+
+def _note_release(session: Session, facts: Mapping[str, Any]) -> None:
+    """Add the last line of a run. All parties keep the release without the line, too: `checked` has its digest."""
+    try:
+        session.note("release", facts)
+    except PartyError as error:
+        session.log(f"the release is kept, but has no line of its own: {error.problem.cause}")
 
 
 def _noted(session: Session, event: str, facts: Mapping[str, Any]) -> bytes:

@@ -75,7 +75,9 @@ def purpose(task: Task) -> str:
     said = [f"The table is made {goals[job.goal]}."]
     if job.roster:
         said.append(
-            f"The {'coordinator alone gets' if job.deliver == 'coordinator' else 'parties get'} the release."
+            "The coordinator alone gets the release."
+            if job.deliver == "coordinator"
+            else "The parties and the coordinator get the release."
         )
     if not job.names("sensitive") and task.model.name in ("lkc", "sequences"):
         said.append("No column is sensitive, so nothing bounds inferences.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,9 @@ from party.cli.console import format_option, say
 from party.cli.moments import end_of, start_of
 from party.owner.audit import Audit, as_csv
 from party.owner.config import PartyConfig, load_config
+
+_MOST_BROKEN = 5
+"""Most broken lines in a message."""
 
 
 @click.group(name="audit")
@@ -37,23 +41,35 @@ def verify(head: str | None, config: Path) -> None:
     the lines up to a head are those of that time.
     """
     audit = _audit(config)
-    if (broken := audit.broken()) is not None:
+    found = audit.checked()
+    if found.broken:
+        said = (f"line {each.number} of the audit {each.reason}" for each in found.broken[:_MOST_BROKEN])
         raise PartyError(
             "verification-failed",
-            f"line {broken.number} of the audit {broken.reason}",
+            "; ".join(said),
             remedy=f"compare with a backup of {audit.path}; the lines before are as they were written",
         )
-    if head is not None and not audit.has(head.strip().lower()):
+    if head is not None and not audit.has(_head(head)):
         raise PartyError(
             "verification-failed",
             f"no line of the audit has the head {head}",
             remedy="lines that the other party saw are missing here: compare with a backup",
         )
-    n_lines, last = sum(1 for _ in audit.lines()), audit.head().hex()
-    say(
-        f"{audit.path}: {n_lines} lines, each follows from the line before\n  head  {last}",
-        {"lines": n_lines, "head": last},
-    )
+    lines = [
+        f"{audit.path}: {found.n_lines} lines, each follows from the line before",
+        f"  head  {found.head}",
+    ]
+    lines += [
+        f"  line {number} is not whole: its writer was ended, or the file was cut" for number in found.torn
+    ]
+    say(lines, {"lines": found.n_lines, "head": found.head, "torn": list(found.torn)})
+
+
+def _head(text: str) -> str:
+    digits = text.strip().lower()
+    if not re.fullmatch("[0-9a-f]{64}", digits):
+        raise ConfigError("usage", f"--head {text}: no head", remedy="write the 64 digits of a head")
+    return digits
 
 
 @audit_group.command()

@@ -22,10 +22,10 @@ def _moment(value: str | None, of_day: time) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError:
+        if "T" not in value and " " not in value:
+            moment = datetime.combine(moment.date(), of_day)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{value}: write a date as 2026-12-31, or a time as 2026-12-31T18:00"
         ) from None
-    if "T" not in value and " " not in value:
-        moment = datetime.combine(moment.date(), of_day)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ State: TypeAlias = Literal["waiting", "approved", "denied", "unknown"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS proposals (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     job_sha256 TEXT NOT NULL,
     coordinator TEXT NOT NULL,
     job TEXT NOT NULL,
@@ -197,15 +197,19 @@ class Approvals:
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / APPROVALS
 
-    def propose(self, task: Task, coordinator: str, now: datetime) -> bool:
-        """Keep a proposal; return False if the same job of the coordinator is kept already.
+    def propose(
+        self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
+    ) -> None:
+        """Keep a proposal, unless the same job of the coordinator is kept already.
+
+        noted:  called before a new proposal is kept. If it raises, nothing is kept.
 
         Raises PolicyError if too many proposals of the coordinator wait.
         """
         bundle = task.bundle.encoded
         with self._changed(now) as connection:
             if _found(connection, task.digest.hex(), coordinator):
-                return False
+                return
             n_waiting, n_bytes = connection.execute(
                 f"SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}",  # noqa: S608, E501
                 (coordinator,),
@@ -214,11 +218,11 @@ class Approvals:
                 raise PolicyError(
                     "proposals-full", f"too many proposals of {coordinator} wait for a decision"
                 )
+            noted()
             connection.execute(
                 "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
                 (task.digest.hex(), coordinator, task.job.name, bundle, _text(now)),
             )
-        return True
 
     def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
         """Return the state of a coordinator's job under the present terms."""
@@ -248,13 +252,14 @@ class Approvals:
         """Keep a decision. Raises ConfigError if the proposal has expired meanwhile."""
         until = "" if decision.until is None else _text(decision.until)
         with self._changed(decision.decided) as connection:
-            if _found(connection, proposal.job_sha256, proposal.coordinator) is None:
+            kept = _found(connection, proposal.job_sha256, proposal.coordinator)
+            if kept is None:
                 raise _unknown(proposal.job_sha256)
             connection.execute(
                 "INSERT INTO decisions (proposal, approved, decided, decided_by, reason, runs, until, terms) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    proposal.number,
+                    kept.number,
                     decision.approved,
                     _text(decision.decided),
                     decision.by,
@@ -320,11 +325,9 @@ class Approvals:
         return found[0]
 
     def before(self, proposal: Proposal, now: datetime) -> Proposal | None:
-        """Return the last approved other job of the same name and coordinator."""
-        where = (
-            "WHERE job = ? AND coordinator = ? AND job_sha256 <> ? AND approved ORDER BY decided DESC LIMIT 1"
-        )
-        given = (proposal.job, proposal.coordinator, proposal.job_sha256)
+        """Return the last approved other job of the same name, of any coordinator."""
+        where = "WHERE job = ? AND job_sha256 <> ? AND approved ORDER BY decided DESC LIMIT 1"
+        given = (proposal.job, proposal.job_sha256)
         return next(iter(self._found_if_any(where, now, given)), None)
 
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
@@ -338,6 +341,10 @@ class Approvals:
         return PartyError(
             "io-failed", "the approvals cannot be read or written", cause=f"{self._path}: {error}"
         )
+
+
+NO_TERMS = Terms({}, "")
+"""Terms of a denial."""
 
 
 def refusal(standing: Standing) -> PolicyError:

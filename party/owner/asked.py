@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from difflib import unified_diff
+from typing import Any, TypeAlias
 
+from anonymize.grid import Grid
+from jobs.data.counted import counted
 from jobs.errors import PartyError, PolicyError
 from jobs.file.columns import Column
 from jobs.loading import read_task
@@ -22,7 +25,7 @@ from party.owner.identity import in_words
 from party.owner.left import left
 
 _ROLES: Mapping[str, str] = {
-    "id": "tells which rows belong to the same person; not published",
+    "id": "names the person of a row; not published",
     "qid": "published, made coarser as the requirement demands",
     "sensitive": "published; the requirement bounds inferences of its protected values",
     "class": "published unchanged: the column that others learn to predict",
@@ -32,8 +35,6 @@ _ROLES: Mapping[str, str] = {
     "items": "published where the requirement allows",
     "party": "not published",
 }
-_MOST_VALUES = 12
-"""Most values of a column in a line."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def asked(config: PartyConfig, proposal: Proposal, now: datetime) -> list[Part]:
         Part("What everybody will see", _seen(task)),
         Part("What others learn beyond the release", _learned(task)),
         Part("What is left", _left(config, proposal, task)),
-        *([] if before is None else [_changes(before, proposal)]),
+        _changes(before, proposal),
     ]
 
 
@@ -100,18 +101,21 @@ def decided(decision: Decision) -> str:
     if not decision.approved:
         return f"denied {by}: {decision.reason}"
     until = "" if decision.until is None else f", until {in_words(decision.until)}"
-    return f"approved {by}, for {decision.runs} runs{until}; begun: {decision.begun}"
+    return f"approved {by}, for {counted(decision.runs, 'run', 'runs')}{until}; begun: {decision.begun}"
 
 
 def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[str, str]:
-    """Return the state of a proposal, and the state in words.
-
-    Raises PartyError for a party without a usable certificate, if the owner has decided.
-    """
+    """Return the state of a proposal, and the state in words."""
     decision = proposal.decision
     if decision is None:
         return "waiting", f"waits until {in_words(proposal.expires)}"
-    standing = proposal.standing(terms_of(config, read_task(proposal.bundle), proposal.coordinator), now)
+    if not decision.approved:
+        return "denied", decided(decision)
+    try:
+        terms = terms_of(config, read_task(proposal.bundle), proposal.coordinator)
+    except PartyError as error:
+        return "waiting", f"{decided(decision)}; does not hold now: {error.problem.text(to_owner=True)}"
+    standing = proposal.standing(terms, now)
     lapse = f"; waits again: {standing.own}" if standing.own else ""
     return standing.state, f"{decided(decision)}{lapse}"
 
@@ -130,7 +134,18 @@ def _by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
 
 def _column(task: Task, name: str) -> str:
     column = task.job.columns[name]
-    return f"{name}: {_ROLES[column.role]}{_protected(column)}"
+    return f"{name}: {_ROLES[column.role]}{_finest(task, name)}{_protected(column)}"
+
+
+def _finest(task: Task, name: str) -> str:
+    """Say how fine the values of a column may be at most."""
+    values = task.taxonomies.get(name)
+    if values is None:
+        return ""
+    if isinstance(values, Grid):
+        first, last = values.edge_label(0), values.edge_label(values.n_cells)
+        return f"; at most {counted(values.n_cells, 'interval', 'intervals')} from {first} to {last}"
+    return f"; at most {counted(len(values.leaves), 'value', 'values')}"
 
 
 def _protected(column: Column) -> str:
@@ -139,15 +154,10 @@ def _protected(column: Column) -> str:
         return ""
     if column.values is None:
         return "; all values are protected"
+    # Every value is named: two jobs that protect different values have different texts.
     rest = [value for value in column.domain or () if value not in column.values]
-    others = f"; not protected: {_listed(rest)}" if rest else ""
-    return f"; protected: {_listed(column.values)}{others}"
-
-
-def _listed(values: Sequence[str]) -> str:
-    shown = ", ".join(values[:_MOST_VALUES])
-    more = len(values) - _MOST_VALUES
-    return f"{shown} and {more} more" if more > 0 else shown
+    others = f"; not protected: {', '.join(rest)}" if rest else ""
+    return f"; protected: {', '.join(column.values)}{others}"
 
 
 def _seen(task: Task) -> list[str]:
@@ -173,29 +183,40 @@ def _left(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
     return lines
 
 
-def _changes(before: Proposal, proposal: Proposal) -> Part:
-    """Say how a job differs from the last approved job of the same name."""
+def _changes(before: Proposal | None, proposal: Proposal) -> Part:
+    """Say how a job differs from the last approved job of the same name, of any coordinator."""
+    title = "What differs from the last approved job of this name"
+    if before is None:
+        return Part(title, ["no other job of this name was approved here"])
     old, new = _flat(before.bundle), _flat(proposal.bundle)
-    lines = [
-        f"`{key}`: {old.get(key, 'not there')} -> {new.get(key, 'not there')}"
+    lines = [f"the earlier job: {before.job_sha256[:12]}, from {before.coordinator}"]
+    lines += [
+        f"`{'.'.join(key)}`: {old.get(key, 'not there')} -> {new.get(key, 'not there')}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
-    return Part(f"What differs from job {before.job_sha256[:12]}, approved before", lines)
+    return Part(title, [*lines, *_changed_files(before.bundle, proposal.bundle)])
 
 
-def _flat(bundle: bytes) -> dict[str, str]:
-    """Return the keys of a job with their values, and the lines of its files."""
-    fields = json.loads(bundle)
-    flat = dict(_leaves(fields["job"], ""))
-    for name, text in fields["files"].items():
-        flat |= {f"columns.{name}, line {line}": text for line, text in enumerate(text.splitlines(), 1)}
-    return flat
+_Key: TypeAlias = tuple[str, ...]
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(value, dict):
+def _flat(bundle: bytes) -> dict[_Key, str]:
+    """Return the values of a job by the path of their keys."""
+    return dict(_leaves(json.loads(bundle)["job"], ()))
+
+
+def _leaves(value: Any, path: _Key) -> Iterator[tuple[_Key, str]]:
+    if not isinstance(value, dict) or not value:
         yield path, json.dumps(value, ensure_ascii=False)
         return
     for key, inner in value.items():
-        yield from _leaves(inner, f"{path}.{key}" if path else key)
+        yield from _leaves(inner, (*path, key))
+
+
+def _changed_files(before: bytes, after: bytes) -> Iterator[str]:
+    """Yield the lines that differ between the files of values of two jobs."""
+    old, new = json.loads(before)["files"], json.loads(after)["files"]
+    for name in sorted({*old, *new}):
+        lines = unified_diff(old.get(name, "").splitlines(), new.get(name, "").splitlines(), n=0, lineterm="")
+        yield from (f"file of {name}: {line}" for line in list(lines)[2:] if not line.startswith("@@"))

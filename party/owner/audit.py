@@ -11,6 +11,7 @@ Without a line there is no work: a line that cannot be written ends the job.
 from __future__ import annotations
 
 import csv
+import errno
 import fcntl
 import hashlib
 import io
@@ -18,7 +19,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ _FIRST = "0" * 64
 _MOST_LINE = 1 << 16
 """Most bytes of a line."""
 _MOST_TEXT = 500
+_CHANGED = "does not follow from the line before: a line was changed, removed or added"
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,25 @@ class Line:
 
 @dataclass(frozen=True)
 class Broken:
-    """First line that does not follow from the line before."""
+    """Line that does not follow from the line before."""
 
     number: int
     reason: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Findings about an audit.
+
+    head:    SHA-256 of the last line, hexadecimal.
+    broken:  lines that do not follow from the line before: a line was changed, removed or added there.
+    torn:    numbers of lines that are not whole: the program was ended while it wrote, or the file was cut.
+    """
+
+    n_lines: int
+    head: str
+    broken: Sequence[Broken]
+    torn: Sequence[int]
 
 
 class Audit:
@@ -84,8 +101,9 @@ class Audit:
                 "before": before,
             }
             encoded = json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-            if os.write(file, encoded) != len(encoded):
-                raise OSError(f"{self.path} took a part of a line")
+            if len(encoded) > _MOST_LINE:
+                raise OSError(errno.EMSGSIZE, f"a line of more than {_MOST_LINE} bytes")
+            _append(file, encoded)
             if durable:
                 os.fsync(file)
 
@@ -129,27 +147,27 @@ class Audit:
         contents = deque(self._contents(), maxlen=most)
         return [_line(fields) for each in reversed(contents) if (fields := _fields(each)) is not None]
 
-    def broken(self) -> Broken | None:
-        """Return the first line that does not follow from the line before, or None."""
-        before, expected = _FIRST, 1
+    def checked(self) -> Checked:
+        """Follow the lines from the first to the last."""
+        before, expected, n_lines = _FIRST, 1, 0
+        broken: list[Broken] = []
+        torn: list[int] = []
         for content in self._contents():
             fields = _fields(content)
             if fields is None:
-                return Broken(
-                    expected, "is no whole line: the program was ended while it wrote, or the file was cut"
-                )
-            if fields["line"] != expected:
-                return Broken(expected, f"has the number {fields['line']}")
-            if fields["before"] != before:
-                return Broken(
-                    expected, "does not follow from the line before: a line was changed, removed or added"
-                )
+                torn.append(expected)  # the next line follows from the bytes that are left
+            elif fields["line"] != expected:
+                broken.append(Broken(expected, f"has the number {fields['line']}"))
+                expected = fields["line"]
+            elif fields["before"] != before:
+                broken.append(Broken(expected, _CHANGED))
+            n_lines += fields is not None
             before, expected = _digest(content), expected + 1
-        return None
+        return Checked(n_lines, before, tuple(broken), tuple(torn))
 
     def has(self, head: str) -> bool:
         """Return True if a head, as another party noted it, is the SHA-256 of one of the lines."""
-        return head == _FIRST or any(_digest(content) == head for content in self._contents())
+        return any(_digest(content) == head for content in self._contents())
 
     def _contents(self) -> Iterator[bytes]:
         if not self.path.exists():
@@ -184,6 +202,18 @@ def as_csv(lines: Sequence[Line]) -> str:
     return out.getvalue()
 
 
+def _append(file: int, content: bytes) -> None:
+    """Add bytes to a file, all or none. Raises OSError."""
+    size = os.fstat(file).st_size
+    try:
+        if os.write(file, content) != len(content):
+            raise OSError(errno.ENOSPC, "the file took a part of a line")
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(file, size)
+        raise
+
+
 def _last(file: int) -> tuple[str, int]:
     """Return the SHA-256 and the number of the last line. A torn line is ended, and counts by its bytes."""
     size = os.fstat(file).st_size
@@ -212,7 +242,7 @@ def _fields(content: bytes) -> dict[str, Any] | None:
         return None
     try:
         fields = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     known = isinstance(fields, dict) and isinstance(fields.get("line"), int)
     return fields if known and {"time", "event", "salt", "before"} <= fields.keys() else None

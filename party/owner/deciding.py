@@ -9,7 +9,7 @@ from datetime import datetime
 from crypto.rng import SystemRng
 from jobs.errors import MAX_SHARED_CHARS, ConfigError
 from jobs.loading import read_task
-from party.owner.approvals import Approvals, Decision, Proposal, Terms, terms_of
+from party.owner.approvals import NO_TERMS, Approvals, Decision, Proposal, Terms, terms_of
 from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.identity import in_words
@@ -33,14 +33,14 @@ def approve(
 
 
 def deny(config: PartyConfig, proposal: Proposal, by: str, now: datetime, reason: str) -> Decision:
-    """Deny a job. Raises ConfigError without a fit reason, PartyError without a usable certificate."""
+    """Deny a job. Raises ConfigError without a fit reason."""
     if len(reason) > MAX_SHARED_CHARS:
         raise ConfigError(
             "usage", f"the reason has more than {MAX_SHARED_CHARS} characters", remedy="write less"
         )
     if not reason.strip():
         raise ConfigError("usage", "the reason is empty", remedy="write words for the coordinator")
-    return _decided(config, proposal, Decision(False, now, by, _terms(config, proposal), reason, 0))
+    return _decided(config, proposal, Decision(False, now, by, NO_TERMS, reason, 0))
 
 
 def user() -> str:

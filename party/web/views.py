@@ -41,6 +41,7 @@ _EVENTS = (
     "refusal",
     "release",
     "reveal",
+    "sent",
     "serve",
     "start",
     "stop",
@@ -87,11 +88,7 @@ def _listed(visit: Visit, proposal: Proposal) -> dict[str, str]:
 
 
 def _state(visit: Visit, proposal: Proposal) -> str:
-    """Say how a job stands. A certificate that cannot be used hides only the state of its jobs."""
-    try:
-        return state_of(visit.config, proposal, visit.now)[1]
-    except PartyError as error:
-        return error.problem.text(to_owner=True)
+    return state_of(visit.config, proposal, visit.now)[1]
 
 
 def _path_of(proposal: Proposal) -> str:
@@ -237,8 +234,7 @@ def audit(visit: Visit) -> Response:
         events=_EVENTS,
         event=event,
         most=_MOST_LINES,
-        verified=verify,
-        broken=audit.broken() if verify else None,
+        checked=audit.checked() if verify else None,
         lines=[_row(line) for line in audit.last(_MOST_LINES, event)],
     )
 

@@ -45,7 +45,8 @@ def audit_of(net: Network, name: str) -> Audit:
 
 def lines_of(net: Network, name: str) -> list[Line]:
     audit = audit_of(net, name)
-    assert audit.broken() is None
+    found = audit.checked()
+    assert (found.broken, found.torn) == ((), ())
     return list(audit.lines())
 
 
@@ -59,6 +60,7 @@ def test_a_run_stands_in_the_audits_of_all(net: Network, tmp_path: Path) -> None
             "start",
             "charge",
             "charge",
+            *(["sent"] if name == A else []),  # the leader sends the result
             "checked",
             "release",
         ]
@@ -101,7 +103,11 @@ def test_heads_of_one_stand_with_the_others(net: Network, tmp_path: Path) -> Non
     assert "no line of the audit has the head" in ran.err
     path.write_bytes(kept[: len(kept) // 2])
     ran = invoke("party", "audit", "verify", "--config", net.config_path(A))
-    assert (ran.code, "no whole line" in ran.err) == (1, True)
+    assert (ran.code, "is not whole" in ran.out) == (0, True)
+    ran = invoke("party", "audit", "verify", "--head", heads[1], "--config", net.config_path(A))
+    assert ran.code == 1
+    ran = invoke("party", "audit", "verify", "--head", "xyz", "--config", net.config_path(A))
+    assert (ran.code, "64 digits" in ran.err) == (2, True)
 
 
 def test_a_disk_that_is_full_ends_the_job_before_anything_is_sent(
@@ -132,6 +138,18 @@ def test_without_a_line_no_release(
         conducted(net, tmp_path / "out")
     assert caught.value.problem.error_id == "io-failed"
     assert not any(net.releases(name) for name in PARTIES)
+
+
+def test_a_release_that_all_keep_stands_without_its_last_line(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line before the vote has the digest."""
+    full_from(monkeypatch, net, B, "release")
+    conducted(net, tmp_path / "out")
+    assert all(net.releases(name) for name in PARTIES)
+    assert net.config(B).ledger.entries()[0].state == "released"
+    *_, last = lines_of(net, B)
+    assert last.event == "checked"
 
 
 def full_from(monkeypatch: pytest.MonkeyPatch, net: Network, name: str, event: str) -> None:

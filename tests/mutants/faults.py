@@ -2061,9 +2061,9 @@ MUTANTS = (
     ),
     Mutant(
         "lines-that-follow-from-nothing",
-        "Audit.broken",
-        'if fields["before"] != before:',
-        "if False:",
+        "Audit.checked",
+        'elif fields["before"] != before:',
+        "elif False:",
         ("tests/party/owner/test_audit.py::test_every_changed_byte_is_found",),
     ),
     Mutant(

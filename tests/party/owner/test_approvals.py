@@ -125,7 +125,7 @@ def test_a_proposal_is_found_by_its_whole_hash_and_coordinator(approvals: Approv
     assert Approvals(tmp_path / "none").exactly(digest, "coordinator", NOW) is None
 
 
-def test_the_job_approved_before_is_the_last_of_its_name_and_coordinator(approvals: Approvals) -> None:
+def test_the_job_approved_before_is_the_last_of_its_name(approvals: Approvals) -> None:
     for k, coordinator, approved in (
         (3, "coordinator", True),
         (4, "coordinator", False),
@@ -142,8 +142,10 @@ def test_the_job_approved_before_is_the_last_of_its_name_and_coordinator(approva
     assert mine is not None
     before = approvals.before(mine, NOW)
     assert before is not None
-    assert json.loads(before.bundle)["job"]["model"]["lkc"]["K"] == 3
-    assert approvals.before(before, NOW) is None
+    assert (before.coordinator, json.loads(before.bundle)["job"]["model"]["lkc"]["K"]) == ("registry", 5)
+    earlier = approvals.before(before, NOW)
+    assert earlier is not None
+    assert json.loads(earlier.bundle)["job"]["model"]["lkc"]["K"] == 3  # a denied job is none of them
 
 
 def test_a_run_begins_once(approvals: Approvals) -> None:

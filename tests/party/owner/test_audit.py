@@ -17,7 +17,7 @@ import pytest
 from crypto.rng import SystemRng
 from jobs.errors import PartyError
 from party.owner import audit as module
-from party.owner.audit import AUDIT, Audit, as_csv
+from party.owner.audit import AUDIT, Audit, Broken, as_csv
 from tests.support.rng import SeededRng
 
 
@@ -29,8 +29,13 @@ def audit(tmp_path: Path) -> Audit:
     return found
 
 
+def broken_of(audit: Audit) -> Broken | None:
+    """Return the first line that does not follow from the line before."""
+    return next(iter(audit.checked().broken), None)
+
+
 def test_lines_follow_from_each_other(audit: Audit) -> None:
-    assert audit.broken() is None
+    assert broken_of(audit) is None
     assert [line.number for line in audit.lines()] == [1, 2, 3, 4, 5, 6]
     assert [line.facts["job"] for line in audit.lines()] == [f"job-{i}" for i in range(6)]
     assert audit.path.stat().st_mode & 0o777 == 0o600
@@ -56,7 +61,7 @@ def test_a_head_stays_in_the_chain(audit: Audit) -> None:
     assert audit.head().hex() != before
     assert audit.has(before)
     assert not audit.has("1" * 64)
-    assert audit.has("0" * 64)  # of an audit without a line
+    assert not audit.has("0" * 64)
 
 
 def test_every_changed_byte_is_found(audit: Audit) -> None:
@@ -68,7 +73,7 @@ def test_every_changed_byte_is_found(audit: Audit) -> None:
         changed[place] ^= 1
         audit.path.write_bytes(changed)
         of_line = sum(start <= place for start in starts)
-        found = audit.broken()
+        found = broken_of(audit)
         if of_line == 6 and found is None:  # the end is known to the other parties alone
             assert not audit.has(head)
         else:
@@ -81,7 +86,7 @@ def test_a_removed_line_is_found(audit: Audit, gone: int) -> None:
     head = audit.head().hex()
     lines = audit.path.read_bytes().splitlines(keepends=True)
     audit.path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
-    found = audit.broken()
+    found = broken_of(audit)
     if gone == 5:
         assert found is None
         assert not audit.has(head)
@@ -94,7 +99,7 @@ def test_lines_in_another_order_are_found(audit: Audit) -> None:
     lines = audit.path.read_bytes().splitlines(keepends=True)
     lines[2], lines[3] = lines[3], lines[2]
     audit.path.write_bytes(b"".join(lines))
-    found = audit.broken()
+    found = broken_of(audit)
     assert found is not None
     assert found.number == 3
 
@@ -102,14 +107,22 @@ def test_lines_in_another_order_are_found(audit: Audit) -> None:
 def test_a_torn_line_is_named_and_the_work_goes_on(audit: Audit) -> None:
     content = audit.path.read_bytes()
     audit.path.write_bytes(content[:-20])
-    found = audit.broken()
-    assert found is not None
-    assert (found.number, "no whole line" in found.reason) == (6, True)
+    assert audit.checked().torn == (6,)
     audit.note("serve", {})
     assert [line.number for line in audit.lines()] == [1, 2, 3, 4, 5, 7]
-    found = audit.broken()
-    assert found is not None
-    assert found.number == 6
+    found = audit.checked()
+    assert (found.n_lines, found.broken, found.torn) == (6, (), (6,))
+    lines = audit.path.read_bytes().splitlines(keepends=True)
+    audit.path.write_bytes(b"".join([*lines[:5], lines[5].replace(b"start", b"stort"), *lines[6:]]))
+    assert [each.number for each in audit.checked().broken] == [7]
+
+
+def test_all_breaks_are_found(audit: Audit) -> None:
+    lines = audit.path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"job-1", b"job-x")
+    del lines[4]
+    audit.path.write_bytes(b"".join(lines))
+    assert [each.number for each in audit.checked().broken] == [3, 5]
 
 
 def noted(folder: Path, n: int) -> None:
@@ -123,7 +136,7 @@ def test_several_processes_write_one_chain(tmp_path: Path) -> None:
         for done in [processes.submit(noted, tmp_path, 40) for _ in range(3)]:
             done.result()
     audit = Audit(tmp_path, SystemRng())
-    assert audit.broken() is None
+    assert broken_of(audit) is None
     assert sum(1 for _ in audit.lines()) == 120
 
 
@@ -141,13 +154,10 @@ def test_a_process_that_is_killed_while_it_writes(audit: Audit, point: int) -> N
             os._exit(1)
     _, status = os.waitpid(pid, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
-    found, events = audit.broken(), Counter(line.event for line in audit.lines())
-    if steps[point] == "half":
-        assert found is not None
-        assert found.number == 7
-    else:
-        assert found is None
-        assert events["charge"] == (point >= steps.index("fsync"))
+    found, events = broken_of(audit), Counter(line.event for line in audit.lines())
+    assert found is None
+    assert audit.checked().torn == ((7,) if steps[point] == "half" else ())
+    assert events["charge"] == (point >= steps.index("fsync"))
     audit.note("serve", {})
     assert [line.event for line in audit.lines()][-1] == "serve"
 
@@ -186,11 +196,26 @@ def test_a_line_that_is_taken_in_part_is_an_error(audit: Audit, monkeypatch: pyt
     monkeypatch.setattr(os, "write", lambda file, content: real(file, content[:10]))
     with pytest.raises(PartyError):
         audit.note("start", {})
+    monkeypatch.undo()
+    found = audit.checked()
+    assert (found.n_lines, found.broken, found.torn) == (6, (), ())
+
+
+def test_a_line_that_is_too_long_is_an_error(audit: Audit) -> None:
+    with pytest.raises(PartyError):
+        audit.note("start", {"parties": ["x" * 400] * 400})
+    assert audit.checked().n_lines == 6
+
+
+def test_a_nested_line_is_no_line(audit: Audit) -> None:
+    with audit.path.open("ab") as file:
+        file.write(b"[" * 100_000 + b"\n")
+    assert audit.checked().torn == (7,)
 
 
 def test_words_of_others_make_no_line_of_their_own(audit: Audit) -> None:
     audit.note("refusal", {"message": 'x\n{"line": 8}\x1b[31m', "more": ["\n", {"a\n": "b" * 9000}]})
-    assert audit.broken() is None
+    assert broken_of(audit) is None
     *_, last = audit.lines()
     assert "\n" not in json.dumps(last.facts["message"])
     assert "\x1b" not in last.facts["message"]

@@ -18,7 +18,7 @@ from jobs.errors import ConfigError
 from party.owner import telling
 from party.owner.config import PartyConfig, parse_config
 from party.owner.telling import Teller, TellingByCommand, TellingByMail, TellingNobody
-from tests.end_to_end.test_approval import House
+from tests.support.house import House
 from tests.support.network import sample_network, served, write_job, yaml_of
 from tests.support.samples import PARTIES, joint_job
 
