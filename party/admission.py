@@ -52,7 +52,9 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
 def _begin(session: Session, allowed: Allowed) -> None:
     """Count the run as approved, and note its start: both before anything is read or sent."""
     allowed.permit.begin(session.key.run)
-    session.note("start", {"coordinator": session.coordinator, "parties": session.task.job.roster})
+    certificate = usable_peer(session.config, session.coordinator).fingerprint
+    asked = {"coordinator": session.coordinator, "certificate": certificate}
+    session.note("start", {**asked, "parties": session.task.job.roster})
 
 
 def addresses_after_us(session: Session) -> dict[str, str]:

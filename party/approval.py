@@ -101,26 +101,24 @@ def require(permit: Permit) -> None:
     raise refusal(standing)
 
 
-async def answer(
-    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal], proposed: Proposed
-) -> control.Answer:
-    """Take a proposal and return the owner's decision, without a look at the table.
+async def received(
+    config: PartyConfig, coordinator: str, parts: AsyncIterator[control.Proposal]
+) -> tuple[Task, bool]:
+    """Take a proposal; return the task, and True if the coordinator only asks.
 
-    Raises PolicyError if the policy refuses the job or too many jobs wait, and PartyError for a malformed bundle.
+    Raises TransportError if late, and PartyError for a malformed bundle.
     """
     patience_s = config.timeouts.submit_s
     try:
         async with asyncio.timeout(patience_s):
-            encoded, ask = await _received(parts)
+            encoded, ask = await _bytes_of(parts)
     except TimeoutError:
         message = f"no whole proposal from {coordinator} within {patience_s:g} s"
         raise TransportError("peer-timeout", message, party=coordinator) from None
-    task = await asyncio.to_thread(open_foreign, encoded)
-    standing = await asyncio.to_thread(_answered, config, task, coordinator, ask, proposed)
-    return control.Answer(standing.state, standing.reason)
+    return await asyncio.to_thread(open_foreign, encoded), ask
 
 
-async def _received(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool]:
+async def _bytes_of(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool]:
     encoded = bytearray()
     async for part in parts:
         encoded += part.bundle.content
@@ -131,12 +129,19 @@ async def _received(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool
     raise PartyError("peer-protocol", "the proposal ended before its last part")
 
 
-def _answered(config: PartyConfig, task: Task, coordinator: str, ask: bool, proposed: Proposed) -> Standing:
+def answered(
+    config: PartyConfig, task: Task, coordinator: str, ask: bool, proposed: Proposed
+) -> control.Answer:
+    """Keep a proposal, unless the coordinator only asks; return the owner's decision. Looks at no table.
+
+    Raises PolicyError if the policy refuses the job or too many jobs wait.
+    """
     check_policy(config.policy, task, config.name, coordinator)
     permit = permit_of(config, task, coordinator, proposed)
     if not ask:
         permit.propose()
-    return permit.standing()
+    standing = permit.standing()
+    return control.Answer(standing.state, standing.reason)
 
 
 def _now() -> datetime:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from crypto.rng import SystemRng
 from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
-from party.approval import answer
+from party.approval import answered, received
 from party.delivery import begin_account, write_account
 from party.net import control
 from party.net.control import Emit, Envelope
@@ -180,14 +181,16 @@ class Daemon:
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
         """Take a proposal, one at a time of each peer; return the owner's decision. Raises PartyError, noted."""
         async with self._proposing.setdefault(caller, asyncio.Lock()):
+            task = None
             try:
                 await self._adopt(await let_in(caller, self._config, self._refresh))
-                return await answer(self._config, caller, parts, self._proposed)
+                task, ask = await received(self._config, caller, parts)
+                return await asyncio.to_thread(answered, self._config, task, caller, ask, self._proposed)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
                 problem = problem_of(error).at(self.name, "propose")
                 if not self._repeated.is_told(caller, problem):
                     await asyncio.to_thread(note_problem, problem, error, None, self._problems)
-                    await asyncio.to_thread(self._note_failure, caller, problem, None)
+                    await asyncio.to_thread(self._note_refusal, caller, problem, task)
                 raise JobFailed(problem) from error
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
@@ -210,24 +213,22 @@ class Daemon:
     def refuse(self, error: IdentityError) -> None:
         """Note that somebody without an installed certificate was turned away."""
         if not self._repeated.is_told("strangers", error.problem):
-            self._note_failure("a stranger", error.problem, None)
+            self._note_refusal("a stranger", error.problem, None)
 
     def _note_failure(self, caller: str, problem: Problem, session: Session | None) -> None:
         """Note a refusal, or the failure of a run. The work has ended, with or without a line."""
-        said = {
-            "caller": caller,
-            "error": problem.error_id,
-            "message": problem.message,
-            "party": problem.named,
-        }
-        try:
-            if session is None:
-                self._audit.note("refusal", said, durable=False)
-            else:
-                event = "refusal" if isinstance(session.state, Submitted) else "failure"
-                session.note(event, said, durable=False)
-        except PartyError as error:
-            log.error("%s [%s]", error.problem.message, error.problem.cause)
+        if session is None:
+            self._note_refusal(caller, problem, None)
+            return
+        event = "refusal" if isinstance(session.state, Submitted) else "failure"
+        with _lines_missed():
+            session.note(event, _said(caller, problem), durable=False)
+
+    def _note_refusal(self, caller: str, problem: Problem, task: Task | None) -> None:
+        """Note a refusal, of a job if one was read."""
+        job = {} if task is None else {"job": task.job.name, "job_sha256": task.digest.hex()}
+        with _lines_missed():
+            self._audit.note("refusal", {**job, **_said(caller, problem)}, durable=False)
 
     def _session(self, visit: _Visit, run: bytes, task: Task) -> Session:
         limits = self._config.limits
@@ -263,6 +264,21 @@ def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:
     """Keep a background task in a set until the task is done."""
     among.add(task)
     task.add_done_callback(among.discard)
+
+
+def _said(caller: str, problem: Problem) -> dict[str, Any]:
+    """Return the facts of a line about a problem."""
+    about = {"error": problem.error_id, "message": problem.message, "party": problem.named}
+    return {"caller": caller, **about}
+
+
+@contextmanager
+def _lines_missed() -> Iterator[None]:
+    """Log that a line of the audit could not be written."""
+    try:
+        yield
+    except PartyError as error:
+        log.error("%s [%s]", error.problem.message, error.problem.cause)
 
 
 async def _note_end(session: Session) -> None:

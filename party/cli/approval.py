@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from jobs.loading import read_task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.moments import end_of
 from party.owner.approvals import Approvals, Decision, Proposal
-from party.owner.asked import asked, decided, state_of
+from party.owner.asked import asked, by_policy, decided, state_of
 from party.owner.config import PartyConfig, load_config
 from party.owner.deciding import MOST_RUNS, approve, deny, user
 from party.owner.identity import in_words
@@ -106,7 +107,8 @@ def approve_command(
     """
     named = _named(config, digits, coordinator)
     decision = approve(named.settings, named.proposal, user(), named.now, runs=runs, until=until)
-    _say_decided(named.proposal, decision)
+    policy = by_policy(named.settings, named.proposal, read_task(named.proposal.bundle))
+    _say_decided(named.proposal, decision, policy)
 
 
 @click.command(name="deny")
@@ -123,7 +125,7 @@ def deny_command(digits: str, reason: str, coordinator: str | None, config: Path
     _say_decided(named.proposal, deny(named.settings, named.proposal, user(), named.now, reason))
 
 
-def _say_decided(proposal: Proposal, decision: Decision) -> None:
+def _say_decided(proposal: Proposal, decision: Decision, *more: str) -> None:
     text = f"{proposal.job}, job {proposal.job_sha256}, from {proposal.coordinator}: {decided(decision)}"
     fields = {
         "job_sha256": proposal.job_sha256,
@@ -132,4 +134,4 @@ def _say_decided(proposal: Proposal, decision: Decision) -> None:
         "runs": decision.runs,
         "until": None if decision.until is None else in_words(decision.until),
     }
-    say([text], fields)
+    say([text, *(f"  {words}" for words in more)], fields)

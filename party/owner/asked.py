@@ -81,7 +81,7 @@ def _compute(task: Task, me: str) -> Iterator[str]:
 
 def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> list[str]:
     """Say if the policy allows the job, and how the owner has decided."""
-    lines = [_by_policy(config, proposal, task)]
+    lines = [by_policy(config, proposal, task)]
     if proposal.decision is None:
         return [*lines, f"no decision yet; the proposal expires {in_words(proposal.expires)}"]
     decision = proposal.decision
@@ -120,7 +120,8 @@ def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[st
     return standing.state, f"{decided(decision)}{lapse}"
 
 
-def _by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
+def by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
+    """Say if the policy allows a job, and if the job needs an approval."""
     try:
         check_policy(config.policy, task, config.name, proposal.coordinator)
     except PolicyError as error:

@@ -184,7 +184,11 @@ def changes(before: PartyConfig, after: PartyConfig) -> dict[str, Any]:
     """
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     changed = [key for key in new if new[key] != old.get(key)]
-    return {"changed": changed or ["certificates"], "policy_sha256": policy_digest(after)}
+    peers = [
+        name for name in {**old["peers"], **new["peers"]} if old["peers"].get(name) != new["peers"].get(name)
+    ]
+    facts = {"changed": changed or ["certificates"], "policy_sha256": policy_digest(after)}
+    return {**facts, "peers": peers} if peers else facts
 
 
 def policy_digest(config: PartyConfig) -> str:

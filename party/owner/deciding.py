@@ -69,6 +69,7 @@ def _decided(config: PartyConfig, proposal: Proposal, decision: Decision) -> Dec
             "reason": decision.reason,
             "runs": decision.runs,
             "until": None if decision.until is None else in_words(decision.until),
+            "certificates": decision.terms.certificates,
         },
     )
     Approvals(config.state_dir).decide(proposal, decision)

@@ -221,6 +221,36 @@ def test_an_approval_is_of_one_coordinator(net: Network) -> None:
         assert house.owner(A, "show", house.digest[:8], "--coordinator", "coordinator").code == 0
 
 
+def test_two_coordinators_ask_for_the_same_job(net: Network) -> None:
+    """Each needs an approval of its own."""
+    house, other = House(net), House(net, second_coordinator(net, "registry"))
+    with served(net):
+        assert house.coordinator("propose").code == other.coordinator("propose").code == 0
+        for name in PARTIES:
+            assert house.owner(name, "approve", house.digest[:8], "--coordinator", "coordinator").code == 0
+        assert other.states() == dict.fromkeys(PARTIES, "waiting")
+        assert other.run("other").problem["error"] == "approval-waiting"
+        for name in PARTIES:
+            assert house.owner(name, "approve", house.digest[:8], "--coordinator", "registry").code == 0
+        assert other.run("other").code == 0
+        assert house.states() == dict.fromkeys(PARTIES, "approved")
+        assert house.run("out").code == 0
+        assert house.states() == other.states() == dict.fromkeys(PARTIES, "waiting")
+
+
+def second_coordinator(net: Network, name: str) -> str:
+    """Let a second coordinator start jobs on a network; return its name."""
+    shutil.copytree(net.root / "coordinator", net.root / name)
+    certificate, key = write_credentials(net.root / name / "tls", make_credentials(name))
+    net.change(
+        name, lambda fields: fields.update(name=name, tls={"certificate": str(certificate), "key": str(key)})
+    )
+    for each in PARTIES:
+        net.change(each, lambda fields: fields["peers"].update({name: {"certificate": str(certificate)}}))
+        net.change(each, lambda fields: fields["policy"]["coordinators"].append(name))
+    return name
+
+
 def test_a_pinned_job_counts_as_approved(net: Network) -> None:
     house = House(net)
     for name in PARTIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -18,10 +19,11 @@ from jobs.errors import PartyError
 from party.net.link import Link
 from party.owner import audit as module
 from party.owner.audit import Audit, Line
+from party.owner.config import peers_of
 from tests.support.commands import invoke
 from tests.support.duplex import run
-from tests.support.network import Network, report_of, sample_network, served, serving
-from tests.support.samples import PARTIES
+from tests.support.network import Network, report_of, sample_network, served, serving, write_job
+from tests.support.samples import PARTIES, joint_job
 
 A, B, C = PARTIES
 
@@ -68,6 +70,7 @@ def test_a_run_stands_in_the_audits_of_all(net: Network, tmp_path: Path) -> None
         assert {line.facts["job_sha256"] for line in lines} == {net.task.digest.hex()}
         start, *_, release = lines
         assert (start.facts["coordinator"], start.facts["parties"]) == ("coordinator", list(PARTIES))
+        assert start.facts["certificate"] == peers_of(net.config(name))["coordinator"].fingerprint
         opened = [line.facts for line in lines if line.event == "reveal"]
         told = [each for each in report["reveals"] if each["to"] in ("all", "leader")]
         if name == A:  # the leader sees all
@@ -193,6 +196,28 @@ def test_a_run_that_fails_is_noted(net: Network, tmp_path: Path) -> None:
     assert "Nobody" not in json.dumps(failure.facts)
 
 
+def test_a_refused_proposal_is_noted_with_its_hash(net: Network, tmp_path: Path) -> None:
+    net.change(B, lambda fields: fields["policy"].update(min_k=50))
+    job = write_job(tmp_path, joint_job())
+    with served(net):
+        for _ in range(2):
+            assert invoke("coordinator", "propose", job, "--config", net.config_path("coordinator")).code == 4
+    (refusal,) = lines_of(net, B)
+    assert (refusal.event, refusal.facts["job_sha256"]) == ("refusal", net.task.digest.hex())
+
+
+def test_a_changed_peer_is_named(net: Network, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(net):
+            net.change(B, lambda fields: fields["peers"][C].update(address="127.0.0.1:1"))
+            await conduct(net.task, net.coordinator, tmp_path / "out")
+
+    with contextlib.suppress(PartyError):
+        run(scenario())
+    change, *_ = lines_of(net, B)
+    assert (change.facts["changed"], change.facts["peers"]) == (["peers"], [C])
+
+
 def test_a_changed_policy_is_noted_before_it_has_an_effect(net: Network, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(net):
@@ -203,6 +228,7 @@ def test_a_changed_policy_is_noted_before_it_has_an_effect(net: Network, tmp_pat
     run(scenario())
     change, refusal = lines_of(net, B)
     assert (change.event, change.facts["changed"]) == ("configuration", ["policy"])
+    assert "peers" not in change.facts
     assert change.facts["policy_sha256"] == module.policy_digest(net.config(B))
     assert refusal.event == "refusal"
 

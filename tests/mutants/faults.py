@@ -2076,7 +2076,7 @@ MUTANTS = (
     Mutant(
         "a-start-without-a-line",
         "_begin",
-        'session.note("start", {"coordinator": session.coordinator, "parties": session.task.job.roster})',
+        'session.note("start", {**asked, "parties": session.task.job.roster})',
         "",
         ("tests/end_to_end/test_audit.py::test_a_disk_that_is_full_ends_the_job_before_anything_is_sent",),
     ),

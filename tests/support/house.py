@@ -13,8 +13,9 @@ from tests.support.samples import PARTIES
 class House:
     """Commands of the coordinator and of the owners, about the job beside a network."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Network, name: str = "coordinator") -> None:
         self.net = net
+        self.name = name
         self.job = net.root.parent / "job.yaml"
 
     @property
@@ -22,9 +23,7 @@ class House:
         return self.net.task.digest.hex()
 
     def coordinator(self, command: str, *more: str | Path) -> Ran:
-        return invoke(
-            "coordinator", command, self.job, *more, "--config", self.net.config_path("coordinator")
-        )
+        return invoke("coordinator", command, self.job, *more, "--config", self.net.config_path(self.name))
 
     def run(self, out: str) -> Ran:
         return self.coordinator("run", "--out", self.net.root / out, "--format", "json")
