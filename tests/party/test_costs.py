@@ -59,6 +59,15 @@ def test_horizontal_runs_keep_nothing_back(level: str) -> None:
     assert told == own
 
 
+def numbers(told: Any) -> set[float]:
+    """Return all numbers of an account. Their digits may occur by chance within the seconds of another phase."""
+    if isinstance(told, dict):
+        return set().union(*map(numbers, told.values()))
+    if isinstance(told, list):
+        return set().union(*map(numbers, told))
+    return {told} if isinstance(told, int | float) else set()
+
+
 @pytest.mark.parametrize("level", ["sealed", "leader", "strict"])
 def test_what_a_mix_cost_is_on_nobodys_account(level: str) -> None:
     """Its bytes are so many for every row of the party; the sum over a link holds them."""
@@ -71,7 +80,7 @@ def test_what_a_mix_cost_is_on_nobodys_account(level: str) -> None:
     assert set(own["phases"]) - set(told["phases"]) == {"mix"}
     assert own["links"] != {}
     assert told["links"] == {}
-    assert "4242" not in json.dumps(told)
+    assert 4242 not in numbers(told)
 
 
 @pytest.mark.parametrize("level", ["sealed", "leader"])
@@ -81,7 +90,7 @@ def test_tests_of_vertical_runs_are_on_nobodys_account(level: str) -> None:
     assert set(own["phases"]) - set(told["phases"]) == {"validity"}
     assert told["links"] == {}
     assert {name for name, cost in told["phases"].items() if "seconds" not in cost} == {"score", "integrate"}
-    assert str(4711 * 3) not in json.dumps(told)
+    assert 4711 * 3 not in numbers(told)
 
 
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
