@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import unified_diff
 from typing import Any, TypeAlias
 
 from anonymize.grid import Grid
@@ -219,5 +219,8 @@ def _changed_files(before: bytes, after: bytes) -> Iterator[str]:
     """Yield the lines that differ between the files of values of two jobs."""
     old, new = json.loads(before)["files"], json.loads(after)["files"]
     for name in sorted({*old, *new}):
-        lines = unified_diff(old.get(name, "").splitlines(), new.get(name, "").splitlines(), n=0, lineterm="")
-        yield from (f"file of {name}: {line}" for line in list(lines)[2:] if not line.startswith("@@"))
+        gone, come = Counter(old.get(name, "").splitlines()), Counter(new.get(name, "").splitlines())
+        yield from (f"file of {name}: -{line}" for line in (gone - come).elements())
+        yield from (f"file of {name}: +{line}" for line in (come - gone).elements())
+        if gone == come and old.get(name) != new.get(name):
+            yield f"file of {name}: the same lines in another order"

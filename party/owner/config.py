@@ -137,7 +137,11 @@ def _on_this_machine(address: str) -> str:
             f"{address} is not on this machine alone: write 127.0.0.1:{port}, and from another machine open the page "
             f"through `ssh -L {port}:127.0.0.1:{port} HOST`"
         )
-    if int(address.rsplit(":", 1)[1]) == 0:
+    host, port = address.rsplit(":", 1)
+    if host.lower() == "localhost":
+        # A browser may take the name for [::1], where somebody else may listen and would get the link.
+        raise ValueError(f"localhost has two addresses: write 127.0.0.1:{port} or [::1]:{port}")
+    if int(port) == 0:
         raise ValueError("the port is 0: name the port, such as 127.0.0.1:7480")
     return address
 
@@ -147,7 +151,7 @@ class Web(Fields):
 
     listen: Annotated[Address, AfterValidator(_on_this_machine)] = Field(
         default="127.0.0.1:7480",
-        description="host:port of the page, on this machine: 127.0.0.1, [::1] or localhost.",
+        description="host:port of the page, on this machine: 127.0.0.1 or [::1].",
     )
 
 
