@@ -84,8 +84,8 @@ class ByOwner:
 
 def permit_of(config: PartyConfig, task: Task, coordinator: str, proposed: Proposed) -> Permit:
     """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
-    policy, approvals = config.policy, Approvals(config.state_dir)
-    if policy.approval == "automatic" or task.digest.hex() in (policy.jobs or ()):
+    approvals = Approvals(config.state_dir)
+    if not config.policy.needs_approval(task.digest.hex()):
         return Automatic(approvals, task, coordinator)
     terms = terms_of(config, task, coordinator)
     return ByOwner(approvals, task, coordinator, terms, proposed)

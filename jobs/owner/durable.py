@@ -5,9 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 _BUSY_S = 30
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def time_as_text(moment: datetime) -> str:
+    """Return a moment in UTC. Texts of moments compare as the moments do."""
+    return moment.astimezone(UTC).strftime(_TIME)
+
+
+def time_of_text(text: str) -> datetime:
+    """Read :func:`time_as_text` back."""
+    return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
 
 
 @contextmanager

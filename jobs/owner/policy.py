@@ -233,6 +233,10 @@ class Policy(Fields):
         "opens less.",
     )
 
+    def needs_approval(self, job_sha256: str) -> bool:
+        """Return True if a job waits for the owner, who neither pinned the job nor lets the policy decide."""
+        return self.approval == "required" and job_sha256 not in (self.jobs or ())
+
     def peer_ids(self, own: int) -> int:
         """Return the largest number of ids of each peer if we enter ``own``."""
         if self.max_peer_ids is not None:

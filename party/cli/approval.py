@@ -30,15 +30,13 @@ class _Named:
     """Proposal that a command line names."""
 
     settings: PartyConfig
-    approvals: Approvals
     proposal: Proposal
     now: datetime
 
 
 def _named(config: Path, digits: str, coordinator: str | None) -> _Named:
     settings, now = load_config(PartyConfig, config), datetime.now(UTC)
-    approvals = Approvals(settings.state_dir)
-    return _Named(settings, approvals, approvals.named(digits, coordinator, now), now)
+    return _Named(settings, Approvals(settings.state_dir).named(digits, coordinator, now), now)
 
 
 @click.command(name="jobs")
@@ -120,7 +118,8 @@ def approve_command(
 def deny_command(digits: str, reason: str, coordinator: str | None, config: Path) -> None:
     """Deny a proposed job.
 
-    HASH is the job hash, or its first 8 digits or more."""
+    HASH is the job hash, or its first 8 digits or more.
+    """
     named = _named(config, digits, coordinator)
     _say_decided(named.proposal, deny(named.settings, named.proposal, user(), named.now, reason))
 

@@ -94,8 +94,7 @@ def _check_task(
     try:
         check_policy(settings.policy, task, settings.name, caller)
         lines.append(f"  policy       allows the job from {caller}")
-        pinned = task.digest.hex() in (settings.policy.jobs or ())
-        needed = settings.policy.approval == "required" and not pinned
+        needed = settings.policy.needs_approval(task.digest.hex())
         lines.append(f"  approval     {'needed: party show, party approve' if needed else 'not needed'}")
     except PolicyError as error:
         first = first or error

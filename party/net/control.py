@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from jobs.errors import Problem
-
-Standing: TypeAlias = Literal["unknown", "waiting", "approved", "denied"]
-"""State of a proposal. unknown: never proposed, or no longer kept."""
+from party.owner.approvals import State
 
 RUN_BYTES = 16
 PIECE_BYTES = 1 << 20
@@ -58,7 +56,7 @@ class Proposal:
 class Answer:
     """Decision on a proposal. reason: of a denial."""
 
-    state: Standing
+    state: State
     reason: str = ""
 
 

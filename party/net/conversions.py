@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.errors import PartyError, Problem, printable
 from party.net import control
+from party.owner.approvals import State
 from protos import jointcut_pb2 as pb
 
 
@@ -99,7 +100,7 @@ def from_proposal(proposal: control.Proposal) -> pb.Proposal:
     return pb.Proposal(bundle=_from_piece(proposal.bundle), ask=proposal.ask)
 
 
-_STATES: Mapping[control.Standing, Any] = {
+_STATES: Mapping[State, Any] = {
     "unknown": pb.Answer.UNKNOWN,
     "waiting": pb.Answer.WAITING,
     "approved": pb.Answer.APPROVED,

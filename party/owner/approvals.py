@@ -14,12 +14,12 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from jobs.errors import ConfigError, PartyError, PolicyError
-from jobs.owner.durable import transaction
+from jobs.owner.durable import time_as_text, time_of_text, transaction
 from jobs.task import Task
 from jobs.version import __version__
 from party.owner.config import PartyConfig, usable_peer
@@ -33,7 +33,8 @@ MOST_WAITING, MOST_BYTES = 100, 64 << 20
 LEAST_DIGITS = 8
 """Fewest digits of a job hash that name a proposal."""
 
-State: TypeAlias = Literal["waiting", "approved", "denied", "unknown"]
+State: TypeAlias = Literal["unknown", "waiting", "approved", "denied"]
+"""State of a proposal. unknown: never proposed, or no longer kept."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS proposals (
@@ -65,7 +66,6 @@ CREATE INDEX IF NOT EXISTS decisions_of_proposals ON decisions (proposal);
 CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 """
 _THIS = "WHERE job_sha256 = ? AND coordinator = ?"
-_FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
 _LAST = """
@@ -97,11 +97,11 @@ class Terms:
             said.append(f"the program changed from version {self.version} to {now.version}")
         return said
 
-    def as_text(self) -> str:
+    def astime_as_text(self) -> str:
         return json.dumps({"certificates": dict(self.certificates), "version": self.version}, sort_keys=True)
 
     @staticmethod
-    def of_text(text: str) -> Terms:
+    def oftime_as_text(text: str) -> Terms:
         fields = json.loads(text)
         return Terms(fields["certificates"], fields["version"])
 
@@ -221,7 +221,7 @@ class Approvals:
             noted()
             connection.execute(
                 "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
-                (task.digest.hex(), coordinator, task.job.name, bundle, _text(now)),
+                (task.digest.hex(), coordinator, task.job.name, bundle, time_as_text(now)),
             )
 
     def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
@@ -245,12 +245,12 @@ class Approvals:
             connection.execute(
                 "INSERT INTO begun (run, decision, began) SELECT ?, max(decisions.id), ? FROM decisions "
                 "JOIN proposals ON proposals.id = proposal WHERE job_sha256 = ? AND coordinator = ?",
-                (run, _text(now), digest.hex(), coordinator),
+                (run, time_as_text(now), digest.hex(), coordinator),
             )
 
     def decide(self, proposal: Proposal, decision: Decision) -> None:
         """Keep a decision. Raises ConfigError if the proposal has expired meanwhile."""
-        until = "" if decision.until is None else _text(decision.until)
+        until = "" if decision.until is None else time_as_text(decision.until)
         with self._changed(decision.decided) as connection:
             kept = _found(connection, proposal.job_sha256, proposal.coordinator)
             if kept is None:
@@ -261,12 +261,12 @@ class Approvals:
                 (
                     kept.number,
                     decision.approved,
-                    _text(decision.decided),
+                    time_as_text(decision.decided),
                     decision.by,
                     decision.reason,
                     decision.runs,
                     until,
-                    decision.terms.as_text(),
+                    decision.terms.astime_as_text(),
                 ),
             )
 
@@ -306,11 +306,8 @@ class Approvals:
                 f"{digits!r} is no job hash",
                 remedy=f"write {LEAST_DIGITS} digits or more of the hash; `party jobs` lists the hashes",
             )
-        found = [
-            each
-            for each in self.all(now)
-            if each.job_sha256.startswith(digits) and coordinator in (None, each.coordinator)
-        ]
+        of_hash = self._found_if_any("WHERE job_sha256 LIKE ?", now, (f"{digits}%",))
+        found = [each for each in of_hash if coordinator in (None, each.coordinator)]
         if not found:
             raise _unknown(digits)
         if len({each.job_sha256 for each in found}) > 1:
@@ -332,8 +329,7 @@ class Approvals:
 
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
         """Return a transaction, after the proposals that have expired are gone."""
-        expired = _text(now - timedelta(days=DAYS))
-        # Times are of one form, so they compare as texts.
+        expired = time_as_text(now - timedelta(days=DAYS))
         dropping = f"DELETE FROM proposals WHERE proposed <= '{expired}' AND {_UNDECIDED}"  # noqa: S608
         return transaction(self._path, f"{_SCHEMA}; {dropping}", self._failed)
 
@@ -378,7 +374,7 @@ def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] 
     """
     rows = connection.execute(f"{_LAST} {where}", tuple(given))
     return [
-        Proposal(number, digest, coordinator, job, bundle, _moment(proposed), _decision(decision))
+        Proposal(number, digest, coordinator, job, bundle, time_of_text(proposed), _decision(decision))
         for number, digest, coordinator, job, bundle, proposed, *decision in rows.fetchall()
     ]
 
@@ -387,13 +383,7 @@ def _decision(row: Sequence[Any]) -> Decision | None:
     approved, decided, by, terms, reason, runs, until, begun = row
     if approved is None:
         return None
-    end = _moment(until) if until else None
-    return Decision(bool(approved), _moment(decided), by, Terms.of_text(terms), reason, runs, end, begun)
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime(_FORM)
-
-
-def _moment(text: str) -> datetime:
-    return datetime.strptime(text, _FORM).replace(tzinfo=UTC)
+    end = time_of_text(until) if until else None
+    return Decision(
+        bool(approved), time_of_text(decided), by, Terms.oftime_as_text(terms), reason, runs, end, begun
+    )

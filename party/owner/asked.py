@@ -51,7 +51,7 @@ def asked(config: PartyConfig, proposal: Proposal, now: datetime) -> list[Part]:
     before = Approvals(config.state_dir).before(proposal, now)
     return [
         Part("Who asks", _who(config, proposal, task)),
-        Part("Decision", _decision(config, proposal, task, now)),
+        Part("Decision", [by_policy(config, proposal, task), state_of(config, proposal, now)[1]]),
         Part("Our columns", [_column(task, name) for name in task.held_by(config.name)]),
         Part("What everybody will see", _seen(task)),
         Part("What others learn beyond the release", _learned(task)),
@@ -79,22 +79,6 @@ def _compute(task: Task, me: str) -> Iterator[str]:
         yield f"compute pair: {pair}; the two together could read all counts"
 
 
-def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> list[str]:
-    """Say if the policy allows the job, and how the owner has decided."""
-    lines = [by_policy(config, proposal, task)]
-    if proposal.decision is None:
-        return [*lines, f"no decision yet; the proposal expires {in_words(proposal.expires)}"]
-    decision = proposal.decision
-    lines.append(decided(decision))
-    if decision.approved:
-        try:
-            lapse = decision.lapse(terms_of(config, task, proposal.coordinator), now)
-        except PartyError as error:
-            lapse = error.problem.message
-        lines += [f"the approval does not hold any more: {lapse}"] if lapse else []
-    return lines
-
-
 def decided(decision: Decision) -> str:
     """Return a decision in words."""
     by = f"by {decision.by}, {in_words(decision.decided)}"
@@ -108,7 +92,7 @@ def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[st
     """Return the state of a proposal, and the state in words."""
     decision = proposal.decision
     if decision is None:
-        return "waiting", f"waits until {in_words(proposal.expires)}"
+        return "waiting", f"no decision yet; waits until {in_words(proposal.expires)}"
     if not decision.approved:
         return "denied", decided(decision)
     try:
@@ -126,11 +110,9 @@ def by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
         check_policy(config.policy, task, config.name, proposal.coordinator)
     except PolicyError as error:
         return f"the policy refuses the job: {error.problem.message}"
-    pinned = proposal.job_sha256 in (config.policy.jobs or ())
-    if config.policy.approval == "automatic" or pinned:
-        key = "jobs" if pinned else "approval"
-        return f"the policy allows the job, and asks for no approval (`policy.{key}`)"
-    return "the policy allows the job"
+    if config.policy.needs_approval(proposal.job_sha256):
+        return "the policy allows the job"
+    return "the policy allows the job, and asks for no approval (`policy.approval`, `policy.jobs`)"
 
 
 def _column(task: Task, name: str) -> str:

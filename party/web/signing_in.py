@@ -11,12 +11,12 @@ import hmac
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from crypto.rng import Rng
 from jobs.errors import PartyError
-from jobs.owner.durable import transaction
+from jobs.owner.durable import time_as_text, transaction
 
 WEB = "web.sqlite"
 TOKEN_LASTS, SESSION_LASTS = timedelta(minutes=5), timedelta(hours=8)
@@ -26,7 +26,6 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tokens (sha256 TEXT PRIMARY KEY, ends TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (sha256 TEXT PRIMARY KEY, secret BLOB NOT NULL, ends TEXT NOT NULL)
 """
-_FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,9 @@ class SignIns:
         """Make a token for one use."""
         made = self._rng.bytes(_BYTES).hex()
         with self._changed(now) as connection:
-            connection.execute("INSERT INTO tokens VALUES (?, ?)", (_sha256(made), _text(now + TOKEN_LASTS)))
+            connection.execute(
+                "INSERT INTO tokens VALUES (?, ?)", (_sha256(made), time_as_text(now + TOKEN_LASTS))
+            )
         return made
 
     def sign_in(self, token: str, now: datetime) -> str | None:
@@ -71,7 +72,7 @@ class SignIns:
                 return None
             connection.execute(
                 "INSERT INTO sessions VALUES (?, ?, ?)",
-                (_sha256(cookie), secret, _text(now + SESSION_LASTS)),
+                (_sha256(cookie), secret, time_as_text(now + SESSION_LASTS)),
             )
         return cookie
 
@@ -91,8 +92,7 @@ class SignIns:
 
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
         """Return a transaction, after tokens and sessions that have ended are gone."""
-        # Times are of one form, so they compare as texts.
-        over = f"WHERE ends <= '{_text(now)}'"
+        over = f"WHERE ends <= '{time_as_text(now)}'"
         ended = f"DELETE FROM tokens {over}; DELETE FROM sessions {over}"  # noqa: S608
         return transaction(self._path, f"{_SCHEMA}; {ended}", self._failed)
 
@@ -102,7 +102,3 @@ class SignIns:
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime(_FORM)

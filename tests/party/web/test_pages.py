@@ -56,7 +56,7 @@ def test_a_job_is_shown_as_by_the_command(site: Site) -> None:
     for part in command(site, "show", path.split("/")[2])["parts"]:
         for words in (part["title"], *part["lines"]):
             assert "".join(words.replace("`", "").split()) in shown
-    assert "(<code>policy.approval</code>)" in site.get(path).text
+    assert "(<code>policy.approval</code>, " in site.get(path).text
 
 
 def test_a_decision_on_the_page_is_a_decision(site: Site) -> None:
