@@ -55,6 +55,14 @@ def test_the_last_lines_are_the_newest_first(audit: Audit) -> None:
     assert [line.number for line in audit.last(2)] == [7]
 
 
+def test_a_reader_holds_up_no_writer(audit: Audit) -> None:
+    reader = audit.lines()
+    next(reader)
+    audit.note("stop", {})  # waits for the lock of the file, if the reader still has it
+    assert [line.event for line in reader] == ["start"] * 5
+    assert [line.event for line in audit.lines()][-1] == "stop"
+
+
 def test_a_head_stays_in_the_chain(audit: Audit) -> None:
     before = audit.head().hex()
     audit.note("stop", {})
