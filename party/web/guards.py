@@ -29,6 +29,8 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-embedder-policy": "require-corp",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "x-frame-options": "DENY",
+    # A connection is for one request (party.web.connection).
+    "connection": "close",
 }
 """Headers of each answer. An answer may have a stricter policy."""
 FORM = "application/x-www-form-urlencoded"

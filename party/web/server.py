@@ -17,13 +17,12 @@ from party.owner.config import PartyConfig
 from party.owner.current import CurrentJob
 from party.owner.deciding import user
 from party.web.app import Sources, app_of
+from party.web.connection import Connection
 from party.web.signing_in import SignIns
 
 log = logging.getLogger("party")
 
 _THREADS = 2
-_MOST_REQUESTS = 64
-"""Requests at the same time; the server refuses further requests."""
 _GRACE_S, _STOP_S = 1, 3.0
 
 
@@ -46,15 +45,14 @@ class WebServer:
         self._server = _Quiet(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="warning",
+                log_level="error",  # no line for each malformed request
                 access_log=False,  # addresses have the tokens of sign-ins
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=_MOST_REQUESTS,
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )

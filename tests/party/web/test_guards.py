@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import select
 import socket
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import pytest
 
+from party.web.connection import MOST, Connection
 from party.web.guards import HEADERS, POLICY, hosts_of
 from tests.support.network import GUARD_S
 from tests.support.owners_page import FORM, Answer, Site
@@ -140,7 +145,8 @@ def decision(site: Site, path: str) -> object:
 
 
 def approval(site: Site, path: str, token: str | None, **headers: str | None) -> Answer:
-    form = {"runs": "1", **({} if token is None else {"csrf": token})}
+    hidden = site.get(path).hidden(f"{path}/approve")
+    form = {"runs": "1", "seen": hidden["seen"], **({} if token is None else {"csrf": token})}
     return site.ask("POST", f"{path}/approve", form, **headers)
 
 
@@ -241,7 +247,54 @@ def test_a_form_that_breaks_off_hinders_nobody(site: Site) -> None:
 
 
 def test_a_request_that_is_not_http_is_refused(site: Site) -> None:
-    assert raw(site, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").startswith(b"HTTP/1.1 400")
+    head, _, words = raw(site, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").partition(b"\r\n\r\n")
+    status, *headers = head.decode().split("\r\n")
+    assert (status, words) == ("HTTP/1.1 400 Bad Request", b"Invalid HTTP request received.\n")
+    assert {f"{name}: {value}" for name, value in HEADERS.items()} <= {
+        f"{name.lower()}: {value}" for name, _, value in (header.partition(": ") for header in headers)
+    }
+
+
+def test_malformed_requests_fill_no_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        for _ in range(5):
+            assert raw(site, b"no request\r\n\r\n").startswith(b"HTTP/1.1 400")
+            assert site.ask("POST", "/sign-in", {"token": "x"}).status == 403
+    assert "Invalid" not in caplog.text
+    assert caplog.text.count("a sign-in to the owner's page was refused") <= 1
+
+
+# ---- connections
+
+
+def test_silent_connections_take_few_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection is an open file of the daemon, which needs files for its peers."""
+    monkeypatch.setattr(Connection, "lasts_s", 3.0)
+    host, port = site.listen.rsplit(":", 1)
+    silent = [socket.create_connection((host, int(port)), timeout=GUARD_S) for _ in range(3 * MOST)]
+    for connection in silent[1:]:
+        with suppress(ConnectionError):  # of those that were closed at once
+            connection.sendall(b"POST /sign-in HTTP/1.1\r\nHost: ")
+    try:
+        closed = select.poll()
+        for connection in silent:
+            closed.register(connection, select.POLLIN)
+        kept = len(silent)
+        deadline = time.monotonic() + GUARD_S
+        while kept > MOST:
+            kept = len(silent) - len(closed.poll(100))
+            assert time.monotonic() < deadline
+        while len(closed.poll(100)) < len(silent):
+            assert time.monotonic() < deadline
+    finally:
+        for connection in silent:
+            connection.close()
+    assert site.get("/").status == 200
+
+
+def test_a_connection_is_for_one_request(site: Site) -> None:
+    request = f"GET /sign-in HTTP/1.1\r\nHost: {site.listen}\r\n\r\n".encode()
+    assert raw(site, 2 * request).count(b"HTTP/1.1 ") == 1
 
 
 # ---- answers
