@@ -15,7 +15,7 @@ from jobs.owner.objections import check_policy
 from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
-from party.owner.approvals import UNKNOWN, Approvals, Standing, Terms, refusal, terms_of
+from party.owner.approvals import Approvals, Standing, Terms, refusal, terms_of
 from party.owner.config import PartyConfig
 
 Proposed: TypeAlias = Callable[[Task, str], None]
@@ -26,7 +26,7 @@ class Permit(Protocol):
     """Approval of a coordinator's job. Each method touches files."""
 
     def propose(self) -> None:
-        """Keep the job for the owner's decision. Raises PolicyError if too many jobs wait."""
+        """Keep the job for the owner's decision, if the job needs one. Raises PolicyError if too many jobs wait."""
         ...
 
     def standing(self) -> Standing:
@@ -72,8 +72,11 @@ class ByOwner:
     proposed: Proposed = field(repr=False)
 
     def propose(self) -> None:
-        noted = partial(self.proposed, self.task, self.coordinator)
-        self.approvals.propose(self.task, self.coordinator, _now(), noted)
+        noted, state = partial(self.proposed, self.task, self.coordinator), self.standing().state
+        if state == "unknown":
+            self.approvals.propose(self.task, self.coordinator, _now(), noted)
+        if state == "waiting":
+            self.approvals.ask_again(self.task, self.coordinator, _now(), noted)
 
     def standing(self) -> Standing:
         return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
@@ -92,12 +95,11 @@ def permit_of(config: PartyConfig, task: Task, coordinator: str, proposed: Propo
 
 
 def require(permit: Permit) -> None:
-    """Raise PolicyError unless the owner has approved the job. A job that is not known is kept for a decision."""
+    """Raise PolicyError unless the owner has approved the job. A job that needs a decision is kept for the owner."""
     standing = permit.standing()
     if standing.state == "approved":
         return
-    if standing == UNKNOWN:
-        permit.propose()
+    permit.propose()
     raise refusal(standing)
 
 

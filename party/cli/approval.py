@@ -13,7 +13,7 @@ from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.moments import end_of
 from party.owner.approvals import Approvals, Decision, Proposal
-from party.owner.asked import asked, by_policy, decided, state_of
+from party.owner.asked import Part, asked, by_policy, decided, state_of
 from party.owner.config import PartyConfig, load_config
 from party.owner.deciding import MOST_RUNS, approve, deny, user
 from party.owner.identity import in_words
@@ -78,10 +78,15 @@ def show_command(digits: str, coordinator: str | None, config: Path) -> None:
     """
     named = _named(config, digits, coordinator)
     parts = asked(named.settings, named.proposal, named.now)
-    lines = [line for part in parts for line in (part.title, *(f"  {words}" for words in part.lines), "")]
+    lines = [line for part in parts for line in (_title(part), *(f"  {words}" for words in part.lines), "")]
     digest = named.proposal.job_sha256
     lines.append(f"To decide: party approve {digest[:_SHORT]}, or party deny {digest[:_SHORT]} --reason TEXT")
-    say(lines, {"job_sha256": digest, "parts": [{"title": p.title, "lines": list(p.lines)} for p in parts]})
+    fields = [{"title": p.title, "lines": list(p.lines), "warning": p.warning} for p in parts]
+    say(lines, {"job_sha256": digest, "parts": fields})
+
+
+def _title(part: Part) -> str:
+    return f"WARNING: {part.title}" if part.warning else part.title
 
 
 @click.command(name="approve")

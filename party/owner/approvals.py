@@ -2,7 +2,8 @@
 
 A proposal is a job of a coordinator, known by its job hash. The proposal waits until the owner approves or denies the
 job, or until the proposal expires. An approval covers a number of runs, until a time, on terms: the certificates of
-the coordinator and of the other parties, and the version of the program. If the terms change, the job waits again.
+the coordinator and of the other parties, and the version of the program. If an approval has lapsed, and the
+coordinator asks again, the job waits again.
 
 Decisions and begun runs are only added: the last decision counts, and a run is on disk before the run begins.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -62,6 +63,10 @@ CREATE TABLE IF NOT EXISTS begun (
     decision INTEGER NOT NULL,
     began TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS asked (
+    decision INTEGER PRIMARY KEY,
+    asked TEXT NOT NULL
+);
 CREATE INDEX IF NOT EXISTS decisions_of_proposals ON decisions (proposal);
 CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 """
@@ -69,10 +74,11 @@ _THIS = "WHERE job_sha256 = ? AND coordinator = ?"
 _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
 _LAST = """
-SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, approved, decided, decided_by, terms, reason,
-    runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id)
+SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, decisions.id, approved, decided, decided_by,
+    terms, reason, runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id), asked
 FROM proposals
 LEFT JOIN decisions ON decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)
+LEFT JOIN asked ON asked.decision = decisions.id
 """
 """Proposals with their last decisions."""
 
@@ -97,18 +103,22 @@ class Terms:
             said.append(f"the program changed from version {self.version} to {now.version}")
         return said
 
-    def astime_as_text(self) -> str:
+    def as_text(self) -> str:
         return json.dumps({"certificates": dict(self.certificates), "version": self.version}, sort_keys=True)
 
     @staticmethod
-    def oftime_as_text(text: str) -> Terms:
+    def of_text(text: str) -> Terms:
         fields = json.loads(text)
         return Terms(fields["certificates"], fields["version"])
 
 
 def terms_of(config: PartyConfig, task: Task, coordinator: str) -> Terms:
     """Return the present terms of a job. Raises PartyError for a party without a usable certificate."""
-    names = [coordinator, *(name for name in task.job.roster if name != config.name)]
+    return terms_with(config, [coordinator, *(name for name in task.job.roster if name != config.name)])
+
+
+def terms_with(config: PartyConfig, names: Iterable[str]) -> Terms:
+    """Return the present terms of work with some others. Raises PartyError for one without a usable certificate."""
     certificates = {name: usable_peer(config, name).fingerprint for name in names}
     return Terms(certificates, ".".join(__version__.split(".")[:2]))
 
@@ -122,6 +132,8 @@ class Decision:
     runs:    number of runs that an approval covers.
     until:   end of an approval; None: no end.
     begun:   runs of the approval that have begun.
+    asked:   time at which the coordinator asked again, after the approval had lapsed.
+    number:  of the decision in the store; 0: not kept yet.
     """
 
     approved: bool
@@ -132,6 +144,8 @@ class Decision:
     runs: int = 1
     until: datetime | None = None
     begun: int = 0
+    asked: datetime | None = None
+    number: int = field(default=0, compare=False)
 
     def lapse(self, terms: Terms, now: datetime) -> str:
         """Say why an approval does not cover a run now; empty: the approval covers a run."""
@@ -158,6 +172,11 @@ class Proposal:
     bundle: bytes = field(repr=False)
     proposed: datetime
     decision: Decision | None = None
+
+    @property
+    def last_decision(self) -> int:
+        """Number of the last decision; 0 without a decision."""
+        return 0 if self.decision is None else self.decision.number
 
     @property
     def expires(self) -> datetime:
@@ -224,6 +243,20 @@ class Approvals:
                 (task.digest.hex(), coordinator, task.job.name, bundle, time_as_text(now)),
             )
 
+    def ask_again(
+        self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
+    ) -> None:
+        """Let a job wait again whose approval has lapsed, unless the job waits again already.
+
+        noted:  called before the job waits. If it raises, nothing changes.
+        """
+        with self._changed(now) as connection:
+            kept = _found(connection, task.digest.hex(), coordinator)
+            if kept is None or kept.decision is None or kept.decision.asked is not None:
+                return
+            noted()
+            connection.execute("INSERT INTO asked VALUES (?, ?)", (kept.last_decision, time_as_text(now)))
+
     def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
         """Return the state of a coordinator's job under the present terms."""
         if not self._path.exists():
@@ -248,13 +281,21 @@ class Approvals:
                 (run, time_as_text(now), digest.hex(), coordinator),
             )
 
-    def decide(self, proposal: Proposal, decision: Decision) -> None:
-        """Keep a decision. Raises ConfigError if the proposal has expired meanwhile."""
+    def decide(
+        self, proposal: Proposal, decision: Decision, noted: Callable[[], object] = lambda: None
+    ) -> None:
+        """Keep a decision. Raises ConfigError if the proposal has expired, or was decided, meanwhile.
+
+        noted:  called before the decision is kept. If it raises, nothing is kept.
+        """
         until = "" if decision.until is None else time_as_text(decision.until)
         with self._changed(decision.decided) as connection:
             kept = _found(connection, proposal.job_sha256, proposal.coordinator)
             if kept is None:
                 raise _unknown(proposal.job_sha256)
+            if kept.last_decision != proposal.last_decision:
+                raise decided_meanwhile()
+            noted()
             connection.execute(
                 "INSERT INTO decisions (proposal, approved, decided, decided_by, reason, runs, until, terms) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -266,7 +307,7 @@ class Approvals:
                     decision.reason,
                     decision.runs,
                     until,
-                    decision.terms.astime_as_text(),
+                    decision.terms.as_text(),
                 ),
             )
 
@@ -274,13 +315,19 @@ class Approvals:
         """Return all proposals, oldest first."""
         return self._found_if_any("ORDER BY proposals.id", now)
 
-    def undecided(self, now: datetime) -> list[Proposal]:
-        """Return the proposals without a decision, oldest first: few, as the store is bounded."""
-        return self._found_if_any("WHERE decisions.id IS NULL ORDER BY proposals.id", now)
+    def waiting(self, now: datetime) -> list[Proposal]:
+        """Return the proposals without a decision, or asked for again after the last decision, oldest first.
+
+        The proposals are few: the store is bounded, and each repeated question follows a decision.
+        """
+        where = "WHERE decisions.id IS NULL OR asked IS NOT NULL ORDER BY proposals.id"
+        return self._found_if_any(where, now)
 
     def decided(self, last: int, now: datetime) -> list[Proposal]:
-        """Return the proposals with the last decisions, newest decision first."""
-        where = f"WHERE decisions.id IS NOT NULL ORDER BY decisions.id DESC LIMIT {int(last)}"
+        """Return the proposals with the last decisions, newest decision first, without those asked for again."""
+        where = (
+            f"WHERE decisions.id IS NOT NULL AND asked IS NULL ORDER BY decisions.id DESC LIMIT {int(last)}"
+        )
         return self._found_if_any(where, now)
 
     def exactly(self, job_sha256: str, coordinator: str, now: datetime) -> Proposal | None:
@@ -323,7 +370,14 @@ class Approvals:
 
     def before(self, proposal: Proposal, now: datetime) -> Proposal | None:
         """Return the last approved other job of the same name, of any coordinator."""
-        where = "WHERE job = ? AND job_sha256 <> ? AND approved ORDER BY decided DESC LIMIT 1"
+        return self._other(proposal, "approved ORDER BY decided DESC", now)
+
+    def beside(self, proposal: Proposal, now: datetime) -> Proposal | None:
+        """Return the last proposed other job of the same name that is not approved, of any coordinator."""
+        return self._other(proposal, "approved IS NOT TRUE ORDER BY proposed DESC", now)
+
+    def _other(self, proposal: Proposal, which: str, now: datetime) -> Proposal | None:
+        where = f"WHERE job = ? AND job_sha256 <> ? AND {which} LIMIT 1"
         given = (proposal.job, proposal.job_sha256)
         return next(iter(self._found_if_any(where, now, given)), None)
 
@@ -348,6 +402,15 @@ def refusal(standing: Standing) -> PolicyError:
     if standing.state == "denied":
         return PolicyError("approval-denied", f"the owner denied the job: {standing.reason}")
     return PolicyError("approval-waiting", "the owner has not approved the job", private=standing.own)
+
+
+def decided_meanwhile() -> ConfigError:
+    """Return the error for a decision on what has changed since the owner looked."""
+    return ConfigError(
+        "usage",
+        "the job, a decision on the job or a certificate has changed since you looked; nothing was decided",
+        remedy="look at the job again, then decide",
+    )
 
 
 def _unknown(digits: str) -> ConfigError:
@@ -380,10 +443,9 @@ def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] 
 
 
 def _decision(row: Sequence[Any]) -> Decision | None:
-    approved, decided, by, terms, reason, runs, until, begun = row
-    if approved is None:
+    number, approved, decided, by, terms, reason, runs, until, begun, asked = row
+    if number is None:
         return None
-    end = time_of_text(until) if until else None
-    return Decision(
-        bool(approved), time_of_text(decided), by, Terms.oftime_as_text(terms), reason, runs, end, begun
-    )
+    end, again = (time_of_text(text) if text else None for text in (until, asked))
+    kept = Terms.of_text(terms)
+    return Decision(bool(approved), time_of_text(decided), by, kept, reason, runs, end, begun, again, number)

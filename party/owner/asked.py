@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from anonymize.grid import Grid
+from jobs import plain_columns
 from jobs.data.counted import counted
 from jobs.errors import PartyError, PolicyError
 from jobs.file.columns import Column
@@ -19,7 +20,7 @@ from jobs.page.learned import learned
 from jobs.page.page import purpose
 from jobs.page.parts import sentence
 from jobs.task import Task
-from party.owner.approvals import Approvals, Decision, Proposal, terms_of
+from party.owner.approvals import Approvals, Decision, Proposal, terms_with
 from party.owner.config import PartyConfig
 from party.owner.identity import in_words
 from party.owner.left import left
@@ -27,36 +28,48 @@ from party.owner.left import left
 _ROLES: Mapping[str, str] = {
     "id": "names the person of a row; not published",
     "qid": "published, made coarser as the requirement demands",
-    "sensitive": "published; the requirement bounds inferences of its protected values",
+    "sensitive": "published; the requirement limits how surely a reader infers its protected values",
     "class": "published unchanged: the column that others learn to predict",
-    "plain": "published unchanged",
+    "plain": "published unchanged, without protection",
     "location": "published where the requirement allows",
     "time": "published where the requirement allows",
     "items": "published where the requirement allows",
     "party": "not published",
 }
 
+_TERMS: Mapping[str, str] = {
+    "Finer than the table": "marks what the published table does not tell.",
+    "step": "means: one value is made finer, as `Any` into `North` and `South`.",
+    "group": "means: the records with the same published values.",
+    "leader": "means: the party that computes for all, from data that it sees in part or encrypted.",
+}
+"""Terms of the sentences on what others learn."""
+
 
 @dataclass(frozen=True)
 class Part:
-    """Part of the text: a title, and a line for each fact. Lines may hold numbers of the owner's ledger."""
+    """Part of the text: a title, and a line for each fact. Lines may hold numbers of the owner's ledger.
+
+    warning:  True for facts that an owner must not overlook.
+    """
 
     title: str
     lines: Sequence[str] = field(repr=False)
+    warning: bool = False
 
 
 def asked(config: PartyConfig, proposal: Proposal, now: datetime) -> list[Part]:
     """Say in plain words what a proposal asks of the owner. Reads the ledger, but no table."""
     task = read_task(proposal.bundle)
-    before = Approvals(config.state_dir).before(proposal, now)
     return [
         Part("Who asks", _who(config, proposal, task)),
-        Part("Decision", [by_policy(config, proposal, task), state_of(config, proposal, now)[1]]),
+        _decision(config, proposal, task, now),
+        *_changes(Approvals(config.state_dir), proposal, now),
+        *_unprotected(task),
         Part("Our columns", [_column(task, name) for name in task.held_by(config.name)]),
         Part("What everybody will see", _seen(task)),
         Part("What others learn beyond the release", _learned(task)),
         Part("What is left", _left(config, proposal, task)),
-        _changes(before, proposal),
     ]
 
 
@@ -96,12 +109,23 @@ def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[st
     if not decision.approved:
         return "denied", decided(decision)
     try:
-        terms = terms_of(config, read_task(proposal.bundle), proposal.coordinator)
+        terms = terms_with(config, decision.terms.certificates)
     except PartyError as error:
         return "waiting", f"{decided(decision)}; does not hold now: {error.problem.text(to_owner=True)}"
     standing = proposal.standing(terms, now)
-    lapse = f"; waits again: {standing.own}" if standing.own else ""
-    return standing.state, f"{decided(decision)}{lapse}"
+    if not standing.own:
+        return standing.state, decided(decision)
+    again = "" if decision.asked is None else f"; asked for again {in_words(decision.asked)}"
+    return standing.state, f"{decided(decision)}; does not hold now: {standing.own}{again}"
+
+
+def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> Part:
+    policy = by_policy(config, proposal, task)
+    lines = [policy, state_of(config, proposal, now)[1]]
+    return Part("Decision", lines, warning=policy.startswith(_REFUSED))
+
+
+_REFUSED = "the policy refuses the job"
 
 
 def by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
@@ -109,7 +133,7 @@ def by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
     try:
         check_policy(config.policy, task, config.name, proposal.coordinator)
     except PolicyError as error:
-        return f"the policy refuses the job: {error.problem.message}"
+        return f"{_REFUSED}: {error.problem.message}"
     if config.policy.needs_approval(proposal.job_sha256):
         return "the policy allows the job"
     return "the policy allows the job, and asks for no approval (`policy.approval`, `policy.jobs`)"
@@ -158,7 +182,8 @@ def _seen(task: Task) -> list[str]:
 
 def _learned(task: Task) -> list[str]:
     said = [f"{audience}: {words}" for audience, sentences in learned(task) for words in sentences]
-    return said or ["nothing"]
+    terms = [f"{term} {meaning}" for term, meaning in _TERMS.items() if any(term in each for each in said)]
+    return [*terms, *said] or ["nothing"]
 
 
 def _left(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
@@ -166,19 +191,48 @@ def _left(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
     return lines
 
 
-def _changes(before: Proposal | None, proposal: Proposal) -> Part:
-    """Say how a job differs from the last approved job of the same name, of any coordinator."""
+def _unprotected(task: Task) -> Iterator[Part]:
+    """Warn of the columns that are published unchanged, of all parties."""
+    columns = task.job.columns
+    plain = plain_columns.named(columns, "plain")
+    meant = [name for name in plain_columns.named(columns, "class") if columns[name].publish_as_is]
+    lines = [f"{name}: {_as_is(name)}" for name in (*plain, *meant)]
+    if lines:
+        yield Part("Published without protection", lines, warning=True)
+
+
+def _as_is(name: str) -> str:
+    word = plain_columns.names_a_person(name)
+    if word is None:
+        return "whoever knows a person's value finds the person's row, if no other row has the value"
+    return f"{word!r} in the name suggests values of a single person, and each row would tell its person"
+
+
+def _changes(approvals: Approvals, proposal: Proposal, now: datetime) -> Iterator[Part]:
+    """Say how a job differs from the other jobs of the same name, of any coordinator.
+
+    The last approved job tells what the owner agreed to. A job that waits, or was denied, tells of a second try.
+    """
+    before, beside = approvals.before(proposal, now), approvals.beside(proposal, now)
     title = "What differs from the last approved job of this name"
     if before is None:
-        return Part(title, ["no other job of this name was approved here"])
+        yield Part(title, ["no other job of this name was approved here"])
+    else:
+        yield _difference(title, before, proposal)
+    if beside is not None:
+        state = "waits" if beside.decision is None else "was denied"
+        yield _difference(f"What differs from the job of this name that {state}", beside, proposal)
+
+
+def _difference(title: str, before: Proposal, proposal: Proposal) -> Part:
     old, new = _flat(before.bundle), _flat(proposal.bundle)
-    lines = [f"the earlier job: {before.job_sha256[:12]}, from {before.coordinator}"]
+    lines = [f"the other job: {before.job_sha256[:12]}, from {before.coordinator}"]
     lines += [
         f"`{'.'.join(key)}`: {old.get(key, 'not there')} -> {new.get(key, 'not there')}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
-    return Part(title, [*lines, *_changed_files(before.bundle, proposal.bundle)])
+    return Part(title, [*lines, *_changed_files(before.bundle, proposal.bundle)], warning=True)
 
 
 _Key: TypeAlias = tuple[str, ...]

@@ -57,20 +57,18 @@ def _terms(config: PartyConfig, proposal: Proposal) -> Terms:
 
 
 def _decided(config: PartyConfig, proposal: Proposal, decision: Decision) -> Decision:
+    audit = Audit(config.state_dir, SystemRng())
+    facts = {
+        "job": proposal.job,
+        "job_sha256": proposal.job_sha256,
+        "coordinator": proposal.coordinator,
+        "user": decision.by,
+        "approved": decision.approved,
+        "reason": decision.reason,
+        "runs": decision.runs,
+        "until": None if decision.until is None else in_words(decision.until),
+        "certificates": decision.terms.certificates,
+    }
     # The line comes first: a decision without a line would allow a run that nobody accounts for.
-    Audit(config.state_dir, SystemRng()).note(
-        "decision",
-        {
-            "job": proposal.job,
-            "job_sha256": proposal.job_sha256,
-            "coordinator": proposal.coordinator,
-            "user": decision.by,
-            "approved": decision.approved,
-            "reason": decision.reason,
-            "runs": decision.runs,
-            "until": None if decision.until is None else in_words(decision.until),
-            "certificates": decision.terms.certificates,
-        },
-    )
-    Approvals(config.state_dir).decide(proposal, decision)
+    Approvals(config.state_dir).decide(proposal, decision, lambda: audit.note("decision", facts))
     return decision

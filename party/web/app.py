@@ -22,11 +22,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from jobs.errors import Exit, problem_of
+from crypto.rng import SystemRng
+from jobs.errors import Exit, Problem, problem_of
 from jobs.page.page import PAGE
+from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.current import CurrentJob
 from party.owner.problems import ProblemBook, note_problem
+from party.owner.repeated import Repeated
 from party.web import views
 from party.web.guards import Guard
 from party.web.signing_in import SESSION_LASTS, Session, SignIns
@@ -84,7 +87,7 @@ def app_of(sources: Sources) -> ASGIApp:
     shown = [Route(path, _signed_in(sources, view)) for path, view in _SHOWN.items()]
     decided = [Route(path, _signed_in(sources, view), methods=["POST"]) for path, view in _DECIDED.items()]
     others = [
-        Route("/sign-in", _in_thread(sources, _sign_in), methods=["GET", "POST"]),
+        Route("/sign-in", _signing_in(sources), methods=["GET", "POST"]),
         Route("/sign-out", _signed_in(sources, partial(_sign_out, sources)), methods=["POST"]),
         Route("/style.css", _style),
     ]
@@ -179,13 +182,28 @@ def _session(sources: Sources, request: Request, now: datetime) -> Session | Non
     return sources.sign_ins.session(cookie, now) if cookie else None
 
 
+def _signing_in(sources: Sources) -> _Endpoint:
+    """Return the endpoint of sign-ins. Refusals are logged once a minute."""
+    answered, repeated = _in_thread(sources, _sign_in), Repeated()
+    problem = Problem("usage", "a sign-in to the owner's page was refused")
+
+    async def endpoint(request: Request) -> Response:
+        answer = await answered(request)
+        if answer.status_code == HTTPStatus.FORBIDDEN and not repeated.is_told("a browser", problem):
+            log.warning(problem.message)
+        return answer
+
+    return endpoint
+
+
 def _sign_in(sources: Sources, request: Request, _: CurrentJob | None) -> Response:
     """Show the form with the token of a link; use the token up when the form comes."""
     if request.method != "POST":
         return bare_page("sign_in.html", one_time=request.query_params.get("token", ""), refused=False)
-    cookie = sources.sign_ins.sign_in(request.state.form.get("token", ""), datetime.now(UTC))
+    config, now = sources.config(), datetime.now(UTC)
+    noted = partial(Audit(config.state_dir, SystemRng()).note, "sign-in", {"user": sources.by})
+    cookie = sources.sign_ins.sign_in(request.state.form.get("token", ""), now, noted)
     if cookie is None:
-        log.warning("a sign-in to the owner's page was refused")
         return bare_page("sign_in.html", HTTPStatus.FORBIDDEN, one_time="", refused=True)
     log.info("the owner signed in to the page")
     answer = views.see_other("/")
@@ -195,6 +213,7 @@ def _sign_in(sources: Sources, request: Request, _: CurrentJob | None) -> Respon
 
 
 def _sign_out(sources: Sources, visit: Visit) -> Response:
+    Audit(visit.config.state_dir, SystemRng()).note("sign-out", {"user": visit.by})
     sources.sign_ins.sign_out(visit.session, visit.now)
     answer = views.see_other("/sign-in")
     answer.delete_cookie(sources.cookie, path="/", httponly=True, samesite="strict")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import sqlite3
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -64,12 +65,16 @@ class SignIns:
             )
         return made
 
-    def sign_in(self, token: str, now: datetime) -> str | None:
-        """Use a token up; return the cookie of a new session, or None for a token that is not valid."""
+    def sign_in(self, token: str, now: datetime, noted: Callable[[], object] = lambda: None) -> str | None:
+        """Use a token up; return the cookie of a new session, or None for a token that is not valid.
+
+        noted:  called before the session begins. If it raises, the token stays.
+        """
         cookie, secret = self._rng.bytes(_BYTES).hex(), self._rng.bytes(_BYTES)
         with self._changed(now) as connection:
             if connection.execute("DELETE FROM tokens WHERE sha256 = ?", (_sha256(token),)).rowcount != 1:
                 return None
+            noted()
             connection.execute(
                 "INSERT INTO sessions VALUES (?, ?, ?)",
                 (_sha256(cookie), secret, time_as_text(now + SESSION_LASTS)),

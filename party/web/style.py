@@ -21,6 +21,7 @@ a:focus-visible, button:focus-visible, input:focus-visible, textarea:focus-visib
   .scroll:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 main > h2:first-of-type { margin-top: 1.4rem; }
 section h2 { overflow-wrap: anywhere; }
+.warning h2 { border: 0; margin-top: 0; padding-top: 0; }
 button { font: inherit; font-weight: 600; padding: .45rem 1rem; border-radius: .3rem; border: 1px solid var(--link);
   background: var(--page); color: var(--link); cursor: pointer; min-height: 2.5rem; }
 button.main { background: var(--link); color: var(--page); }

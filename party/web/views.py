@@ -17,9 +17,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crypto.rng import SystemRng
 from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError
+from jobs.loading import read_task
 from jobs.page.page import PAGE
 from party.owner.accounts import RELEASES
-from party.owner.approvals import Approvals, Proposal
+from party.owner.approvals import Approvals, Proposal, decided_meanwhile, terms_of
 from party.owner.asked import asked, state_of
 from party.owner.audit import Audit, Line, as_csv
 from party.owner.budget import answer_line, budget, entry_lines
@@ -43,6 +44,8 @@ _EVENTS = (
     "reveal",
     "sent",
     "serve",
+    "sign-in",
+    "sign-out",
     "start",
     "stop",
 )
@@ -72,7 +75,7 @@ def jobs(visit: Visit) -> Response:
         "jobs.html",
         as_of=in_words(visit.now),
         current=visit.current,
-        waiting=[_listed(visit, each) for each in approvals.undecided(visit.now)],
+        waiting=[_listed(visit, each) for each in approvals.waiting(visit.now)],
         decided=[_listed(visit, each) for each in approvals.decided(_MOST_DECIDED, visit.now)],
     )
 
@@ -83,12 +86,8 @@ def _listed(visit: Visit, proposal: Proposal) -> dict[str, str]:
         "coordinator": proposal.coordinator,
         "digest": proposal.job_sha256,
         "path": _path_of(proposal),
-        "words": _state(visit, proposal),
+        "words": state_of(visit.config, proposal, visit.now)[1],
     }
-
-
-def _state(visit: Visit, proposal: Proposal) -> str:
-    return state_of(visit.config, proposal, visit.now)[1]
 
 
 def _path_of(proposal: Proposal) -> str:
@@ -110,15 +109,33 @@ def job(visit: Visit) -> Response:
         "job.html",
         job=_listed(visit, proposal),
         parts=asked(visit.config, proposal, visit.now),
+        seen=_seen(visit, proposal),
         most_runs=MOST_RUNS,
         most_chars=MAX_SHARED_CHARS,
         today=f"{visit.now:%Y-%m-%d}",
     )
 
 
+def _seen(visit: Visit, proposal: Proposal) -> str:
+    """Return a digest of everything that a decision depends on beside the job: a form is of what its page showed."""
+    try:
+        terms = terms_of(visit.config, read_task(proposal.bundle), proposal.coordinator).as_text()
+    except PartyError:  # the page says why; the form to approve fails with the same words
+        terms = ""
+    return hashlib.sha256(f"{proposal.last_decision} {terms}".encode()).hexdigest()
+
+
+def _decidable(visit: Visit) -> Proposal | None:
+    """Return the job of a form. Raises ConfigError if anything has changed since the owner loaded the form."""
+    proposal = _proposal(visit)
+    if proposal is not None and visit.form.get("seen", "") != _seen(visit, proposal):
+        raise decided_meanwhile()
+    return proposal
+
+
 def approve_job(visit: Visit) -> Response:
     """Take the form that approves a job. Raises PartyError."""
-    proposal = _proposal(visit)
+    proposal = _decidable(visit)
     if proposal is None:
         return not_found(visit)
     runs, until = _runs(visit.form.get("runs", "")), _end_of(visit.form.get("until", ""))
@@ -142,7 +159,7 @@ def _end_of(text: str) -> datetime | None:
 
 def deny_job(visit: Visit) -> Response:
     """Take the form that denies a job. Raises PartyError."""
-    proposal = _proposal(visit)
+    proposal = _decidable(visit)
     if proposal is None:
         return not_found(visit)
     reason = " ".join(visit.form.get("reason", "").split())  # in one line, as the coordinator reads the words

@@ -69,7 +69,14 @@ def test_the_way_of_a_job(net: Network) -> None:
         assert (net.root / "out" / "anonymized.csv").is_file()
         # An approval is of one run.
         assert house.states() == dict.fromkeys(PARTIES, "waiting")
-        assert "waits again: the approved runs have begun (1)" in house.owner(A, "jobs").out
+        lapsed = "does not hold now: the approved runs have begun (1)"
+        listed = house.owner(A, "jobs").out
+        assert lapsed in listed
+        assert "asked for again" not in listed
+        for _ in range(2):  # the owner hears once of each question that an approval left open
+            assert house.run("again").code == 4
+        assert f"{lapsed}; asked for again" in house.owner(A, "jobs").out
+        assert [line["event"] for line in house.audit(A)].count("proposal") == 2
 
 
 def test_a_proposal_reads_no_table_and_counts_no_question(net: Network) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+from party.owner.audit import AUDIT
 from tests.support.commands import Ran, invoke
 from tests.support.network import Network
 from tests.support.samples import PARTIES
+
+
+def lines_of(state_dir: Path) -> list[dict[str, Any]]:
+    """Return the lines of an audit."""
+    return [json.loads(line) for line in (state_dir / AUDIT).read_bytes().splitlines()]
 
 
 class House:
@@ -33,6 +40,9 @@ class House:
         found = json.loads(said.out)["parties"]
         assert isinstance(found, dict)
         return found
+
+    def audit(self, name: str) -> list[dict[str, Any]]:
+        return lines_of(self.net.config(name).state_dir)
 
     def owner(self, name: str, command: str, *more: str | Path) -> Ran:
         return invoke("party", command, *more, "--config", self.net.config_path(name))

@@ -37,6 +37,11 @@ class Answer:
     headers: Mapping[str, str]
     text: str
 
+    def hidden(self, path: str) -> dict[str, str]:
+        """The hidden fields of the form that is sent to a path."""
+        (form,) = re.findall(rf'<form[^>]+action="{re.escape(path)}".*?</form>', self.text, re.DOTALL)
+        return dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form))
+
     def tokens(self) -> dict[str, str]:
         """The token of each form, by the path that the form is sent to."""
         found = re.findall(r'action="([^"]+)".*?name="csrf" value="([0-9a-f]+)"', self.text, re.DOTALL)
@@ -88,8 +93,8 @@ class Site:
         return self.ask("GET", path, **headers)
 
     def send(self, page: str, path: str, form: Mapping[str, str]) -> Answer:
-        """Send a form of a page, with the token that stands there."""
-        return self.ask("POST", path, {**form, "csrf": self.get(page).tokens()[path]})
+        """Send a form of a page, with the hidden fields that stand there."""
+        return self.ask("POST", path, {**self.get(page).hidden(path), **form})
 
     def token(self) -> str:
         return self.sign_ins.token(datetime.now(UTC))

@@ -109,10 +109,74 @@ def test_what_waits_and_what_was_decided_are_told_apart(approvals: Approvals) ->
         approvals.propose(task(name), "coordinator", NOW + timedelta(seconds=number))
         decide(approvals, YES if name != "two" else replace(YES, approved=False, reason="no"), name)
     decide(approvals, name="one")  # the last decision counts, also for the order
-    assert [each.job for each in approvals.undecided(NOW)] == ["survey"]
+    assert [each.job for each in approvals.waiting(NOW)] == ["survey"]
     assert [each.job for each in approvals.decided(2, NOW)] == ["one", "three"]
     assert [each.job for each in approvals.decided(9, NOW)] == ["one", "three", "two"]
-    assert approvals.undecided(NOW + timedelta(days=DAYS)) == []
+    assert approvals.waiting(NOW + timedelta(days=DAYS)) == []
+
+
+def test_a_lapsed_job_that_is_asked_for_again_waits(approvals: Approvals, tmp_path: Path) -> None:
+    """The owner is told once for each decision, and a decision that fails to be noted changes nothing."""
+    noted: list[int] = []
+
+    def ask(later: int) -> None:
+        approvals.ask_again(TASK, "coordinator", NOW + timedelta(minutes=later), lambda: noted.append(later))
+
+    ask(1)  # the first decision is still to come
+    decide(approvals)
+    begin(approvals, 1)
+    assert [approvals.waiting(NOW), len(approvals.decided(9, NOW))] == [[], 1]
+
+    def fails() -> None:
+        raise OSError
+
+    with pytest.raises(OSError):
+        approvals.ask_again(TASK, "coordinator", NOW, fails)
+    assert approvals.waiting(NOW) == []
+    ask(2)
+    ask(3)
+    (again,) = approvals.waiting(NOW)
+    assert again.decision is not None
+    assert again.decision.asked == NOW + timedelta(minutes=2)
+    assert (noted, approvals.decided(9, NOW)) == ([2], [])
+    decide(approvals)
+    assert (approvals.waiting(NOW), state(approvals)) == ([], "approved")
+    ask(4)  # nobody asks while an approval holds; the store does not look
+    assert noted == [2, 4]
+
+
+def test_a_decision_on_what_was_decided_meanwhile_is_refused(approvals: Approvals) -> None:
+    (looked,) = approvals.all(NOW)
+    decide(approvals, replace(YES, approved=False, reason="no"))
+    noted: list[int] = []
+    with pytest.raises(ConfigError, match="has changed since you looked; nothing was decided"):
+        approvals.decide(looked, YES, lambda: noted.append(1))
+    assert (state(approvals), noted) == ("denied", [])
+
+
+def test_other_jobs_of_the_name_are_found_by_their_decisions(approvals: Approvals) -> None:
+    def another(k: int, later: int) -> Task:
+        fields = joint_job()
+        fields["model"]["lkc"]["K"] = str(k)
+        made = open_task(jobs.bundle_of({**fields, "name": "survey"}))
+        approvals.propose(made, "registry", NOW + timedelta(seconds=later))
+        return made
+
+    (mine,) = approvals.all(NOW)
+    assert (approvals.before(mine, NOW), approvals.beside(mine, NOW)) == (None, None)
+    waits = another(3, 1)
+    denied = another(4, 2)
+    found = approvals.exactly(denied.digest.hex(), "registry", NOW)
+    assert found is not None
+    approvals.decide(found, replace(YES, approved=False, reason="no"))
+    beside = approvals.beside(mine, NOW)
+    assert beside is not None
+    assert (beside.job_sha256, approvals.before(mine, NOW)) == (denied.digest.hex(), None)
+    approvals.decide(beside, YES)
+    before, beside = approvals.before(mine, NOW), approvals.beside(mine, NOW)
+    assert before is not None
+    assert beside is not None
+    assert (before.job_sha256, beside.job_sha256) == (denied.digest.hex(), waits.digest.hex())
 
 
 def test_a_proposal_is_found_by_its_whole_hash_and_coordinator(approvals: Approvals, tmp_path: Path) -> None:

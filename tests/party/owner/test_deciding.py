@@ -40,7 +40,8 @@ def kept(net: Network) -> object:
 def test_a_decision_is_returned_as_it_is_kept(net: Network, proposal: Proposal) -> None:
     until = NOW + timedelta(days=1)
     assert approve(net.config(A), proposal, "olga", NOW, runs=MOST_RUNS, until=until) == kept(net)
-    assert deny(net.config(A), proposal, "olga", NOW, "x" * MAX_SHARED_CHARS) == kept(net)
+    (approved,) = Approvals(net.config(A).state_dir).all(NOW)
+    assert deny(net.config(A), approved, "olga", NOW, "x" * MAX_SHARED_CHARS) == kept(net)
 
 
 @pytest.mark.parametrize("runs", [0, -1, MOST_RUNS + 1])

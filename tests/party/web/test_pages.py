@@ -110,6 +110,78 @@ def test_a_wrong_form_decides_nothing(site: Site, form: str, field: str, value: 
     assert listed["state"] == "waiting"
 
 
+def test_a_form_is_of_what_its_page_showed(site: Site) -> None:
+    """Another officer decides, or a certificate changes, while the page is open."""
+    path = site.propose(name="stale")
+    digest = path.split("/")[2]
+    hidden = site.get(path).hidden(f"{path}/approve")
+    command(site, "deny", digest, "--reason", "too fine")
+    answer = site.ask("POST", f"{path}/approve", {**hidden, "runs": "1"})
+    assert answer.status == 400
+    assert "has changed since you looked; nothing was decided" in answer.text
+    assert "denied by" in text_of(site, path)
+
+    hidden = site.get(path).hidden(f"{path}/approve")
+    other = next(iter(site.net.config(ME).peers.values())).certificate
+    content = other.read_bytes()
+    other.write_bytes(site.net.config(ME).tls.certificate.read_bytes())
+    try:
+        assert site.ask("POST", f"{path}/approve", {**hidden, "runs": "1"}).status == 400
+    finally:
+        other.write_bytes(content)
+    assert "denied by" in text_of(site, path)
+    for seen in ("", "0" * 64):
+        assert site.ask("POST", f"{path}/approve", {**hidden, "runs": "1", "seen": seen}).status == 400
+    assert site.ask("POST", f"{path}/approve", {**hidden, "runs": "1"}).status == 303
+
+
+def test_a_trap_shows_before_any_decision(site: Site) -> None:
+    """A job with a changed protected value beside an honest job of the same name, of which neither is approved."""
+    job = joint_job()
+    surgery = job["columns"]["surgery"]
+    trap = {**surgery, "values": [value for value in surgery["domain"] if value not in surgery["values"]][:1]}
+    honest = site.propose(name="trapped")
+    changed = site.propose("registry", name="trapped", columns={**job["columns"], "surgery": trap})
+    shown = text_of(site, changed)
+    assert "Look at this: What differs from the job of this name that waits" in shown
+    difference = f"columns.surgery.values : {json.dumps(surgery['values'])} -> {json.dumps(trap['values'])}"
+    assert difference in shown
+    assert shown.index(difference) < shown.index("What everybody will see")
+    site.send(honest, f"{honest}/approve", {"runs": "1"})
+    assert "Look at this: What differs from the last approved job of this name" in text_of(site, changed)
+    site.send(changed, f"{changed}/deny", {"reason": "why?"})
+    assert "Look at this: What differs from the job of this name that was denied" in text_of(site, honest)
+
+
+def test_columns_without_protection_are_a_warning(site: Site) -> None:
+    assert "Look at this" not in text_of(site, site.propose(name="protected"))
+    columns = {
+        **joint_job()["columns"],
+        "ward": {"role": "plain"},
+        "patient_no": {"role": "plain", "publish_as_is": "true"},
+    }
+    path = site.propose(name="unprotected", columns=columns)
+    shown = text_of(site, path)
+    assert "Look at this: Published without protection" in shown
+    assert "ward: whoever knows a person's value finds the person's row" in shown
+    assert "patient_no: 'patient' in the name suggests values of a single person" in shown
+    parts = command(site, "show", path.split("/")[2])["parts"]
+    assert [part["title"] for part in parts if part["warning"]] == [
+        "Decision",
+        "Published without protection",
+    ]
+
+
+def test_a_lapsed_job_that_is_asked_for_again_is_under_what_waits(site: Site) -> None:
+    path = site.propose(name="lapsed")
+    site.send(path, f"{path}/approve", {"runs": "1", "until": f"{datetime.now(UTC):%Y-%m-%d}"})
+    waits = "Waiting for a decision"
+    assert text_of(site, "/").rindex("lapsed") > text_of(site, "/").index("Last decisions")
+    site.approvals.ask_again(task_of(name="lapsed"), "coordinator", datetime.now(UTC))
+    shown = text_of(site, "/")
+    assert shown.index(waits) < shown.index("lapsed") < shown.index("Last decisions")
+
+
 def test_a_job_is_of_one_coordinator(site: Site) -> None:
     path = site.propose(name="of-one")
     for other in (
@@ -217,7 +289,7 @@ def test_ten_thousand_decided_jobs_slow_no_page(site: Site) -> None:
         text_of(site, shown)
         assert time.monotonic() - began < 2
     approvals.decide(
-        next(each for each in approvals.undecided(now) if each.job == "decided-many"),
+        next(each for each in approvals.waiting(now) if each.job == "decided-many"),
         Decision(False, now, "owner", terms, "no", 0),
     )
 
@@ -336,6 +408,33 @@ def test_the_audit_is_shown_filtered_checked_and_exported(site: Site) -> None:
         audit.write_bytes(content)
 
 
+def test_who_signs_in_and_out_is_in_the_audit(site: Site) -> None:
+    before = site.cookie
+    site.sign_in()
+    assert (last_line(site)["event"], last_line(site)["user"]) == ("sign-in", f"{user()} (page)")
+    assert site.ask("POST", "/sign-in", {"token": "x"}).status == 403
+    assert last_line(site)["event"] == "sign-in"
+    n_lines = last_line(site)["line"]
+    assert site.ask("POST", "/sign-out", site.get("/").hidden("/sign-out")).status == 303
+    assert (last_line(site)["event"], last_line(site)["line"]) == ("sign-out", n_lines + 1)
+    site.cookie = before
+
+
+def test_without_a_line_nobody_signs_in(site: Site) -> None:
+    token, audit = site.token(), site.net.config(ME).state_dir / AUDIT
+    kept = audit.rename(audit.with_name("kept"))
+    audit.mkdir()
+    try:
+        answer = site.ask("POST", "/sign-in", {"token": token}, cookie=None)
+    finally:
+        audit.rmdir()
+        kept.rename(audit)
+    assert (answer.status, "set-cookie" in answer.headers) == (500, False)
+    assert (
+        site.ask("POST", "/sign-in", {"token": token}, cookie=None).status == 303
+    )  # the token was not used up
+
+
 def test_certificates_are_shown_with_their_ends(site: Site) -> None:
     shown = text_of(site, "/certificates")
     listed = command(site, "peers", "list")
@@ -350,8 +449,8 @@ def test_certificates_are_shown_with_their_ends(site: Site) -> None:
 # ---- errors
 
 
-def test_an_error_of_a_page_is_a_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The owner reads the private text, the log does not."""
+def test_an_error_of_a_page_is_a_page(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """The error has its cause on the page and in the log, and the next page is there."""
     ledger = site.net.config(ME).state_dir / "privacy.sqlite"
     before = ledger.read_bytes() if ledger.exists() else None
     ledger.write_bytes(b"no database" * 1000)
@@ -363,7 +462,10 @@ def test_an_error_of_a_page_is_a_page(site: Site, monkeypatch: pytest.MonkeyPatc
             ledger.write_bytes(before)
     assert answer.status == 500
     assert "What to do" in answer.text
+    assert str(ledger) in answer.text
     assert site.get("/").status == 200
+    (problem,) = [record for record in caplog.records if "budget-ledger" in record.getMessage()]
+    assert "file is not a database" in problem.getMessage()
 
 
 def test_a_bug_ends_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
