@@ -158,9 +158,12 @@ def _begun(master: str, folder: str) -> SparkContext:
 
 
 def _quiet() -> None:
-    """Keep the Python package from the console."""
+    """Keep the Python packages from the console."""
     from pyspark.logger import PySparkLogger
 
+    getLogger("py4j").setLevel(
+        CRITICAL + 1
+    )  # at DEBUG it writes each call of Java: paths, queries, texts of cells
     for name in _LOGGERS:
         PySparkLogger.getLogger(name)  # otherwise the package would make the logger later, with its own level
         getLogger(name).setLevel(CRITICAL + 1)
