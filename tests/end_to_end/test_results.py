@@ -24,6 +24,7 @@ from tests.support.duplex import run
 from tests.support.example import example_job, example_tables
 from tests.support.joint import sample_rows
 from tests.support.network import Network, network, released, report_of, sample_network, served, serving
+from tests.support.placed import placed
 from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job
 
 PATIENTS = Path(__file__).resolve().parents[1] / "fixtures" / "patients"
@@ -121,7 +122,7 @@ def thesis_job(folder: Path, **changes: Any) -> tuple[Bundle, dict[str, Path]]:
         **changes,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "job.yaml").write_text(yaml.safe_dump(fields, sort_keys=False))
+    (folder / "job.yaml").write_text(yaml.safe_dump(placed(fields), sort_keys=False))
     tables, number = {}, 0
     for name, rows in TABLE_5_2.items():
         tables[name] = folder / f"{name}.csv"
