@@ -64,7 +64,13 @@ def test_a_job_file_that_somebody_else_wrote(tmp_path: Path, taxonomy: str, name
     path.write_text(JOB.format(taxonomy=taxonomy, name=name))
 
     # The shell sets the limit: a function that runs between fork and exec would run gRPC's handlers of forks, too.
-    limited = ["sh", "-c", f'ulimit -v {2 << 20} && exec "$@"', "sh", *command("validate", path)]
+    limited = [
+        "sh",
+        "-c",
+        f'ulimit -v {2 << 20} && exec "$@"',
+        "sh",
+        *command("validate", path, "--files-anywhere"),
+    ]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert says in done.stderr
