@@ -69,6 +69,8 @@ class ClientStream(Generic[Sent, Got]):
         except grpc.aio.AioRpcError as error:
             raise _broken(error, self._peer) from error
         except asyncio.InvalidStateError as error:
+            if self._call.done():  # the peer may have said why
+                await _raise_for_status(self._call, self._peer)
             raise lost(self._peer) from error
 
     async def close(self) -> None:

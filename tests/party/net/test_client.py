@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import Problem
+from party.net.control import Envelope
+from party.net.link import HELLO
 from tests.support.calls import calling, impatient, issued, refused
 from tests.support.duplex import run
 from tests.support.network import Network, sample_network, serving
@@ -54,6 +56,22 @@ def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Ne
                 await (await calls.open_control(A, net.addresses[A])).close()
 
     run(scenario())
+
+
+def test_a_write_behind_a_refusal_raises_the_reason(net: Network) -> None:
+    async def scenario() -> tuple[Problem, Problem]:
+        async with serving(net, only=[A]), calling(net.config(B)) as calls:
+            stream = await calls.open_mesh(A, net.addresses[A])
+            hello = Envelope(b"k" * 32, b"s" * 16, B, A, 0, HELLO, b"", last=True)
+            await stream.write(hello)
+            read = await refused(stream.read())
+            written = await refused(stream.write(hello))
+            await stream.close()
+            return read, written
+
+    read, written = run(scenario())
+    assert read == written
+    assert (written.error_id, written.message) == ("job-hash-mismatch", f"{A} runs no such job")
 
 
 def test_no_certificate_no_call(net: Network) -> None:
