@@ -103,7 +103,7 @@ def test_readers_find_what_labels_do_not_bear_out(run: Run, tmp_path: Path, spoi
         row = next(row for row in csv.reader(text.splitlines()[1:]) if _ends(row) != [str(low), str(high)])
         label = next(cell for cell in row if cell.startswith("["))
         path.write_text(text.replace(label, f"[{low},{high})"))
-        found = "they overlap"
+        found = "the groups overlap"
     elif spoil == "finer":  # each box without the last of its cells, where it has several
         text = path.read_text()
         ends = {tuple(map(int, _ends(row))) for row in csv.reader(text.splitlines()[1:])}
