@@ -2122,4 +2122,11 @@ MUTANTS = (
         "check=False, shell=True",
         ("tests/party/owner/test_telling.py::test_a_command_gets_the_hash_and_no_text_of_the_job",),
     ),
+    Mutant(
+        "a-reason-lost-behind-a-write",
+        "ClientStream.write",
+        "if self._call.done():",
+        "if False:",
+        ("tests/party/net/test_client.py::test_a_write_behind_a_refusal_raises_the_reason",),
+    ),
 )
