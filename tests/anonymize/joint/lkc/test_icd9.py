@@ -30,7 +30,7 @@ def test_one_holder_three_and_two_and_the_definition(goal: str) -> None:
         "goal": goal,
         "score": PUBLISHED_NAMES[goal],
         "columns": {
-            "diag": {"role": "qid", "taxonomy": "diag.csv"},
+            "diag": {"role": "qid", "taxonomy": "diag.csv", "refine": "children"},
             "days": {"role": "qid", "numeric": {"min": "0", "max": "14", "step": "1"}},
             "readmitted": {"role": "class", "domain": ["Y", "N"]},
         },
