@@ -18,6 +18,7 @@ from crypto.ot import base
 from party import compiling
 from tests.support.bare import strip
 from tests.support.demo import INSTALLED, in_locale, run_demo
+from tests.support.drawn import draw, pytest_configure  # noqa: F401  a hook
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
@@ -58,6 +59,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-python", action="store_true", help="install the wheel with each supported Python"
     )
+    parser.addoption(
+        "--drawn-more", type=int, default=0, metavar="N", help="run N of the tests marked `more`"
+    )
     parser.addoption("--both-engines", action="store_true", help="compute each circuit with both engines")
 
 
@@ -73,8 +77,9 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_cases_out(items)
+    draw(items, config.getoption("--drawn-more"))
     left_out = taking_seconds()
     for item in items:
         module = item.path.relative_to(TESTS).as_posix()

@@ -119,7 +119,7 @@ STAGES = {
     "check": "make check",
     "route": "python -m benchmarks.route",
     "mutants": "python -m tests.mutants --drawn",
-    "suite": "make test FLAGS=--durations=100 --durations-min=0.5",
+    "suite": "make test FLAGS=--durations=100 --durations-min=0.5 --drawn-more 16",
 }
 
 

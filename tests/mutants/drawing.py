@@ -20,7 +20,8 @@ COMMITS = 20
 
 def drawn(mutants: Sequence[Mutant], sources: Sources, changed: frozenset[str]) -> list[Mutant]:
     """Return up to OF_ALL of all mutants and up to OF_CHANGED others of the files ``changed``, in the order given."""
-    ranked = sorted(mutants, key=_rank(sources))
+    place = rank(sources)
+    ranked = sorted(mutants, key=lambda mutant: place(mutant.name))
     first = ranked[:OF_ALL]
     more = [mutant for mutant in ranked[OF_ALL:] if _files(mutant, sources) & changed][:OF_CHANGED]
     chosen = {mutant.name for mutant in (*first, *more)}
@@ -40,15 +41,15 @@ def _files(mutant: Mutant, sources: Sources) -> frozenset[str]:
     return frozenset({sources.find(mutant).path, *(test.partition("::")[0] for test in mutant.tests)})
 
 
-def _rank(sources: Sources) -> Callable[[Mutant], bytes]:
-    """Return an order of mutants: by a digest of the library, the tests and the mutant's name."""
+def rank(sources: Sources) -> Callable[[str], bytes]:
+    """Return an order of names: by a digest of the library, the tests and the name."""
     tests = sorted((sources.root / "tests").rglob("*.py"))
     texts = chain(
         sources.texts.items(),
         ((path.relative_to(sources.root).as_posix(), path.read_text("utf-8")) for path in tests),
     )
     digest = _digest(text for pair in texts for text in pair).hex()
-    return lambda mutant: _digest([digest, mutant.name])
+    return lambda name: _digest([digest, name])
 
 
 def _digest(parts: Iterable[str]) -> bytes:
