@@ -11,7 +11,7 @@ name may recur. A round with an empty ``wait_for`` only sends, to stream large b
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -35,6 +35,47 @@ class Round:
 
 
 Rounds: TypeAlias = Generator[Round, Inbox, R]
+
+
+def abreast(order: Sequence[str], sessions: Iterable[Rounds[R]]) -> Rounds[list[R]]:
+    """Run sessions side by side, each with one peer; return their outputs, in the order of the sessions.
+
+    order:  steps of the sessions, earlier steps first; the same at all parties. A session may use a step several
+            times, but never an earlier step after a later one. Two sessions with the same peer use a step in
+            opposite directions.
+
+    No party waits for ever: a message is due only when everything before it in the order is done, at all parties
+    alike. So each message of a step waits only for messages of earlier steps, or for earlier messages of the step.
+    The rounds are those of the longest session.
+    """
+    running = list(sessions)
+    outputs: dict[int, R] = {}
+    due: dict[int, tuple[int, int, Round]] = {}
+
+    def go_on(number: int, inbox: Inbox | None) -> None:
+        """Let a session run until its next round. The round is due by its step, and by its number in the step."""
+        place, times, _ = due.pop(number, (-1, 0, None))
+        try:
+            current = next(running[number]) if inbox is None else running[number].send(inbox)
+        except StopIteration as end:
+            outputs[number] = end.value
+            return
+        step = order.index(current.step)
+        due[number] = (step, times + 1 if step == place else 0, current)
+
+    for number in range(len(running)):
+        go_on(number, None)
+    while due:
+        first = min((step, times) for step, times, _ in due.values())
+        rounds = {number: current for number, (*rank, current) in due.items() if tuple(rank) == first}
+        outgoing = {
+            peer: payload for current in rounds.values() for peer, payload in current.outgoing.items()
+        }
+        waits = frozenset(peer for current in rounds.values() for peer in current.wait_for)
+        inbox = yield Round(order[first[0]], outgoing, waits)
+        for number, current in rounds.items():
+            go_on(number, {peer: inbox[peer] for peer in current.wait_for})
+    return [outputs[number] for number in range(len(running))]
 
 
 def send(step: str, outgoing: Mapping[str, bytes]) -> Rounds[None]:
