@@ -80,14 +80,18 @@ def decode(table: Words, keys: Keys) -> Words:
     return sums
 
 
-def encode(keys: Keys, values: Words) -> Words | None:
+def encode(keys: Keys, values: Words, fill: Words | None = None) -> Words | None:
     """Return a table from which :func:`decode` gets ``values`` for ``keys``, or None if no table exists (2**-44).
 
     values:  uint64, shape (n, w).
-    Returns uint64, shape (rows, w); unused rows are zero.
+    fill:    uint64, shape (rows, w): the rows that the values leave free; None: zeros. With uniform rows the table
+             is uniform among all tables that map the keys to the values; the fill is used up.
+    Returns uint64, shape (rows, w).
     """
     turns, left = _peel(keys)
-    table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64)
+    table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64) if fill is None else fill
+    for _, places in turns:
+        table[places] = 0
     if len(left) and not _eliminate(table, keys, values, left):
         return None
     tables = tables_of(table[-DENSE:])
@@ -96,7 +100,7 @@ def encode(keys: Keys, values: Words) -> Words | None:
         sums = values[identifiers]
         for others in keys.places[identifiers].T:
             sums ^= table[others]
-        if len(left):  # else no dense row is needed, and all are zero
+        if len(left) or fill is not None:  # else no dense row is needed, and all are zero
             add_products(sums, tables, keys.dense[identifiers])
         table[places] = sums
     return table
@@ -130,7 +134,10 @@ def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
 
 
 def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
-    """Solve for the rows selected by ``left``, in place: Gauss, with an integer per equation; False if dependent."""
+    """Solve for the rows selected by ``left``, in place: Gauss, with an integer per equation; False if dependent.
+
+    Rows that the equations leave free keep their values.
+    """
     columns = np.unique(keys.places[left])
     rows = np.concatenate([columns, np.arange(keys.rows - DENSE, keys.rows)])
     width = 64 * values.shape[1]
@@ -144,12 +151,16 @@ def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
         else:
             if equation:
                 return False
-    solved: dict[int, int] = {}
-    for bit in sorted(leading):  # a bit below the leading bit is solved, or leads no equation and is zero
+    solved = {
+        unknown: int.from_bytes(table[row].astype("<u8").tobytes(), "little")
+        for unknown, row in enumerate(rows)
+        if unknown + width not in leading
+    }
+    for bit in sorted(leading):  # a bit below the leading bit is solved or free
         unknowns, value = leading[bit] >> width ^ 1 << bit - width, leading[bit] & (1 << width) - 1
         while unknowns:
             low = unknowns & -unknowns
-            value ^= solved.get(low.bit_length() - 1, 0)
+            value ^= solved[low.bit_length() - 1]
             unknowns ^= low
         solved[bit - width] = value
     for unknown, value in solved.items():
