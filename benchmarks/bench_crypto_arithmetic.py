@@ -16,7 +16,6 @@ import numpy as np
 from phe import paillier as phe
 
 from benchmarks.support import Row, median_cpu_s, publish
-from crypto.curve import draw_scalar, exponentiate, hash_to_curve
 from crypto.intersection import intersect
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
 from crypto.local import Transcript, run_local
@@ -25,7 +24,6 @@ from crypto.ot.extension import setup_receiver, setup_sender
 from crypto.paillier import PrivateKey, generate_key
 from crypto.polynomial import PolynomialShape, share_receiver, share_sender
 from crypto.random_value import TRIES, random_value, random_value_circuit
-from crypto.ring import Ring, around
 from crypto.rng import Rng, SystemRng, uniform_words
 from crypto.rounds import Rounds
 from crypto.scalar_product import ProductShape, scalar_product_holder, scalar_product_masker
@@ -48,13 +46,12 @@ def rows() -> list[Row]:
         polynomial_row(keys[3072], rng),
         random_value_row(1, rng),
         random_value_row(100, rng),
-        *curve_rows(rng),
         intersection_row(
             PSI, 2, rng, target=0.6, anchor="SPU (C++): KKRT 0.49, RR22 0.37; openmined-psi 9.5"
         ),
-        ring_row(PSI, rng),
         intersection_row(MILLION, 2, rng, target=8.0, anchor="SPU (C++): KKRT 10.6, RR22 5.9 CPU s"),
-        intersection_row(10_000, 3, rng),
+        intersection_row(ADULT, 3, rng, anchor="around a ring of curve points, 3 × 45,222: 26 CPU s"),
+        intersection_row(ADULT, 10, rng),
         histogram_row(ADULT, rng, 5, 1.0, "prototype 0.3–0.5 s, 13.7–16.6 MB; packed Paillier 8–15 s"),
         histogram_row(MILLION, rng, 1, 25.0, "prototype 8 s"),
         shares_row(rng),
@@ -172,36 +169,9 @@ def random_value_row(count: int, rng: Rng) -> Row:
     )
 
 
-def curve_rows(rng: Rng) -> list[Row]:
-    scalar, count = draw_scalar(rng), 5_000
-    ids = iter(range(10**9))
-    point = hash_to_curve(JOB, b"")
-    return [
-        Row(
-            "X25519",
-            rate(lambda: exponentiate(scalar, point), count),
-            "per CPU s",
-            anchor="cryptography 30–33 k/s, PyNaCl ed25519 11 k/s",
-        ),
-        Row(
-            "hashing onto the curve", rate(lambda: hash_to_curve(JOB, b"%d" % next(ids)), count), "per CPU s"
-        ),
-    ]
-
-
 def half_shared(size: int, n: int) -> dict[str, list[bytes]]:
     """Return ``n`` sets of ``size``; neighbours share half of their identifiers."""
     return {f"p{i}": [b"%d" % (j + i * size // 2) for j in range(size)] for i in range(n)}
-
-
-def ring_row(size: int, rng: Rng) -> Row:
-    """Measure two parties in the ring of three and more parties: the cost for two parties before tables."""
-    sets = half_shared(size, 2)
-    sizes = {me: len(ids) for me, ids in sets.items()}
-    seconds, transcript = measured(
-        lambda: {me: around(Ring(me, list(sets), "p0"), ids, sizes, JOB, rng) for me, ids in sets.items()}, 1
-    )
-    return Row(f"the same by a ring, 2 × {size:,}", seconds, "CPU s", detail=traffic(transcript))
 
 
 def intersection_row(size: int, n: int, rng: Rng, target: float | None = None, anchor: str = "") -> Row:

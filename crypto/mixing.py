@@ -32,12 +32,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from nacl.bindings import crypto_box, crypto_box_seal_open, crypto_box_seed_keypair
 from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
-from crypto.curve import exponentiate
 from crypto.encoding import (
     WORD,
     as_words,
@@ -130,7 +129,7 @@ def checked_key(payload: bytes, peer: str, step: str) -> bytes:
     """
     expect_length(payload, KEY_BYTES, peer, step)
     try:
-        exponentiate(_ANY_SCALAR, payload)
+        _ANY_SCALAR.exchange(X25519PublicKey.from_public_bytes(payload))  # refuses the neutral element
     except ValueError as error:
         raise RemoteProtocolError(peer, step, "a key of small order") from error
     return payload

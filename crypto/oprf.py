@@ -32,14 +32,14 @@ from crypto.ot.wide import setup_wide_receiver, setup_wide_sender
 from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
-
-Tags = NDArray[np.uint64]
+from crypto.tags import TAG_WORDS, Tags
 
 BIN = 1 << 15
 """Identifiers of a bin, on average, at most."""
-TAG_WORDS = 2
+STEPS = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend", "oprf/table")
+"""Steps of a run, in order. A receiver with many identifiers sends several tables."""
 
-_TABLE = "oprf/table"
+_TABLE = STEPS[-1]
 _HASH_BYTES, _TAG_BYTES = 32, 16
 _SPILL_BITS = 42
 """Some bin overflows with probability at most 2**-_SPILL_BITS."""

@@ -37,8 +37,6 @@ def align(
         roster.me, roster.parties, roster.leader, ids, job_hash, rng, observer.announced
     )
     ledger.reveal("common_records", positions, "all")
-    if len(roster.parties) > 2:
-        ledger.reveal("partial_intersections", None, "leader", (2 ** len(roster.parties) - 1,))
     if not len(positions):
         raise DataError(
             "no-common-records",

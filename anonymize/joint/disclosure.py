@@ -98,13 +98,6 @@ _ALIGNMENT = (
         "each party's own ids that all parties have, and so the number; not further ids of peers",
         finer=True,
     ),
-    Allowed(
-        "partial_intersections",
-        "leader",
-        "three or more parties: the number of ids that exactly a subset of parties has, for each subset, not the "
-        "ids",
-        finer=True,
-    ),
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
     Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
 )

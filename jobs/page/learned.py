@@ -204,11 +204,6 @@ _MEANINGS: Mapping[tuple[str, Audience], Callable[[_Facts], str]] = {
     ("common_records", "all"): _always(
         "Each party: which of its own ids all parties have, and so how many; not further ids of other parties."
     ),
-    ("partial_intersections", "leader"): lambda of: (
-        "How many ids some of the parties have in common, for each choice of parties; not the ids."
-        if len(of.job.roster) > 2
-        else ""
-    ),
     ("class_agreement", "all"): _class_agreement,
     ("class_agreement", "leader"): _agreement_with_leader,
     ("class_values", "all"): lambda of: (

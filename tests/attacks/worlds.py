@@ -51,7 +51,7 @@ PUBLIC = (
     ),
     *("sealed/only_child", "horizontal/only_child", "vertical/only_child"),
     *("ot/begin", "joint_histogram/shape", "lkc/earlier", "vertical/children", "vertical/candidate"),
-    *("intersection/agree", "intersection/size", "intersection/common", "intersection/positions"),
+    *("intersection/agree", "intersection/size", "intersection/common"),
 )
 """Steps whose messages hold public numbers, which recur."""
 SHORT = ("look_up/open",)

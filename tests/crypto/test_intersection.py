@@ -15,18 +15,18 @@ from crypto.encoding import encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.intersection import intersect
 from crypto.local import Message, run_local
-from crypto.oprf import Tags, oprf_receive, oprf_send
-from crypto.ring import Positions
+from crypto.oprf import oprf_receive, oprf_send
 from crypto.rounds import Rounds, send
+from crypto.tags import Positions, Tags
 from tests.support import ideal
 from tests.support.examples import examples
 from tests.support.intersections import (
     AGREE,
     COMMON,
     JOB,
-    POINTS,
-    POSITIONS,
+    SHARES,
     SIZE,
+    TABLE,
     TAGS,
     Sets,
     changing,
@@ -39,7 +39,6 @@ from tests.support.rng import SeededRng
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
 
-TABLE = "oprf/table"
 OT = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend")
 
 identifiers = st.binary(max_size=3)
@@ -141,19 +140,21 @@ def test_cost_of_two_parties_is_as_documented(lists: tuple[str, str], collector:
 
 @pytest.mark.parametrize("lists", [("abcde", "cdefgh", "bcdxyzw"), ("ab", "bc", "b", "b")])
 @pytest.mark.parametrize("collector", [0, 1])
-def test_cost_of_a_ring_is_as_documented(lists: tuple[str, ...], collector: int) -> None:
+def test_cost_of_several_parties_is_as_documented(lists: tuple[str, ...], collector: int) -> None:
     sets = named(*lists)
     names, n = list(sets), len(sets)
     _, transcript = run(sets, collector=names[collector])
     sizes = [len(members) for members in lists]
     c = len(set.intersection(*map(set, lists)))
     for i, me in enumerate(names):
-        following = sizes[(i + 1) % n]
-        expected = (8 + 16) * (n - 1) + 32 * (sum(sizes) - following) + (8 + 4 * c) * (n - 1)
-        expected += (8 + 4 * c) * (n - 1) if i == collector else 16 * following
-        assert transcript.bytes_sent(me) == expected
-    assert transcript.rounds == 2 * n + 2
-    assert set(transcript.steps) == {SIZE, AGREE, POINTS, TAGS, COMMON, POSITIONS}
+        taken = n - 1 if i == collector else n - 2
+        given = 0 if i == collector else n - 1
+        rows = 3 * -(-13 * sizes[i] // 30) + 64
+        told = (8 + 16 * c) * (n - 1) if i == collector else 16 * rows
+        functions = 10_344 * given + (4096 + table_bytes(sizes[i])) * taken
+        assert transcript.bytes_sent(me) == (8 + 16) * (n - 1) + functions + told
+    assert transcript.rounds == 9
+    assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, SHARES, COMMON}
 
 
 def test_an_empty_set_ends_it_after_the_sizes() -> None:
@@ -274,7 +275,7 @@ def test_no_flipped_bit_of_a_number_leaves_a_party_waiting(sets: Sets, first: in
 
 
 @pytest.mark.parametrize("size", [4, 0])
-def test_a_false_size_shows_before_the_points(size: int) -> None:
+def test_a_false_size_shows_before_anything_made_of_identifiers(size: int) -> None:
     def tamper(message: Message) -> bytes:
         hit = (message.step, message.sender) == (SIZE, "p2")
         return size.to_bytes(8, "little") if hit else message.payload
@@ -339,27 +340,9 @@ def test_two_parties_of_which_one_still_encrypts_part_after_the_sizes() -> None:
     assert (caught.value.culprit, caught.value.step) == ("p1", AGREE)
 
 
-@given(st.data())
-def test_matching_is_exact_where_first_words_are_equal(data: st.DataObject) -> None:
-    words = st.tuples(st.integers(0, 2), st.integers(0, 3))
-    ours = data.draw(st.lists(words, unique=True, max_size=9))
-    theirs = sorted(data.draw(st.lists(words, unique=True, max_size=9)))
-    arrays = [np.array(tags, dtype=np.uint64).reshape(-1, 2) for tags in (ours, theirs)]
-    positions, common = intersection._matches(*arrays)
-    assert [ours[i] for i in positions] == [tag for tag in theirs if tag in ours]
-    assert common.tolist() == [tag in ours for tag in theirs]
-
-
-def test_matching_goes_on_behind_an_equal_first_word() -> None:
-    ours = np.array([[7, 3], [7, 1], [9, 9], [7, 2]], dtype=np.uint64)
-    theirs = np.array([[7, 2], [7, 3], [7, 4], [8, 0]], dtype=np.uint64)
-    positions, common = intersection._matches(ours, theirs)
-    assert (positions.tolist(), common.tolist()) == ([3, 0], [1, 1, 0, 0])
-
-
 def test_a_wrong_step_names_the_culprit() -> None:
     def confused() -> Rounds[Positions]:
-        yield from send(POINTS, {"p0": bytes(32)})
+        yield from send(SHARES, {"p0": bytes(32)})
         return np.zeros(0, np.int64)
 
     honest = intersect("p0", ["p0", "p1"], "p0", [b"a"], JOB, SeededRng(0))

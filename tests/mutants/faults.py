@@ -29,6 +29,7 @@ _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
 _OPRF = ("tests/crypto/test_oprf.py",)
 _PSI = ("tests/crypto/test_intersection.py",)
+_SEVERAL_SETS = ("tests/crypto/test_several_sets.py",)
 _MANY_IDS = ("tests/attacks/test_many_ids.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
@@ -1542,14 +1543,44 @@ MUTANTS = (
         "if table.n_records != self._counts.sum():",
         _JOINT_SEQUENCES,
     ),
+    # intersections of several sets
+    Mutant(
+        "places-left-empty-in-tables-of-shares",
+        "several_sets._tables",
+        "okvs.encode(hashed.keys(shape), values, fill)",
+        "okvs.encode(hashed.keys(shape), values)",
+        _SEVERAL_SETS,
+    ),
+    Mutant(
+        "secrets-that-a-party-computes-for-any-identifier",
+        "several_sets._contribute",
+        "reduce(np.bitwise_xor, secrets)",
+        "reduce(np.bitwise_xor, [secrets[i if me > peer else i + len(members.equals)] "
+        "for i, peer in enumerate(members.equals)])",
+        _SEVERAL_SETS,
+    ),
+    Mutant(
+        "common-tags-in-the-order-of-the-collector",
+        "several_sets._collect",
+        "common = common[uniform_permutation(rng, len(common))]",
+        "common = common[np.arange(len(common))]",
+        _SEVERAL_SETS,
+    ),
+    Mutant(
+        "any-tags-of-the-collector-are-taken",
+        "several_sets._contribute",
+        "len(np.unique(positions)) != count or not ours.all()",
+        "False",
+        _SEVERAL_SETS,
+    ),
     # ids that a party does not have
     Mutant(
         "sizes-heard-too-late",
         "intersect",
-        "announced(len(ids), {peer: sizes[peer] for peer in ring.peers})\n"
-        "    yield from _agree(ring, sizes, job_hash)",
-        "yield from _agree(ring, sizes, job_hash)\n"
-        "    announced(len(ids), {peer: sizes[peer] for peer in ring.peers})",
+        "announced(len(ids), {peer: sizes[peer] for peer in members.peers})\n"
+        "    yield from _agree(members, sizes, job_hash)",
+        "yield from _agree(members, sizes, job_hash)\n"
+        "    announced(len(ids), {peer: sizes[peer] for peer in members.peers})",
         _PSI,
     ),
     Mutant(
@@ -1640,14 +1671,14 @@ MUTANTS = (
     Mutant(
         "tags-in-the-order-of-records",
         "_offer",
-        "order = np.lexsort(tags.T[::-1])",
+        "order = ascending_order(tags)",
         "order = np.arange(len(tags))",
         _PSI,
     ),
     Mutant(
         "tags-in-any-order-taken",
         "_collect",
-        "if not _ascending(tags):",
+        "if not ascend(tags):",
         "if len(tags) > len(tags):",
         _PSI,
     ),
@@ -1660,10 +1691,10 @@ MUTANTS = (
     ),
     Mutant(
         "matched-by-the-first-word",
-        "_matches",
+        "tags.matches",
         "common[open_[equal.all(axis=1)]] = 1",
         "common[open_[equal[:, 0]]] = 1",
-        _PSI,
+        ("tests/crypto/test_tags.py",),
     ),
     # the mix
     Mutant(

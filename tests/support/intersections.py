@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from crypto.intersection import intersect
 from crypto.local import Message, Transcript, run_local
-from crypto.ring import Positions
+from crypto.tags import Positions
 from tests.support.rng import SeededRng
 
 JOB = bytes(32)
 SIZE, AGREE = "intersection/size", "intersection/agree"
 TAGS, COMMON = "intersection/tags", "intersection/common"
-POINTS, POSITIONS = "intersection/points", "intersection/positions"
+SHARES, TABLE = "intersection/shares", "oprf/table"
 Sets = dict[str, list[bytes]]
 
 

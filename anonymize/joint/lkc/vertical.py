@@ -107,9 +107,8 @@ def anonymize_vertically(
                     the taken candidate with its split point, and the child of every common record. To the owner of a
                     candidate its validity. To the holder of a sensitive column the nodes of other parties tested
                     against it, and the times of the tests, and so mostly the validity of the node before. To all, at
-                    the end, for nodes whose children leave separately, the child with all records, if any. To the
-                    leader, for n >= 3, sizes of partial intersections. With :class:`OpenMaximum`, also to all: every
-                    party's best score in every iteration.
+                    the end, for nodes whose children leave separately, the child with all records, if any. With
+                    :class:`OpenMaximum`, also to all: every party's best score in every iteration.
     Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares, class
                     and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate 2 for every asked holder
                     and 2 for every column of it (once for columns in a common view), and 2 for several holders; 1

@@ -70,7 +70,7 @@ def test_who_is_told_what_alone() -> None:
         mode: {row.name for row in rows if row.to not in ("all", "coordinator")}
         for mode, rows in ALLOWED.items()
     }
-    alignment = {"partial_intersections", "class_agreement"}
+    alignment = {"class_agreement"}
     vertical = alignment | {"valid", "confidence_check"}
     assert told_alone == {
         "horizontal/sealed": set(),

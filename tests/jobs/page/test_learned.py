@@ -127,10 +127,6 @@ def test_vertical_jobs_without_sensitive_columns_test_no_confidence() -> None:
     assert {"root_check", "valid", "confidence_check", "cell_columns"} <= {of for of, _ in told("vertical")}
 
 
-def test_two_parties_have_no_intersections_of_some() -> None:
-    assert ("partial_intersections", "leader") not in told("vertical")
-
-
 def test_values_are_named_at_the_end_only_where_a_child_leaves_by_itself() -> None:
     children = columns(job={**columns()["job"], "refine": "children"})
     whole = said(jobs.task_of(joint_job(disclosure="sealed", goal="classification", columns=children)))

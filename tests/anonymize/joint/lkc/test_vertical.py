@@ -279,7 +279,6 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
         ("earlier_run", "all"): 0,  # told where a run is charged, before it begins
         ("set_sizes", "all"): 1,
         ("common_records", "all"): 1,
-        ("partial_intersections", "leader"): int(n > 2),
         ("class_agreement", "leader"): 0 if columns.class_from else n - 1,
         ("class_agreement", "all"): 0 if columns.class_from else 1,
         ("class_values", "all"): int(columns.class_from is not None),
