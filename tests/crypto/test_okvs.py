@@ -78,6 +78,20 @@ def test_a_table_is_found_if_and_only_if_there_is_one(seed: int, count: int, thi
         assert np.array_equal(decode(table, keys), values)
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 10**6), count=st.integers(0, 60), third=st.integers(1, 20))
+def test_every_table_with_the_values_comes_from_one_fill(seed: int, count: int, third: int) -> None:
+    """From its own rows. So uniform fills make uniform tables, peeled or eliminated."""
+    keys = random_keys(("fill", seed), count, third)
+    any_table = random_values(("table", seed), rows_for(third))
+    made = encode(keys, decode(any_table, keys), any_table.copy())
+    if made is not None:
+        assert np.array_equal(made, any_table)
+        other = encode(keys, decode(any_table, keys), random_values(("other", seed), rows_for(third)))
+        assert other is not None
+        assert np.array_equal(decode(other, keys), decode(any_table, keys))
+
+
 def rank(matrix: np.ndarray) -> int:
     rows = [int("".join(map(str, row)), 2) for row in matrix.tolist()]
     found = 0
