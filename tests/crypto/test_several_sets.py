@@ -241,7 +241,7 @@ def test_a_hostile_message_names_the_culprit(
 
 @pytest.mark.usefixtures("twin")
 def test_a_changed_table_of_shares_takes_identifiers_away_and_adds_none() -> None:
-    """Whoever sends a table decides about its own identifiers, as with another set; the parties end alike."""
+    """The sender of a table decides about its own identifiers, as with another set; the parties end alike."""
     sets = named("abcdefgh", "abcdefgx", "abcdefgy")
     honest = len(run(sets)[0]["p0"])
     fewer = 0
