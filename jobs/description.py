@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid
+from anonymize.shallow_taxonomy import depths_of
 from anonymize.taxonomy import Taxonomy
 from jobs.owner.domains import digest_of, domains_of
 from jobs.release.report import clusters_fields, model_fields
@@ -93,16 +94,7 @@ def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
         first, last = values.edge_label(0), values.edge_label(values.n_cells)
         dates = {"form": values.form, "timed": values.timed} if isinstance(values, DateGrid) else {}
         return {"from": first, "below": last, "cells": values.n_cells, **dates, "sha256": sha256}
-    return {"leaves": len(values.leaves), "height": _height(values), "sha256": sha256}
-
-
-def _height(taxonomy: Taxonomy) -> int:
-    """Return the number of steps from the root to the farthest value. A node stands before its children."""
-    depth = [0] * len(taxonomy.nodes)
-    for node, children in enumerate(taxonomy.children):
-        for child in children:
-            depth[child] = depth[node] + 1
-    return max(depth)
+    return {"leaves": len(values.leaves), "height": max(depths_of(values)), "sha256": sha256}
 
 
 def _revealed(task: Task) -> list[dict[str, Any]]:

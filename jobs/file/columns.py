@@ -56,7 +56,7 @@ _DOMAINS_OF_QID = frozenset({"taxonomy", "suppress", "numeric", "dates", "set"})
 KEYS_OF_ROLE: Mapping[str, frozenset[str]] = {
     "id": frozenset({"normalize"}),
     "qid": _DOMAINS_OF_QID
-    | {"refine", "weight", "missing", "other", "outside", "from_data", "spellings", RANGES, *MAKERS},
+    | {"level", "refine", "weight", "missing", "other", "outside", "from_data", "spellings", RANGES, *MAKERS},
     "sensitive": frozenset(
         {"domain", "taxonomy", "level", "publish", "numeric", "values", "C", "at_most", "distance"}
         | {"missing", "other", "outside", "from_data", "spellings", RANGES, *MAKERS}
@@ -325,9 +325,10 @@ class Column(Fields):
         default=None,
         ge=1,
         le=100,
-        description="sensitive with a taxonomy: the depth at which requirements and `values` speak of "
-        "groups. 1: the children of the root. Default: single values. A value that stands "
-        "higher in the tree is a group by itself. LKC in every partition and disclosure.",
+        description="qid with a taxonomy: the depth of the finest groups that may be published. sensitive with a "
+        "taxonomy: the depth at which requirements and `values` speak of groups. 1: the children of the root. "
+        "Default: single values. A value that stands higher in the tree is a group by itself. LKC in every partition "
+        "and disclosure; at a qid without clusters.",
     )
     publish: Literal["value", "category"] | None = Field(
         default=None,
@@ -694,6 +695,8 @@ class Column(Fields):
 
     def _check_sensitive(self) -> None:
         """Check the published and the tested values of a sensitive column."""
+        if self.level is not None and self.taxonomy is None:
+            raise ValueError("`level` is for columns with a `taxonomy`, or with `prefix`, `order` or `icd`")
         if self.role != "sensitive":
             return
         given = [key for key in ("domain", "taxonomy", "numeric") if getattr(self, key) is not None]
@@ -702,8 +705,6 @@ class Column(Fields):
                 f"{_and_keys(given)} are given, and a sensitive column has one of `domain`, `taxonomy` and "
                 "`numeric`: leave one of them out"
             )
-        if self.level is not None and self.taxonomy is None:
-            raise ValueError("`level` is for sensitive columns with a `taxonomy`")
         if self.publish is not None and self.level is None:
             raise ValueError("`publish` is for sensitive columns with `taxonomy` and `level`")
         if self.distance == ORDERED and (self.numeric is None or self.missing == "leaf"):

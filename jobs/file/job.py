@@ -338,6 +338,10 @@ def check_columns(job: Job) -> None:
             )
         if column.dates is not None and column.dates.levels is not None and not _generalizes(job):
             raise ValueError(f"columns.{name}.dates.levels is for LKC jobs without clusters; write `step`")
+        if column.role == "qid" and column.level is not None and not _generalizes(job):
+            raise ValueError(
+                f"columns.{name}.level at a qid is for LKC jobs without clusters; leave `level` out"
+            )
         if column.weight is not None and (job.model.lkc is None or job.partition != "single"):
             raise ValueError(f"columns.{name}.weight is for LKC jobs of one holder; leave `weight` out")
         if column.from_data is not None and job.model.dp is None:

@@ -11,6 +11,7 @@ from anonymize.dates import ISO, DateGrid, calendar_cells, calendar_tree, from_d
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns
+from anonymize.shallow_taxonomy import shallow
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.data.table_file import as_read
@@ -42,12 +43,14 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
     tree = column.tree
     generalized = column.role == "qid" or tree is None
     missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
-    if isinstance(tree, str):
-        return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
     if tree is None:  # a specialized sensitive column: all values stand below a single root
         assert column.domain is not None
         tree = {ROOT: list(column.domain)}
-    return from_nested(tree, name, missing_leaf=missing_leaf)
+    if isinstance(tree, str):
+        taxonomy = from_arx_csv(files[name], name, missing_leaf=missing_leaf)
+    else:
+        taxonomy = from_nested(tree, name, missing_leaf=missing_leaf)
+    return shallow(taxonomy, column.level, name) if column.role == "qid" and column.level else taxonomy
 
 
 def _grid(name: str, column: Column) -> Grid:
@@ -159,7 +162,7 @@ def _check_rests(column: QidColumn) -> None:
 
 def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:
     """Refuse a value in two forms: values are compared in Unicode NFC. Raises SchemaError."""
-    listed = values.leaves if isinstance(values, Taxonomy) else column.domain or ()
+    listed = tuple(values.leaf_index()) if isinstance(values, Taxonomy) else column.domain or ()
     for value, times in Counter(map(as_read, listed)).items():
         if times > 1:
             raise SchemaError(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid, plain
+from anonymize.shallow_taxonomy import ShallowTaxonomy
 from anonymize.taxonomy import MISSING, SEPARATOR, Taxonomy
 from jobs.file.columns import NumericDomain
 from jobs.file.schema import grid_of
@@ -34,8 +35,9 @@ def domain_of(task: Task, name: str) -> str | None:
 def digest_of(values: Taxonomy | Grid) -> str:
     """Return the digest of a taxonomy or of a grid.
 
-    For a taxonomy: of a file with a line ``leaf;parent;...;root`` for each value, in order. For a grid: of its
-    edges, and of `?` if rows without a number are kept; dates count by the number of their day (1 is 0001-01-01).
+    For a taxonomy: of a file with a line ``leaf;parent;...;root`` for each value, in order; with `level`: of this
+    file, and a line for each published value. For a grid: of its edges, and of `?` if rows without a number are kept;
+    dates count by the number of their day (1 is 0001-01-01).
     """
     missing = [MISSING] if isinstance(values, Grid) and values.missing_leaf else []
     if isinstance(values, DateGrid):
@@ -43,7 +45,8 @@ def digest_of(values: Taxonomy | Grid) -> str:
         return _digest("dates;" + SEPARATOR.join([*days, *missing]))
     if isinstance(values, Grid):
         return _digest("grid;" + SEPARATOR.join([*map(plain, values.edges), *missing]))
-    return _digest("".join(f"{SEPARATOR.join(reversed(path))}\n" for path in _paths(values)))
+    deeper = _paths(values.deeper) if isinstance(values, ShallowTaxonomy) else []
+    return _digest("".join(f"{SEPARATOR.join(reversed(path))}\n" for path in [*deeper, *_paths(values)]))
 
 
 def digest_of_grid(name: str, numeric: NumericDomain) -> str:

@@ -63,9 +63,10 @@ class Column(jobs.file.columns.Column):
             reading a row, or `items`, the values of one record a row.
         taxonomy: qid, and sensitive in LKC jobs: the tree of values itself, or the path of an ARX hierarchy
             CSV, relative to the job file.
-        level: sensitive with a taxonomy: the depth at which requirements and `values` speak of groups. 1: the
-            children of the root. Default: single values. A value that stands higher in the tree is a group by
-            itself. LKC in every partition and disclosure.
+        level: qid with a taxonomy: the depth of the finest groups that may be published. sensitive with a
+            taxonomy: the depth at which requirements and `values` speak of groups. 1: the children of the
+            root. Default: single values. A value that stands higher in the tree is a group by itself. LKC in
+            every partition and disclosure; at a qid without clusters.
         publish: sensitive with `level`: the published form. `value` (default): the value itself. `category`:
             its group at this level. A joint job counts every published value: a wide taxonomy needs
             `category` there.

@@ -275,6 +275,10 @@ class Exact:
                 raise ValueError(
                     f"columns.{name}.dates.levels: `quasi: exact` publishes dates as they are; write `step`"
                 )
+            if column.role == "qid" and column.level is not None:
+                raise ValueError(
+                    f"columns.{name}.level: `quasi: exact` publishes quasi-identifiers as they are; leave `level` out"
+                )
         if job.clusters is not None:
             raise ValueError(
                 "`quasi: exact` is not for goal clusters: clusters follow from the raw quasi-identifiers"

@@ -124,7 +124,7 @@ def test_a_missing_cell_is_a_value_that_is_protected_only_if_it_is_named(surgery
     ("surgery", "says"),
     [
         ({"taxonomy": TREE, "domain": ["Heart"]}, "one of `domain`, `taxonomy` and `numeric`"),
-        ({"domain": ["Heart"], "level": "1"}, "`level` is for sensitive columns with a `taxonomy`"),
+        ({"domain": ["Heart"], "level": "1"}, "`level` is for columns with a `taxonomy`"),
         ({"taxonomy": TREE, "publish": "category"}, "`publish` is for sensitive columns with `taxonomy` and"),
         ({"taxonomy": TREE, "level": "0"}, "level"),
         ({"taxonomy": TREE, "level": "1", "publish": "leaf"}, "publish"),
