@@ -19,6 +19,7 @@ import numpy as np
 
 from anonymize.dates import LEVELS
 from anonymize.grid import Grid
+from anonymize.shallow_taxonomy import ShallowTaxonomy, depths_of
 from anonymize.table import Ints
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted
@@ -247,14 +248,16 @@ def _with_bound(job: Job, name: str, c: Fraction) -> Changes:
 
 
 def _coarser(task: Task) -> Iterator[Change]:
-    """Yield domains of numbers and dates with fewer cells. Coarser taxonomies would need changed tables."""
+    """Yield domains with fewer cells: larger cells of numbers, fewer levels of dates and of taxonomies."""
     for name in task.job.names("qid"):
-        grid, dates = task.taxonomies[name], task.job.columns[name].dates
+        values, dates = task.taxonomies[name], task.job.columns[name].dates
         found = None
-        if isinstance(grid, Grid) and grid.n_cells > 2:
-            found = _with_larger_cells(task.job.columns[name])
-        elif dates is not None and dates.levels is not None:
+        if isinstance(values, Grid):
+            found = _with_larger_cells(task.job.columns[name]) if values.n_cells > 2 else None
+        elif dates is not None:
             found = _with_fewer_levels(dates)
+        elif task.job.columns[name].taxonomy is not None:
+            found = _without_lowest_level(values)
         if found is not None:
             words, keys = found
             cost = "No released value is finer than a cell of the coarser domain, and the loss counts these cells."
@@ -271,6 +274,12 @@ def _with_fewer_levels(dates: DateDomain) -> tuple[str, dict[str, Any]] | None:
         if all(map(LEVELS[levels[n - 1]].begins, ends)):
             return f"`levels: [{', '.join(levels[:n])}]`", {"dates": {"levels": list(levels[:n])}}
     return None
+
+
+def _without_lowest_level(taxonomy: Taxonomy) -> tuple[str, dict[str, Any]] | None:
+    """Return the change to a taxonomy a level less deep, in words and as keys; None if only the root has groups."""
+    level = max(depths_of(taxonomy)) - 1
+    return (f"`level: {level}`", {"level": level}) if level > 0 else None
 
 
 def _with_larger_cells(column: Column) -> tuple[str, dict[str, Any]]:
@@ -439,6 +448,11 @@ def _cells_inside(cells: Taxonomy | Grid, coarse: Taxonomy | Grid) -> Ints:
         edges = {edge: number for number, edge in enumerate(cells.edges)}
         place = [*(edges[edge] for edge in coarse.edges), cells.root.last]
         return np.diff(place)[: coarse.root.last]
-    assert isinstance(coarse, Taxonomy)  # units of the calendar without the finest levels
+    assert isinstance(coarse, Taxonomy)
+    if isinstance(coarse, ShallowTaxonomy):  # both read the same raw values
+        leaf, above = cells.leaf_index(), coarse.leaf_index()
+        inside = {leaf[value]: number for value, number in above.items()}
+        return np.bincount(list(inside.values()), minlength=len(coarse.leaves))
+    # Units of the calendar without the finest levels.
     sizes = {cells.label(node): node.n_leaves for node in reversed(cells.nodes)}
     return np.array([sizes[unit] for unit in coarse.leaves], dtype=np.int64)

@@ -156,12 +156,13 @@ def test_the_changes_of_a_job() -> None:
         "`K: 5`",
         "`C: 3/5`",
         "`L: 1`",
+        "`level: 1` at job",
         "`step: 20` at age",
         "no column job",
         "no column age",
     ]
-    assert [change.weaker for change in found] == [4 <= place <= 7 for place in range(1, 11)]
-    assert [change.reads for change in found] == [place in {1, 8, 9, 10} for place in range(1, 11)]
+    assert [change.weaker for change in found] == [4 <= place <= 7 for place in range(1, 12)]
+    assert [change.reads for change in found] == [place in {1, 8, 9, 10, 11} for place in range(1, 12)]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,7 @@ def test_grids_with_every_second_edge() -> None:
     task = jobs.task_of(single_job(columns=columns(**added)))
     coarser = {change.words: change.changes["columns"] for change in changes_of(task) if change.coarser}
     assert coarser == {
+        "`level: 1` at job": {"job": {"level": 1}},
         "`step: 20` at age": {"age": {"numeric": {"step": "20"}}},
         "`step: 4mo` at born": {"born": {"dates": {"step": "4mo"}}},
         "every second of the `cuts` at size": {"size": {"numeric": {"cuts": ["2", "5"]}}},
@@ -224,8 +226,67 @@ def test_dates_lose_their_finest_level(dates: Mapping[str, Any], words: Sequence
             goal="general", columns={"job": COLUMNS["job"], "came": came(**dates)}, model=lkc(L="1", K="2")
         )
     )
-    found = [change for change in changes_of(task) if change.coarser]
+    found = [change for change in changes_of(task) if change.coarser == "came"]
     assert [change.words for change in found] == words
+
+
+TREE = {"Any": {"A": {"A1": ["a", "b"], "A2": ["c"]}, "B": ["d", "e"]}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"taxonomy": TREE}, ["`level: 2` at code"]),
+        ({"taxonomy": TREE, "level": "2"}, ["`level: 1` at code"]),
+        ({"taxonomy": TREE, "level": "1"}, []),
+        ({"taxonomy": {"Any": ["a", "b", "c"]}}, []),
+        ({"suppress": ["a", "b", "c"]}, []),
+        ({"prefix": {"values": ["123", "124", "345"], "lengths": ["1", "2"]}}, ["`level: 2` at code"]),
+        ({"order": {"values": ["low", "middle", "high"]}}, ["`level: 1` at code"]),
+    ],
+)
+def test_taxonomies_lose_their_lowest_level(keys: Mapping[str, Any], words: Sequence[str]) -> None:
+    fields = single_job(goal="general", columns={"code": {"role": "qid", **keys}}, model=lkc(L="1", K="2"))
+    found = [change for change in changes_of(jobs.task_of(fields)) if change.coarser]
+    assert [change.words for change in found] == words
+
+
+def test_a_taxonomy_without_its_lowest_level_frees_another_column(tmp_path: Path) -> None:
+    """A user who adds the suggested key gets a table with as much more detail as told, counted in its rows."""
+    fields = single_job(goal="general", model=lkc(L="2", K="6", C="0.9"))
+    found = suggested_of(tmp_path, fields, sample_rows(90))
+    (own,) = [each for each in found.best if each.change.words == "`level: 1` at job"]
+    assert own.sentence.startswith("`level: 1` at job lowers the mean loss from ")
+    write_job(tmp_path, {**fields, "columns": columns(job={**COLUMNS["job"], "level": "1"})}, "other.yaml")
+    losses = []
+    for place, job in enumerate(("job.yaml", "other.yaml")):
+        out = tmp_path / f"out-{place}"
+        assert invoke("coordinator", "run", tmp_path / job, "--out", out).code == 0
+        assert invoke("coordinator", "verify", tmp_path / job, out).code == 0
+        losses.append(lost(out, 90))
+    assert losses[1] < losses[0]
+    assert own.freed == pytest.approx(losses[0] - losses[1])
+
+
+def test_a_lower_level_is_measured_in_the_values_of_the_job(tmp_path: Path) -> None:
+    """The loss of each row is the number of the job's values below the published value, counted in the release."""
+    code = {"role": "qid", "taxonomy": TREE, "missing": "drop", "level": "2"}
+    fields = single_job(
+        goal="general", columns={"code": code, "age": COLUMNS["age"]}, model=lkc(L="2", K="9")
+    )
+    rows = [{"code": "abcde"[i * i % 5], "age": str(i * 7 % 100)} for i in range(80)]
+    path = write_job(tmp_path, fields)
+    source = Csv(jobs.write_csv(tmp_path / "table.csv", rows, ["code", "age"]))
+    explorer = Explorer.of(str(path), lambda changes: load_task(path, changes), source)
+    (change,) = [change for change in changes_of(explorer.task) if change.coarser == "code"]
+    task = explorer.load(change.changes)
+    made = measured(task, form_of(task.job).load(source, task))
+    column = made.release.columns["code"]
+    of_level_2 = {"Any": 4, "A": 2, "B": 2}  # A1, A2, d, e
+    sizes = [of_level_2[label] for label in (column.labels[code] for code in column.codes)]
+    code_loss = np.average([(size - 1) / 3 for size in sizes], weights=made.release.counts)
+    age_loss = made.figures.losses["age"]
+    assert suggesting._loss(explorer, made, change) == pytest.approx((code_loss + age_loss) / 2)
 
 
 @pytest.mark.parametrize("missing", [{}, {"missing": "leaf"}])
@@ -241,7 +302,7 @@ def test_coarser_levels_are_measured_in_units_of_the_job(tmp_path: Path, missing
     path = write_job(tmp_path, fields)
     source = Csv(jobs.write_csv(tmp_path / "table.csv", rows, ["came", "job"]))
     explorer = Explorer.of(str(path), lambda changes: load_task(path, changes), source)
-    (change,) = [change for change in changes_of(explorer.task) if change.coarser]
+    (change,) = [change for change in changes_of(explorer.task) if change.coarser == "came"]
     task = explorer.load(change.changes)
     found = measured(task, form_of(task.job).load(source, task))
     column = found.release.columns["came"]
