@@ -17,6 +17,7 @@ from anonymize.taxonomy import Taxonomy
 from jobs.errors import PartyError
 from jobs.file.schema import qid_of
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.joint_stopping import stopped_jointly
 from jobs.lkc.report import tells_discarded
 from jobs.release.checking import Undetermined, compare
 from jobs.release.encoded import MALFORMED
@@ -60,7 +61,19 @@ def readings(task: Task, release: Release, report: Mapping[str, Any], path: Path
             "specializations": [_of_step(step) for step in report["specializations"]],
             "cut": labels,
             "metrics": metrics | {"generalization_loss": measure_loss(release, schema, cut)},
-        } | steps.beside(task, labels)
+            **steps.beside(task, labels),
+            **(_stopped_jointly(task, cut, release, steps, report) if task.job.roster else {}),
+        }
+
+
+def _stopped_jointly(
+    task: Task, cut: Cut, release: Release, steps: _Steps, report: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `stopped` of a joint report, which follows from the table and the told discarded steps."""
+    discarded = report.get("discarded") if tells_discarded(task) else None
+    if discarded is not None and not steps.are_steps(discarded):
+        return {}  # `discarded` itself is then told as wrong
+    return {"stopped": stopped_jointly(task, cut, release, discarded)}
 
 
 def _cuts(schema: Schema, told: Any, release: Release, path: Path) -> list[Cut]:
@@ -112,11 +125,10 @@ class _Steps:
     def beside(self, task: Task, cut: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
         """Return the report's fields of rejected candidates. Nothing in the table determines the fields.
 
-        cut:  the labels of every column; a single holder lists the labels by the reason against specializing.
+        cut:  the labels of every column, which `stopped` lists by the reason against specializing.
         """
         discarded: Undetermined | list[Any] = Undetermined(self.are_steps) if tells_discarded(task) else []
-        stopped = {} if task.job.roster else {"stopped": Undetermined(partial(self._are_stopped, cut))}
-        return {"discarded": discarded, **stopped}
+        return {"discarded": discarded, "stopped": Undetermined(partial(self._are_stopped, cut))}
 
     def are_steps(self, said: Any) -> bool:
         return isinstance(said, list) and all(map(self._is_step, said))

@@ -15,9 +15,9 @@ from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
+from jobs.lkc.joint_stopping import REQUIREMENT, SMALL, whole_jointly
 from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
-from jobs.lkc.report import whole_jointly
 from jobs.lkc.sentences import promises_of
 from jobs.lkc.stopping import advice, named
 from jobs.page.html import tag
@@ -170,6 +170,8 @@ _WHY: Mapping[str, str] = {
     **dict.fromkeys(
         ("distinct", "ruled_out", "diversity", "t", "colluders"), "a finer value would break `{reason}`"
     ),
+    REQUIREMENT: "a finer value would break the requirement",
+    SMALL: "any step that parts the records would leave fewer than K of them",
     "one value": "all records have the same finer value",
     "no gain": "a finer value tells nothing more of {target}",
     "adds nothing": "a finer value tells nothing more of {target}",

@@ -24,6 +24,7 @@ from jobs.data.rows_read import RowsRead
 from jobs.file.columns import Column
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
+from jobs.lkc.joint_stopping import whole_jointly
 from jobs.lkc.linked_columns import parts_apart, told_beside_groups
 from jobs.lkc.requirement import job_score
 from jobs.lkc.sentences import linked_words, notes_on, verified_words
@@ -206,34 +207,6 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
     notes = [*report.get("notes", []), *whole_jointly(task, report)]
     return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *notes])
-
-
-def whole_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
-    """Say for the columns of a joint table that stayed whole as much of the reason as the mode opens."""
-    if not task.job.roster:
-        return []
-    roots = {column.name: column.label(column.root) for column in task.schema.qid if column.n_leaves > 1}
-    whole = [name for name, labels in report.get("cut", {}).items() if labels == [roots.get(name)]]
-    if not whole:
-        return []
-    if not tells_discarded(task):
-        return [
-            f"{', '.join(whole)}: no finer; the parties open no reason, which would be finer than the table"
-        ]
-    refused = {step["attribute"] for step in report["discarded"]}
-    broken = [name for name in whole if name in refused]
-    useless = [name for name in whole if name not in refused]
-    lines = []
-    if broken:
-        lines.append(
-            f"{', '.join(broken)}: no finer, because a step breaks the requirement; the parties open neither the "
-            "threshold nor the group"
-        )
-    if useless:
-        classes = task.job.names("class")
-        why = f"no step that K allows tells more of {classes[0]}" if classes else "no step was possible"
-        lines.append(f"{', '.join(useless)}: no finer, because {why}")
-    return lines
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:

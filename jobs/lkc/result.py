@@ -27,8 +27,9 @@ from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.errors import PartyError
+from jobs.lkc.joint_stopping import stopped_jointly
 from jobs.lkc.own_links import OwnLinks
-from jobs.lkc.report import build_report
+from jobs.lkc.report import build_report, tells_discarded
 from jobs.lkc.verify import Verified
 from jobs.publishing import generalized_rows
 from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
@@ -170,7 +171,9 @@ class LkcResult(Made):
         # Only some parties know the violations of candidates.
         steps = tuple(replace(step, violation=None) for step in self.outcome.steps)
         outcome = replace(self.outcome, steps=steps)
-        return build_report(task, outcome, release, verified, counts, reveals=self.reveals)
+        report = build_report(task, outcome, release, verified, counts, reveals=self.reveals)
+        discarded = report["discarded"] if tells_discarded(task) else None
+        return report | {"stopped": stopped_jointly(task, outcome.cut, release, discarded)}
 
 
 def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:

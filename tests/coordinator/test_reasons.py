@@ -150,10 +150,22 @@ RARE = people(F_Clerk=30, F_Mover=30, M_Clerk=2)
 
 
 def test_a_horizontal_run_says_that_a_step_was_refused(tmp_path: Path) -> None:
-    """The report lists discarded candidates; neither the threshold nor the group is known to anybody."""
+    """The report lists discarded candidates. The threshold is known if the job has a single one, and no group is."""
     ran = jointly(tmp_path, "horizontal", RARE)
-    assert "sex: no finer, because a step breaks the requirement; the parties open neither" in ran.out
+    assert "sex: no finer, because a step breaks K; the parties do not open the group" in ran.out
     assert "record" not in next(line for line in ran.out.splitlines() if line.startswith("sex: no finer"))
+
+
+def test_a_horizontal_run_of_several_thresholds_tells_none(tmp_path: Path) -> None:
+    rows = [{**row, "ill": "NNY"[i % 3]} for i, row in enumerate(RARE)]
+    columns = {
+        "id": {"role": "id"},
+        **QIDS,
+        "ill": {"role": "sensitive", "domain": ["Y", "N"], "values": ["Y"]},
+    }
+    model = {"lkc": {"L": "2", "K": "5", "C": "0.9"}}
+    ran = jointly(tmp_path, "horizontal", rows, columns=columns, model=model)
+    assert "sex: no finer, because a step breaks the requirement; the parties open neither" in ran.out
 
 
 @pytest.mark.parametrize(("partition", "disclosure"), [("vertical", "sealed"), ("horizontal", "strict")])
