@@ -13,7 +13,7 @@ import numpy as np
 
 from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
-from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.partition import GeneralizedTable, Refinement, occurring
 from anonymize.score import impurity
 from anonymize.scores.names import By
 from anonymize.table import Ints, Schema, tally
@@ -108,7 +108,7 @@ class Contexts:
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization. Return its gain in units of F."""
-        old, after = np.unique(before.partition[refinement.entries]), refinement.table
+        old, after = occurring(before.partition[refinement.entries], before.n_partitions), refinement.table
         added = self._added(before, refinement, old)
         self.turn += 1
         self.broken = old[before.sizes()[old] >= self._least]

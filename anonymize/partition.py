@@ -8,6 +8,7 @@ children from the data.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +45,11 @@ class GeneralizedTable:
         return int(self.count.sum())
 
     def sizes(self) -> Ints:
-        """Count the records per partition: int64, shape (n_partitions,)."""
+        """Count the records per partition: int64, shape (n_partitions,). The array is not to be changed."""
+        return self._sizes
+
+    @cached_property
+    def _sizes(self) -> Ints:
         return tally(self.partition, self.count, self.n_partitions)
 
     def entries_of(self, candidate: Candidate) -> Ints:
@@ -93,20 +98,20 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
     """
     entries = table.entries_of(candidate)
     owners = table.partition[entries]
-    old, row = np.unique(owners, return_inverse=True)
+    old = occurring(owners, table.n_partitions)
+    row = _places(old, table.n_partitions)[owners]
     occupied = np.zeros((len(old), len(candidate.children)), dtype=bool)
     np.logical_or.at(occupied, row, counts > 0)
     partition_targets = _numbered(occupied, old, table.n_partitions)
     entry_targets = _numbered(counts > 0, entries, table.n_entries)
 
-    nodes = _grown(table.nodes, partition_targets, old)
+    nodes = _grown(table.nodes, _parents(partition_targets, old, table.n_partitions))
     first_leaves = np.array([child.first for child in candidate.children], dtype=np.int64)
     at, child = np.nonzero(occupied)
     nodes[candidate.column, partition_targets[at, child]] = first_leaves[child]
 
-    partition = _grown(table.partition, entry_targets, entries)
-    cell = _grown(table.cell, entry_targets, entries)
-    count = _grown(table.count, entry_targets, entries)
+    parents = _parents(entry_targets, entries, table.n_entries)
+    partition, cell, count = (_grown(each, parents) for each in (table.partition, table.cell, table.count))
     at, child = np.nonzero(counts > 0)
     partition[entry_targets[at, child]] = partition_targets[row[at], child]
     count[entry_targets[at, child]] = counts[at, child]
@@ -123,16 +128,32 @@ def _numbered(present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], old: Int
     return targets
 
 
-def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
-    """Extend ``values`` (last axis): every target inherits the value of the old item from which it came."""
-    at, child = np.nonzero(targets >= 0)
-    numbers = targets[at, child]
+def _parents(targets: Ints, old: Ints, n_old: int) -> Ints:
+    """Return the old item of each appended item, in the order of their numbers: shape (n_appended,)."""
+    return old[np.nonzero(targets >= n_old)[0]]
+
+
+def _grown(values: Ints, parents: Ints) -> Ints:
+    """Append items to ``values`` (last axis), with the value of the item from which each came."""
     n_old = values.shape[-1]
-    appended = numbers >= n_old
-    grown = np.empty((*values.shape[:-1], n_old + int(appended.sum())), dtype=np.int64)
+    grown = np.empty((*values.shape[:-1], n_old + len(parents)), dtype=np.int64)
     grown[..., :n_old] = values
-    grown[..., numbers[appended]] = values[..., old[at[appended]]]
+    np.take(values, parents, axis=-1, out=grown[..., n_old:], mode="clip")  # `clip` copies once
     return grown
+
+
+def _places(old: Ints, space: int) -> Ints:
+    """Return the place of each old item among the old items: shape (space,); 0 for other items."""
+    found = np.zeros(space, dtype=np.int64)
+    found[old] = np.arange(len(old))
+    return found
+
+
+def occurring(places: Ints, space: int) -> Ints:
+    """Return the different places, ascending. space: above every place; no place is negative."""
+    found = np.zeros(space, dtype=bool)
+    found[places] = True
+    return np.flatnonzero(found)
 
 
 _MOST_KEPT = 1 << 20
@@ -202,7 +223,7 @@ class LocalRecords:
         # Rows of other entries are counted behind the end, and so are rows without the candidate's node.
         keys = slot * n_children + child
         counts = np.bincount(keys, None if self._unit else self._table.weights[rows], size)[:size]
-        return counts.astype(np.int64).reshape(len(entries), n_children)
+        return counts.astype(np.int64, copy=False).reshape(len(entries), n_children)
 
     def _child_of_code(self, candidate: Candidate) -> Ints:
         """Return the child of each code of the candidate's column; 0 for codes without the candidate's node.

@@ -14,7 +14,7 @@ import numpy as np
 
 from anonymize.candidates import Proposal
 from anonymize.cut import Candidate
-from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.partition import GeneralizedTable, Refinement, occurring
 from anonymize.scores.score import Followed, Ranked, SettledPool, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
@@ -100,8 +100,9 @@ class GroupSizes:
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization: only the refined partitions change the sums."""
         after = refinement.table
-        old = np.unique(before.partition[refinement.entries])
-        new = np.unique(after.partition[refinement.targets[refinement.targets >= 0]])
+        old = occurring(before.partition[refinement.entries], before.n_partitions)
+        targets = refinement.targets
+        new = occurring(after.partition[targets[targets >= 0]], after.n_partitions)
         self._count(before, old, -1)
         self._count(after, new, 1)
         return int((before.sizes()[old] ** self._power).sum())
