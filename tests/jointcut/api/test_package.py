@@ -116,6 +116,18 @@ try:
 except jc.Error as error:
     code: int = error.exit_code
 """
+FRAMES = """
+import jointcut as jc
+
+def mean(result: jc.Result, column: str) -> float:
+    table = result.table
+    return float(table[column].mean()) + len(result.to_pandas())
+
+def losses(job: jc.Job) -> list[float]:
+    explored, evaluated = jc.explore(job, K=[2, 4]).to_frame(), jc.evaluate(job).to_frame()
+    return [*map(float, explored["ncp"]), float(len(evaluated))]
+"""
+"""DataFrames of results, without an import of pandas."""
 WRONG = """
 import jointcut as jc
 
@@ -167,12 +179,16 @@ def test_wrong_types_are_found(errors: dict[str, list[int]]) -> None:
 
 @pytest.mark.more
 def test_a_project_elsewhere_is_type_checked_with_the_sources_named(tmp_path: Path) -> None:
-    """The command of docs/guide/python.md, for an environment of `make setup`. mypy reads all sources anew."""
+    """The command of docs/guide/python.md, for an environment of `make setup`. mypy reads all sources anew.
+
+    The settings of our own `mypy` do not apply: pandas has no types here, unless somebody installed pandas-stubs.
+    """
     text = (ROOT / "docs" / "guide" / "python.md").read_text()
     (command,) = re.findall(r"^MYPYPATH=/path/to/jointcut mypy (.*) my_project$", text, re.MULTILINE)
     (tmp_path / "right.py").write_text(CONSUMER)
+    (tmp_path / "frames.py").write_text(FRAMES)
     (tmp_path / "wrong.py").write_text(WRONG)
-    words = [sys.executable, "-m", "mypy", *command.split(), "right.py", "wrong.py"]
+    words = [sys.executable, "-m", "mypy", *command.split(), "right.py", "frames.py", "wrong.py"]
     env = bare() | {"MYPYPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     found = {line.partition(":")[0] for line in done.stdout.splitlines() if " error: " in line}
