@@ -24,8 +24,12 @@ def tag(name: str, /, *content: Content, **attributes: str | int | float) -> Ele
         if isinstance(child, Element):
             made.append(child)
         elif child is not None:
-            _add_text(made, printable(child))
+            _add_text(made, _SPACE.join(map(printable, child.split(_SPACE))))
     return made
+
+
+_SPACE = "\u00a0"
+"""Space without a break, as before a sign of percent; :func:`printable` would make it a blank."""
 
 
 def _add_text(element: Element, text: str) -> None:

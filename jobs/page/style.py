@@ -35,7 +35,9 @@ dt { font-weight: 600; margin-top: .5rem; }
 dd { margin: 0 0 .3rem; max-width: 46rem; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 @media (max-width: 34rem) { tbody th { min-width: 4.5rem; } .bars th { width: 45%; }
-  th, td { padding-right: .5rem; } }
+  th, td { padding-right: .5rem; } .scroll table { font-size: .85rem; } .scroll :is(td, th) { padding-right: .4rem; }
+  .scroll :is(td, th):is(:nth-child(-n+3):not(:first-child, :last-child), .number) { white-space: normal;
+    overflow-wrap: normal; } }
 @media print { :root { --ink: #000; --soft: #333; --line: #bbb; --page: #fff; --box: #fff; --bar: #555; --good: #000;
   --bad: #000; --link: #000; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
   h2, h3 { break-after: avoid; } tr, .verdict, .warning { break-inside: avoid; }

@@ -137,6 +137,20 @@ def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, n
     expect_access(browser, releases[name] / "out" / OWN_PAGE)
 
 
+@pytest.mark.parametrize("name", SINGLE)
+def test_no_table_scrolls_on_a_narrow_screen(
+    releases: Mapping[str, Path], browser: Chrome, name: str
+) -> None:
+    size = {"width": 360, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((releases[name] / "out" / OWN_PAGE).as_uri())
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(table => [table.scrollWidth, table.clientWidth])"
+    )
+    assert widths
+    assert all(needed <= there for needed, there in widths)
+
+
 def test_distances_of_many_values_are_those_of_few() -> None:
     """Sorted and counted, against the definition with a dictionary."""
     rng = random.Random(3)  # noqa: S311

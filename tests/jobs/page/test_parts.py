@@ -88,7 +88,7 @@ def test_a_bar_of_empty_cells_has_a_label() -> None:
 def test_sentences_have_code_and_spaced_percents() -> None:
     """Also hostile texts stay texts."""
     text = "`own_k` is 5% or 9.5 %, <b>`a` and 7%x and `"
-    inner = "<code>own_k</code> is 5 % or 9.5 %, &lt;b&gt;<code>a</code> and 7%x and `"
+    inner = "<code>own_k</code> is 5\u00a0% or 9.5 %, &lt;b&gt;<code>a</code> and 7%x and `"
     for made in (paragraph(text), verdict(text), listing([text])):
         assert made is not None
         assert inner in tostring(made, "unicode", "html")
