@@ -283,8 +283,8 @@ def _other_separator(header: str, delimiter: str) -> str:
     shown = "tab" if found == "\t" else repr(found)
     written = '"\\t"' if found == "\t" else f'"{found}"'
     return (
-        f"; the file looks {shown}-separated: set `delimiter: {written}` beside the path, or --delimiter if the "
-        "command names the file"
+        f"; the file looks {shown}-separated: set `delimiter: {written}` beside the path; a command that names the "
+        "file has an option of this name"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 _PHRASES: Mapping[str, str] = {
     "see the command with --help": "see help() of the function",
+    "or give --files-anywhere if": "or read the job by `jointcut.Job.from_yaml(..., files_anywhere=True)` if",
     "here: --release DIGEST": "here: the argument `release`",
     "that `coordinator run` printed (--release DIGEST)": "of the run, `Result.digest`, as the argument `release`",
     "(--release DIGEST)": "(the argument `release`)",
@@ -38,6 +39,7 @@ _SAID = "|".join(
         *map(re.escape, _PHRASES),
         rf"(?<!the )coordinator (?P<name>[a-z]+){_OF_COMMAND}",
         rf"\bparty [a-z]+{_OF_COMMAND}",
+        r"`--(?P<given>[a-z-]+) (?P<value>[^`\n]+)`",
         r"--(?P<option>[A-Za-z][a-z-]*)",
     ]
 )
@@ -58,8 +60,15 @@ def all_in_python(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _worded(found: re.Match[str]) -> str:
+    if found["given"] is not None:
+        return f"`{_argument(found['given'])}={found['value']!r}`"
     if found["option"] is not None:
-        return _ARGUMENTS.get(found["option"], found["option"].replace("-", "_"))
+        return _argument(found["option"])
     if found[0] in _PHRASES:
         return _PHRASES[found[0]]
     return _FUNCTIONS.get(found["name"] or "", found[0])
+
+
+def _argument(option: str) -> str:
+    """Return the argument instead of an option."""
+    return _ARGUMENTS.get(option, option.replace("-", "_"))

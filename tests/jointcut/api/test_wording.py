@@ -39,6 +39,46 @@ def test_no_sentence_of_the_inner_layers_keeps_an_option(folder: str) -> None:
     assert left == []
 
 
+def test_options_with_a_value_are_arguments() -> None:
+    assert in_python("draft again with `--id patient no`") == "draft again with `id='patient no'`"
+    assert in_python("or `--class age`: x") == "or `class_='age'`: x"
+    assert in_python("with `--out` or `--budget`") == "with `out` or `budget`"
+
+
+def test_a_separator_of_a_path_is_told_without_an_option(tmp_path: Path) -> None:
+    """Python has no argument for the separator. Private details reach Python as they are, as they may have values."""
+    (tmp_path / "table.csv").write_text("town;age\nBonn;1\nLyon;2\n")
+    fields = {
+        "version": 1,
+        "name": "v",
+        "partition": "single",
+        "goal": "general",
+        "model": {"lkc": {"L": 1, "K": 2}},
+    }
+    fields |= {"columns": {"town": {"role": "qid", "suppress": ["Bonn", "Lyon"]}}}
+    job = jc.Job.from_dict({**fields, "data": {"path": str(tmp_path / "table.csv"), "delimiter": ","}})
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(None, job)
+    told = f"{raised.value} {raised.value.private}"
+    assert "beside the path; a command that names the file has an option of this name" in told
+    assert not OF_A_COMMAND.search(told)
+
+
+def test_a_job_outside_its_folder_is_told_with_the_argument(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "town.csv").write_text("Bonn;*\nLyon;*\n")
+    (tmp_path / "jobs" / "job.yaml").write_text(
+        "{version: 1, name: v, partition: single, goal: general, data: t.csv, model: {lkc: {L: 1, K: 2}}, "
+        "columns: {town: {role: qid, taxonomy: ../town.csv}}}"
+    )
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(TABLE, tmp_path / "jobs" / "job.yaml")
+    assert (
+        "`jointcut.Job.from_yaml(..., files_anywhere=True)` if you know who wrote the job"
+        in raised.value.remedy
+    )
+
+
 def test_a_spent_budget_names_the_argument_and_the_function(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     jc.anonymize(TABLE, dp_job(), ledger=ledger, budget=1)
