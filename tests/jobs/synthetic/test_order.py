@@ -67,7 +67,7 @@ def test_many_mended_rows_are_warned_of(tmp_path: Path) -> None:
     assert share > 0.2
     words = f"{share:.0%} of the rows were mended to keep left from lying below admitted, because the pair was not"
     assert f"warning: {words} measured: " in ran.out
-    assert words.replace("%", " %") in (tmp_path / "out" / "report.html").read_text()
+    assert words.replace("%", "\u00a0%") in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(("n", "says"), [(0, ""), (49, ""), (50, "5%"), (400, "40%")])
