@@ -7,13 +7,14 @@ leaves this out). Then a table of empty paths always meets the requirement, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from anonymize.criteria.clear import Judge
-from anonymize.criteria.criterion import Bools, Tally, tallies_of
+from anonymize.criteria.criterion import Bools, Criterion, Tally, tallies_of
 from anonymize.criteria.views import sensitive_codes
 from anonymize.errors import PrivacyError
 from anonymize.lkc.requirement import Ask, Entry, check_root, check_sizes, relief_of
@@ -61,9 +62,21 @@ class Bounds:
         counts:  of the tallies: int64, shape (n_tallies, n_groups).
         """
         kept = np.ones(counts.shape[1], dtype=bool)
-        for _, of_cases in self._judge.met(counts, whole=True):
-            kept &= of_cases.all(axis=0)
+        for _, met in self._met(counts):
+            kept &= met
         return kept
+
+    def first_broken(self, counts: Ints) -> list[Criterion | None]:
+        """Return the first criterion that each group breaks, or None; counts as in :meth:`kept`."""
+        found: list[Criterion | None] = [None] * counts.shape[1]
+        for criterion, met in self._met(counts):
+            for group in np.flatnonzero(~met):
+                found[group] = found[group] or criterion
+        return found
+
+    def _met(self, counts: Ints) -> Iterator[tuple[Criterion, Bools]]:
+        for criterion, of_cases in self._judge.met(counts, whole=True):
+            yield criterion, np.broadcast_to(of_cases.all(axis=0), counts.shape[1])
 
 
 def bounds_of(ask: Ask, schema: Schema) -> Bounds:

@@ -130,7 +130,7 @@ class Sequences(Model):
         from jobs.sequences.reading import Tracks
 
         assert isinstance(table, Tracks), "as the model reads tables"
-        return own_sections(task, table.rows, table.paths, None)
+        return own_sections(task, table, table.paths, None)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.sequences.report import shown_fields

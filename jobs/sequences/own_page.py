@@ -6,18 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from anonymize.criteria.criterion import Criterion
 from anonymize.table import Ints, tally
 from anonymize.trajectory.paths import Paths, collapsed
-from jobs.data.rows_read import RowsRead
+from anonymize.trajectory.requirement import bounds_of
 from jobs.page.own import risk_section, rows_section
-from jobs.page.parts import Section, facts, number
-from jobs.sequences.reading import settings
+from jobs.page.parts import Section, facts, number, paragraph
+from jobs.sequences.reading import Tracks, settings
+from jobs.sequences.requirement import requirement
+from jobs.sequences.sentences import item_words
 from jobs.task import Task
 
 
-def own_sections(task: Task, rows: RowsRead, raw: Paths, left: Paths | None) -> Iterator[Section]:
+def own_sections(task: Task, tracks: Tracks, raw: Paths, left: Paths | None) -> Iterator[Section]:
     """Yield the sections. left: the paths of the release, if all records are the owner's."""
-    yield rows_section(rows.words())
+    yield rows_section(tracks.rows.words())
     if not raw.n_records:
         return
     after = None if left is None else sizes_of_paths(left)
@@ -29,6 +32,53 @@ def own_sections(task: Task, rows: RowsRead, raw: Paths, left: Paths | None) -> 
     ]
     head = ("measure", "before") if left is None else ("measure", "before", "after")
     yield Section("Records before and after", [facts(lines, head=head)])
+    if left is not None:
+        yield from _lost(task, tracks, raw, left)
+
+
+def _lost(task: Task, tracks: Tracks, raw: Paths, left: Paths) -> Iterator[Section]:
+    """Yield the items that most records lost, each with the requirement that the item alone breaks."""
+    bounds = bounds_of(requirement(task.job), tracks.schema)
+    codes = np.unique(raw.items).astype(np.int64)
+    before, after = (_records_with(codes, paths, paths.weights) for paths in (raw, left))
+    lost = before - after
+    chosen = np.lexsort((codes, -lost))[:_MOST_ITEMS]
+    chosen = chosen[lost[chosen] > 0]
+    if not len(chosen):
+        return
+    counts = np.stack([_records_with(codes, raw, weights) for weights in bounds.weights(raw)])[:, chosen]
+    one, many = item_words(task.job)
+    lines = [
+        (_label(tracks, int(code)), number(int(had)), number(int(has)), _why(criterion, many))
+        for code, had, has, criterion in zip(
+            codes[chosen], before[chosen], after[chosen], bounds.first_broken(counts), strict=True
+        )
+    ]
+    words = f"The {many} that most records lost, at most {_MOST_ITEMS}."
+    head = (one, "records before", "records after", "reason")
+    yield Section(f"Lost {many}", [paragraph(words), facts(lines, head=head)])
+
+
+_MOST_ITEMS = 20
+
+
+def _records_with(codes: Ints, paths: Paths, weights: Ints) -> Ints:
+    """Count the records with each of some items: int64, shape of codes. weights: records of each path."""
+    return tally(np.searchsorted(codes, paths.items), np.repeat(weights, paths.lengths), len(codes))
+
+
+def _label(tracks: Tracks, code: int) -> str:
+    item = np.array([code])
+    place = tracks.places[int(tracks.vocabulary.locations_of(item)[0])]
+    return f"{place}, {tracks.times[int(tracks.vocabulary.cells_of(item)[0])]}" if tracks.times else place
+
+
+def _why(criterion: Criterion | None, many: str) -> str:
+    if criterion is None:
+        return f"alone within the requirement, but not with other {many} of the record"
+    if criterion.name == "K":
+        return "in fewer records than K"
+    return f"alone breaks {criterion.name}" + (f" of {criterion.column}" if criterion.column else "")
 
 
 _WHOLE = (

@@ -78,7 +78,7 @@ def _release(
         report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
     noted = Noted(of_table=tuple(tracks.rows.mark_words()))
     page = partial(sections, task, sentences=promises_of(task), seen=seen)
-    place_own_page(own_page(task, own_sections(task, tracks.rows, made.raw, made.left)), folder)
+    place_own_page(own_page(task, own_sections(task, tracks, made.raw, made.left)), folder)
     return write_report(task, folder, (TABLE,), report, watch.seconds, page), noted
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from jobs.data.sources import Source
 from jobs.errors import PartyError, problem_of
 from jobs.options import Options
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, sums_of
 from jobs.sequences.reading import load_tracks
 from jobs.sequences.report import shown_fields
 from jobs.sequences.requirement import requirement
 from tests.support import jobs
 from tests.support.commands import invoke
+from tests.support.pages import Reader
 from tests.support.wards import sets_job, table, wards_columns, wards_job
 
 THESIS = (  # Table 4.1: place and time of every doublet, and the diagnosis
@@ -419,3 +422,44 @@ def test_exclusion_that_cannot_be_tested_is_not_met(tmp_path: Path, exclusion: s
 
 def _sets(folder: Path) -> Source:
     return table(folder, "b,flu", "b;c,flu", "c,flu", header="codes,dx")
+
+
+# ---- the owner's page
+
+
+@pytest.mark.parametrize("suppress", ["local", "global"])
+@pytest.mark.parametrize(("k", "c"), [("2", "1/2"), ("3", "1"), ("2", "1/3")])
+def test_lost_items_have_the_requirement_that_they_break(
+    tmp_path: Path, suppress: str, k: str, c: str
+) -> None:
+    job = thesis_job({"K": k, "C": c, "suppress": suppress})
+    rows, _ = released(job, table(tmp_path, *LINES), tmp_path / "out")
+    diagnoses: dict[str, list[str]] = defaultdict(list)
+    for path, dx in THESIS:
+        for item in path.split():
+            diagnoses[item].append(dx)
+    after = defaultdict(int)
+    for row in rows:
+        after[row["ward"] + row["at"]] += 1
+    expected = {}
+    for item, found in diagnoses.items():
+        if len(found) == after[item]:
+            continue
+        reason = "alone within the requirement, but not with other readings of the record"
+        if Fraction(found.count("AIDS"), len(found)) > Fraction(c):
+            reason = "alone breaks C of dx"
+        if len(found) < int(k):
+            reason = "in fewer records than K"
+        expected[f"{item[0]}, {item[1]}"] = (len(found), after[item], reason)
+    assert expected
+    texts = " ".join(" ".join(Reader((tmp_path / "out" / OWN_PAGE).read_text()).texts).split())
+    shown = texts.partition("Lost readings")[2]
+    for label, (had, has, reason) in expected.items():
+        assert f"{label} {had} {has} {reason}" in shown
+    reasons = ("alone within the requirement", "alone breaks C of dx", "in fewer records than K")
+    assert sum(map(shown.count, reasons)) == len(expected)
+
+
+def test_a_table_that_lost_nothing_names_no_item(tmp_path: Path) -> None:
+    released(thesis_job({"L": "1", "K": "2", "C": "1"}), table(tmp_path, *LINES), tmp_path / "out")
+    assert "Lost readings" not in (tmp_path / "out" / OWN_PAGE).read_text()
