@@ -93,14 +93,15 @@ def speed_rows() -> list[Row]:
     p0, p1 = (entry["columns"] for entry in _parties(base()).values())
     moved = {"p0": [c for c in p0 if c != SENSITIVE], "p1": [*p1, SENSITIVE]}
     names = [*p0, *p1]
-    thirds = {f"p{i}": names[i * 14 // 3 : (i + 1) * 14 // 3] for i in range(3)}
+    thirds, tenths = ({f"p{i}": names[i * 14 // n : (i + 1) * 14 // n] for i in range(n)} for n in (3, 10))
     rows = []
     for name, folder, target in (
         ("2 parties, sensitive at p0", base(), 12),
         ("2 parties, sensitive at p1", split_job(moved, LKC), 12),
         ("2 parties, [T] Table 5.5", split_job(THESIS, LKC), 12),
         ("2 parties, scores in the clear", split_job(THESIS, LKC, disclosure="leader"), None),
-        ("3 parties, in thirds", split_job(thirds, LKC), None),
+        ("3 parties, in thirds", split_job(thirds, LKC), 2.5),
+        ("10 parties, in tenths", split_job(tenths, LKC), 6),
         ("2 parties, L=3 K=20 C=0.5", split_job(THESIS, {"L": "3", "K": "20", "C": "0.5"}), None),
     ):
         rows += _timed(name, folder, target, *run_repeatedly(folder, runs=3))
