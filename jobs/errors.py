@@ -136,7 +136,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "data-published-as-is": Kind(
         Exit.DATA,
-        "most rows of a `plain` column have a value that no second row has, and the column is published unchanged",
+        "most rows of a `plain` column have a value of fewer than 5 rows, and the column is published unchanged",
         "say `role: id` or leave the column out; or `publish_as_is: true` at the column if you mean to publish the "
         "column",
     ),

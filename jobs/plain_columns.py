@@ -66,6 +66,10 @@ _OF_THINGS = frozenset(
 """Words beside `name` and the like for a thing, not a person."""
 _WORDS = re.compile(r"[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+")
 _ONE_WORD = re.compile(r"(patient|user|person|customer|member|subject)s?(id|ids|no|nr|number|name)")
+FEW_RECORDS = 10
+"""Rows of a value below which the value is said to tell of few people. A person may have several rows."""
+MOST_OF_A_PERSON = 5
+"""Rows of a value below which the value may be of one person, who may have several rows."""
 FEW_ROWS = 20
 """Number of rows below which unique values say little."""
 
@@ -112,7 +116,8 @@ def measure(columns: Columns, release: Release) -> dict[str, Any]:
     """Measure the columns published unchanged; return an empty mapping without plain columns and class.
 
     ``values``: different values. ``alone``: rows with a unique value; for all columns together, rows with a unique
-    combination. ``formulas``: rows whose value a spreadsheet takes for a formula.
+    combination. ``few``: rows with a value of fewer than FEW_RECORDS rows. ``formulas``: rows whose value a
+    spreadsheet takes for a formula.
     """
     names = [name for name in named(columns, "plain", "class") if name in release.columns]
     if not names:
@@ -122,6 +127,7 @@ def measure(columns: Columns, release: Release) -> dict[str, Any]:
             "role": columns[name].role,
             "values": int((times > 0).sum()),
             "alone": int((times == 1).sum()),
+            "few": int(times[times < FEW_RECORDS].sum()),
             "formulas": n_formulas(release, name),
         }
         for name in names
@@ -166,14 +172,15 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
     said = [
         f"{name} is published unchanged, without protection: "
         f"{counted(of['values'], 'different value', 'different values')}; "
-        f"{counted(of['alone'], 'row is', 'rows are')} alone with {noun(of['alone'], 'its value', 'theirs')}."
+        f"{counted(of['alone'], 'row is', 'rows are')} alone with {noun(of['alone'], 'its value', 'theirs')}, and "
+        f"{counted(of['few'], 'row has', 'rows have')} a value of fewer than {FEW_RECORDS} rows."
         + (
             f" {counted(of['formulas'], 'value', 'values')} would be a formula in a spreadsheet."
             if of["formulas"]
             else ""
         )
         for name, of in by_column.items()
-        if of["role"] == "plain" or of["alone"]
+        if of["role"] == "plain" or of["few"]
     ]
     if len(by_column) > 1 and said:
         said.append(
@@ -184,20 +191,21 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
 
 
 def require_meant(columns: Columns, release: Release) -> None:
-    """Raise DataError for a plain column or a class with mostly unique values, unless `publish_as_is` is set."""
+    """Raise DataError for a plain column or a class with mostly rare values, unless `publish_as_is` is set."""
     if release.n_records < FEW_ROWS:
         return
     for name in named(columns, "plain", "class"):
         if name not in release.columns or columns[name].publish_as_is:
             continue
-        alone = int((_times(release, [name]) == 1).sum())
-        if 2 * alone > release.n_records:
+        times = _times(release, [name])
+        few = int(times[times < MOST_OF_A_PERSON].sum())
+        if 2 * few > release.n_records:
             raise DataError(
                 "data-published-as-is",
-                f"column {name} is `{columns[name].role}`, and most rows would be alone with a value: a reader who "
-                "knows the value of a person finds the row",
+                f"column {name} is `{columns[name].role}`, and most rows would have a value of fewer than "
+                f"{MOST_OF_A_PERSON} rows: a reader who knows the value of a person finds the person's rows",
                 column=name,
-                private=f"{alone:,} of {counted(release.n_records, 'row', 'rows')}",
+                private=f"{few:,} of {counted(release.n_records, 'row', 'rows')}",
             )
 
 

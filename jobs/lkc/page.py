@@ -25,6 +25,7 @@ from jobs.page.page import promises
 from jobs.page.parts import (
     Line,
     Section,
+    about_joined,
     bars,
     by_size,
     counts_of,
@@ -58,13 +59,14 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
     found = report["requirements"]
     within = min(each["smallest_group"] for each in found)
     risk, rows = report["risk"], report["rows"]
+    plain = risk.get("as_it_is", {})
     least = int(sizes.min())
     lines: list[Line] = [
         (
             term("Prosecutor risk", ", within L"),
             percent(1 / within),
             f"The highest chance of a reader with L attributes to find the record of a person known to be in the "
-            f"table: 1 in {within:,}.",
+            f"table: 1 in {within:,}.{_UNCOUNTED if plain else ''}",
         ),
         (
             term("Journalist risk", ", within L"),
@@ -96,7 +98,6 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
         ),
     ]
     warning = verdict(risk["meaning"], good=False) if risk["below_k"] else None
-    plain = risk.get("as_it_is", {})
     return Section(
         "Risk",
         [
@@ -108,11 +109,14 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
     )
 
 
+_UNCOUNTED = " A reader who knows a column published unchanged may do better: see below."
+
+
 def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
     """Return the sentences on columns published unchanged: a warning if a value tells a record, or is a formula."""
     if not found:
         return None
-    if found["alone"] or any(of["alone"] or of["formulas"] for of in found["columns"].values()):
+    if found["alone"] or any(of["alone"] or of["few"] or of["formulas"] for of in found["columns"].values()):
         return verdict(found["meaning"], good=False)
     return paragraph(found["meaning"])
 
@@ -144,6 +148,8 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
         yield paragraph(" ".join(said), "soft")
         yield listing(_why(task, name, each) for each in stopped.get(name, ()) if each.reason in _WHY)
         counts = ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ()))
+        if joined := about_joined(counts):
+            yield paragraph(joined)
         yield bars(_without_rare(counts) if role in ("plain", "class") else counts, name)
     frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
     if frees:

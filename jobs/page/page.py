@@ -56,10 +56,23 @@ def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], 
             tag("code", report["job_sha256"]),
             class_="soft",
         ),
+        _warned(sections),
         paragraph(purpose(task)),
         paragraph(_earlier(task, report)),
         *with_words((*sections, *_after(task, report, release))),
     )
+
+
+def _warned(sections: Sequence[Section]) -> Content:
+    """Return the places of all warnings, for readers who see the beginning of a page alone; None without one."""
+    found = [(section, n) for section in sections if (n := section.n_warnings)]
+    if not found:
+        return None
+    links: list[Content] = []
+    for each, _ in found:
+        links += [", " if links else "", tag("a", each.title, href=f"#{each.anchor}")]
+    total = counted(sum(n for _, n in found), "warning", "warnings")
+    return tag("div", tag("p", f"This page has {total}, in: ", *links, "."), class_="warning")
 
 
 def purpose(task: Task) -> str:

@@ -39,9 +39,21 @@ class Section:
     title: str
     content: Sequence[Content] = field(repr=False)
 
+    @property
+    def anchor(self) -> str:
+        """Name of the heading, for links of the page."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+
+    @property
+    def n_warnings(self) -> int:
+        """Number of the highlighted warnings."""
+        elements = (each for each in self.content if isinstance(each, Element))
+        return sum(part.get("class") == "warning" for each in elements for part in each.iter())
+
     def element(self) -> Element:
-        name = "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
-        return tag("section", tag("h2", self.title, id=name), *self.content, aria_labelledby=name)
+        return tag(
+            "section", tag("h2", self.title, id=self.anchor), *self.content, aria_labelledby=self.anchor
+        )
 
 
 def sentence(words: str) -> str:
@@ -112,6 +124,17 @@ def bars(counts: Mapping[str, int], name: str, labels: Sequence[str] | None = No
         for value, n in in_few(counts, labels or list(counts))
     )
     return tag("table", tag("tbody", *lines), class_="bars", aria_label=f"values of {name}")
+
+
+def about_joined(counts: Mapping[str, int]) -> str:
+    """Say that bars are coarser than the values of a table; empty if each value has its bar."""
+    if len(counts) <= MOST_BARS:
+        return ""
+    width = -(-sum(INTERVAL.fullmatch(value) is not None for value in counts) // _MOST_INTERVALS)
+    joins = (
+        f"a bar joins up to {width} neighbouring intervals" if width > 1 else "the rarest values have one bar"
+    )
+    return f"The table has {len(counts):,} different values here, finer than the bars: {joins}."
 
 
 def in_few(counts: Mapping[str, int], labels: Sequence[str]) -> list[tuple[str, int]]:

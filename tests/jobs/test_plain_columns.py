@@ -82,23 +82,25 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
     release = release_of(["job", "wage", "ward", "transfused"], rows)
     found = plain_columns.measure(job, release)
     assert found["columns"] == {
-        "wage": {"role": "plain", "values": 3, "alone": 2, "formulas": 0},
-        "ward": {"role": "plain", "values": 2, "alone": 1, "formulas": 0},
-        "transfused": {"role": "class", "values": 2, "alone": 0, "formulas": 0},
+        "wage": {"role": "plain", "values": 3, "alone": 2, "few": 4, "formulas": 0},
+        "ward": {"role": "plain", "values": 2, "alone": 1, "few": 4, "formulas": 0},
+        "transfused": {"role": "class", "values": 2, "alone": 0, "few": 4, "formulas": 0},
     }
     assert found["alone"] == 4
     assert found["meaning"] == (
-        "wage is published unchanged, without protection: 3 different values; 2 rows are alone with theirs. ward is "
-        "published unchanged, without protection: 2 different values; 1 row is alone with its value. In transfused, "
-        "wage, ward together 4 rows are alone of 4."
+        "transfused is published unchanged, without protection: 2 different values; 0 rows are alone with theirs, "
+        "and 4 rows have a value of fewer than 10 rows. wage is published unchanged, without protection: 3 different "
+        "values; 2 rows are alone with theirs, and 4 rows have a value of fewer than 10 rows. ward is published "
+        "unchanged, without protection: 2 different values; 1 row is alone with its value, and 4 rows have a value "
+        "of fewer than 10 rows. In transfused, wage, ward together 4 rows are alone of 4."
     )
 
 
 def test_a_class_is_told_where_a_row_is_alone_with_it() -> None:
     job = jobs.task_of(single_job()).job.columns
-    rare = release_of(["job", "transfused"], [("Any", "Y")] * 5 + [("Any", "N")])
+    rare = release_of(["job", "transfused"], [("Any", "Y")] * 10 + [("Any", "N")])
     assert "transfused is published unchanged" in plain_columns.measure(job, rare)["meaning"]
-    assert plain_columns.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 5))["meaning"] == ""
+    assert plain_columns.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 10))["meaning"] == ""
 
 
 def table(folder: Path, wages: list[int], **column: Any) -> Path:
@@ -108,12 +110,13 @@ def table(folder: Path, wages: list[int], **column: Any) -> Path:
 
 
 def test_run_validate_and_verify_say_so(tmp_path: Path) -> None:
-    job = table(tmp_path, [i // 3 for i in range(59)] + [1000])
+    job = table(tmp_path, [i // 6 for i in range(59)] + [1000])
     assert "published unchanged, without protection: wage" in invoke("coordinator", "validate", job).out
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
     said = (
-        "wage is published unchanged, without protection: 21 different values; 1 row is alone with its value."
+        "wage is published unchanged, without protection: 11 different values; 1 row is alone with its value, and 60 "
+        "rows have a value of fewer than 10 rows."
     )
     assert said in ran.err + ran.out
     assert said in invoke("coordinator", "verify", job, tmp_path / "out").out
@@ -131,6 +134,18 @@ def test_most_rows_alone_with_their_value_end_the_run(tmp_path: Path) -> None:
     assert invoke("coordinator", "run", meant, "--out", tmp_path / "out").code == 0
     half = table(tmp_path, [*range(30), *[31] * 30])
     assert invoke("coordinator", "run", half, "--out", tmp_path / "half").code == 0
+
+
+def test_ids_of_people_with_several_rows_end_the_run(tmp_path: Path) -> None:
+    """No row is alone with its value, and each value is of one person."""
+    ran = invoke(
+        "coordinator", "run", table(tmp_path, [i // 2 for i in range(60)]), "--out", tmp_path / "out"
+    )
+    assert ran.code == Exit.DATA
+    assert "most rows would have a value of fewer than 5 rows" in ran.err
+    assert "60 of 60 rows" in ran.err
+    five = table(tmp_path, [i // 5 for i in range(60)])
+    assert invoke("coordinator", "run", five, "--out", tmp_path / "five").code == 0
 
 
 def test_check_tells_the_owner(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from jobs.dp.report import half_width
 from jobs.loading import load_task
 from jobs.page.learned import words_of
 from jobs.page.page import PAGE, page_of, page_of_folder
-from jobs.page.parts import percent
+from jobs.page.parts import about_joined, in_few, percent
 from jobs.release.sums import SUMS, release_digest
 from tests.jobs.page.releases import EVIL, JOBS
 from tests.support import jobs
@@ -244,7 +244,10 @@ def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
     ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
     page = (tmp_path / "out" / PAGE).read_text()
-    warning, of_ill = re.findall(r'<div class="warning">(.*?)</div>', page)
+    top, warning, of_ill = re.findall(r'<div class="warning">(.*?)</div>', page)
+    assert top == '<p>This page has 2 warnings, in: <a href="#risk">Risk</a>.</p>'
+    assert page.index(top) < page.index("The table is made")
+    assert "A reader who knows a column published unchanged may do better" in page
     assert "Nothing bounds inferences of ill" in of_ill
     assert "name is published unchanged, without protection" in warning
     assert "Sensitive: published as it is; no C below 1 bounds inferences." in page
@@ -252,6 +255,20 @@ def test_columns_without_protection_are_a_warning(tmp_path: Path) -> None:
     assert "person" not in text.split("Columns")[1].split("Worth of")[0]
     assert "staff 11 % 89 values of fewer than 10 records 89 %" in text
     assert "often 81 % rare 1 10 % 1 value of fewer than 10 records 9 %" in text
+
+
+def test_bars_that_join_values_say_so() -> None:
+    ages = {f"[{year},{year + 1})": 3 for year in range(44)}
+    assert len(in_few(ages, list(ages))) < 24
+    assert about_joined(ages) == (
+        "The table has 44 different values here, finer than the bars: a bar joins up to 3 neighbouring intervals."
+    )
+    towns = {f"town {n}": n for n in range(1, 31)}
+    assert about_joined(towns) == (
+        "The table has 30 different values here, finer than the bars: the rarest values have one bar."
+    )
+    few = {f"[{year},{year + 1})": 3 for year in range(24)}
+    assert (len(in_few(few, list(few))), about_joined(few)) == (24, "")
 
 
 def test_inference_of_a_reader_who_knows_all_columns_is_shown(tmp_path: Path) -> None:
