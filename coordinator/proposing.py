@@ -66,7 +66,7 @@ class Answers:
 
 def _words(answer: Answer) -> str:
     words = {
-        "unknown": "not proposed, or the proposal has expired",
+        "unknown": "not proposed, or over: the proposal expired, or the approval ended; see `coordinator propose`",
         "waiting": "waits for its owner",
         "approved": "approved",
         "denied": f"denied: {answer.reason}",

@@ -26,7 +26,7 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     await asyncio.to_thread(check_policy, policy, session.task, session.me, session.coordinator)
     _know_peers(session)
     permit = await asyncio.to_thread(
-        permit_of, session.config, session.task, session.coordinator, session.proposed
+        permit_of, session.config, session.task, session.coordinator, session.listener
     )
     await asyncio.to_thread(require, permit)
     session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from jobs.errors import PartyError, TransportError
+from jobs.errors import PartyError, PolicyError, TransportError
 from jobs.file.bundle import MAX_BUNDLE_BYTES
 from jobs.owner.objections import check_policy
 from jobs.task import Task
@@ -18,8 +19,17 @@ from party.net import control
 from party.owner.approvals import Approvals, Standing, Terms, refusal, terms_of
 from party.owner.config import PartyConfig
 
-Proposed: TypeAlias = Callable[[Task, str], None]
-"""Listener to each new proposal: its task and its coordinator. An error of the listener ends the work."""
+
+class Listener(Protocol):
+    """Hears of each new proposal."""
+
+    def note(self, task: Task, coordinator: str) -> None:
+        """Note a proposal that is about to be kept. An error ends the work, and nothing is kept."""
+        ...
+
+    def tell(self, task: Task) -> None:
+        """Tell the owner of a proposal that waits. Returns at once."""
+        ...
 
 
 class Permit(Protocol):
@@ -45,9 +55,13 @@ class Automatic:
     approvals: Approvals
     task: Task
     coordinator: str
+    listener: Listener = field(repr=False)
 
     def propose(self) -> None:
-        return
+        # The owner can read and deny the job. Nobody is told, and a full store is no error: nothing waits.
+        noted = partial(self.listener.note, self.task, self.coordinator)
+        with suppress(PolicyError):
+            self.approvals.propose(self.task, self.coordinator, _now(), noted)
 
     def standing(self) -> Standing:
         kept = self.approvals.exactly(self.task.digest.hex(), self.coordinator, _now())
@@ -69,14 +83,19 @@ class ByOwner:
     task: Task
     coordinator: str
     terms: Terms = field(repr=False)
-    proposed: Proposed = field(repr=False)
+    listener: Listener = field(repr=False)
 
     def propose(self) -> None:
-        noted, state = partial(self.proposed, self.task, self.coordinator), self.standing().state
-        if state == "unknown":
-            self.approvals.propose(self.task, self.coordinator, _now(), noted)
-        if state == "waiting":
-            self.approvals.ask_again(self.task, self.coordinator, _now(), noted)
+        if self.standing().state not in ("unknown", "waiting"):
+            return
+        given = (
+            self.task,
+            self.coordinator,
+            _now(),
+            partial(self.listener.note, self.task, self.coordinator),
+        )
+        if self.approvals.propose(*given) or self.approvals.ask_again(*given):
+            self.listener.tell(self.task)
 
     def standing(self) -> Standing:
         return self.approvals.standing(self.task.digest, self.coordinator, self.terms, _now())
@@ -85,13 +104,13 @@ class ByOwner:
         self.approvals.begin(self.task.digest, self.coordinator, self.terms, run, _now())
 
 
-def permit_of(config: PartyConfig, task: Task, coordinator: str, proposed: Proposed) -> Permit:
+def permit_of(config: PartyConfig, task: Task, coordinator: str, listener: Listener) -> Permit:
     """Return the approval of a job. Raises PartyError for a party without a usable certificate."""
     approvals = Approvals(config.state_dir)
     if not config.policy.needs_approval(task.digest.hex()):
-        return Automatic(approvals, task, coordinator)
+        return Automatic(approvals, task, coordinator, listener)
     terms = terms_of(config, task, coordinator)
-    return ByOwner(approvals, task, coordinator, terms, proposed)
+    return ByOwner(approvals, task, coordinator, terms, listener)
 
 
 def require(permit: Permit) -> None:
@@ -132,14 +151,14 @@ async def _bytes_of(parts: AsyncIterator[control.Proposal]) -> tuple[bytes, bool
 
 
 def answered(
-    config: PartyConfig, task: Task, coordinator: str, ask: bool, proposed: Proposed
+    config: PartyConfig, task: Task, coordinator: str, ask: bool, listener: Listener
 ) -> control.Answer:
     """Keep a proposal, unless the coordinator only asks; return the owner's decision. Looks at no table.
 
     Raises PolicyError if the policy refuses the job or too many jobs wait.
     """
     check_policy(config.policy, task, config.name, coordinator)
-    permit = permit_of(config, task, coordinator, proposed)
+    permit = permit_of(config, task, coordinator, listener)
     if not ask:
         permit.propose()
     standing = permit.standing()

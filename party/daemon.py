@@ -129,7 +129,8 @@ class Daemon:
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
             refused = session is None or isinstance(session.state, Submitted)
-            if not (refused and self._repeated.is_told(caller, problem)):
+            about = "" if session is None else session.task.digest.hex()[:12]
+            if not (refused and self._repeated.is_told(caller, problem, about)):
                 await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
                 await asyncio.to_thread(self._note_failure, caller, problem, session)
             await _tell(emit, problem)
@@ -185,10 +186,11 @@ class Daemon:
             try:
                 await self._adopt(await let_in(caller, self._config, self._refresh))
                 task, ask = await received(self._config, caller, parts)
-                return await asyncio.to_thread(answered, self._config, task, caller, ask, self._proposed)
+                return await asyncio.to_thread(answered, self._config, task, caller, ask, self)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
                 problem = problem_of(error).at(self.name, "propose")
-                if not self._repeated.is_told(caller, problem):
+                about = "" if task is None else task.digest.hex()[:12]
+                if not self._repeated.is_told(caller, problem, about):
                     await asyncio.to_thread(note_problem, problem, error, None, self._problems)
                     await asyncio.to_thread(self._note_refusal, caller, problem, task)
                 raise JobFailed(problem) from error
@@ -204,11 +206,14 @@ class Daemon:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
         session.mesh.accept(sender, duplex)
 
-    def _proposed(self, task: Task, coordinator: str) -> None:
-        """Note a new proposal; tell the owner. Nobody waits for the owner to be told. Raises PartyError."""
+    def note(self, task: Task, coordinator: str) -> None:
+        """Note a new proposal. Raises PartyError."""
         job = {"job": task.job.name, "job_sha256": task.digest.hex()}
         self._audit.note("proposal", {**job, "coordinator": coordinator})
-        self._teller.tell(self._config.telling, job["job_sha256"])
+
+    def tell(self, task: Task) -> None:
+        """Tell the owner that a job waits. Nobody waits for the owner to be told."""
+        self._teller.tell(self._config.telling, task.digest.hex())
 
     def refuse(self, error: IdentityError) -> None:
         """Note that somebody without an installed certificate was turned away."""
@@ -244,7 +249,7 @@ class Daemon:
             visit.emit,
             visit.unfinished,
             self._audit,
-            self._proposed,
+            self,
         )
 
     async def _in_force(self) -> PartyConfig:

@@ -15,7 +15,7 @@ from jobs.errors import PartyError, Problem
 from jobs.owner.answers import Answering
 from jobs.release.signatures import Signed
 from jobs.task import Account, Result, Task
-from party.approval import Permit, Proposed
+from party.approval import Listener, Permit
 from party.net.control import Emit
 from party.net.link import RunKey
 from party.net.mesh import Mesh
@@ -123,8 +123,8 @@ class Session:
     unfinished: ExitStack
     """Steps that undo unfinished work if the session ends now."""
     audit: Audit = field(repr=False)
-    proposed: Proposed = field(repr=False)
-    """Hears of a job that is new here, and waits for its owner."""
+    listener: Listener = field(repr=False)
+    """Hears of a job that is new here."""
     signer: Signer | None = field(default=None, repr=False)
     """Signers of the run, once allowed."""
     account: Answering | None = field(default=None, repr=False)

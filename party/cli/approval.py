@@ -131,6 +131,7 @@ def deny_command(digits: str, reason: str, coordinator: str | None, config: Path
 
 def _say_decided(proposal: Proposal, decision: Decision, *more: str) -> None:
     text = f"{proposal.job}, job {proposal.job_sha256}, from {proposal.coordinator}: {decided(decision)}"
+    before = () if proposal.decision is None else (f"replaces: {decided(proposal.decision)}",)
     fields = {
         "job_sha256": proposal.job_sha256,
         "coordinator": proposal.coordinator,
@@ -138,4 +139,4 @@ def _say_decided(proposal: Proposal, decision: Decision, *more: str) -> None:
         "runs": decision.runs,
         "until": None if decision.until is None else in_words(decision.until),
     }
-    say([text, *(f"  {words}" for words in more)], fields)
+    say([text, *(f"  {words}" for words in (*before, *more))], fields)

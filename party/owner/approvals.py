@@ -35,7 +35,7 @@ LEAST_DIGITS = 8
 """Fewest digits of a job hash that name a proposal."""
 
 State: TypeAlias = Literal["unknown", "waiting", "approved", "denied"]
-"""State of a proposal. unknown: never proposed, or no longer kept."""
+"""State of a proposal. unknown: never proposed, no longer kept, or approved for runs that are over."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS proposals (
@@ -67,6 +67,9 @@ CREATE TABLE IF NOT EXISTS asked (
     decision INTEGER PRIMARY KEY,
     asked TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS unnoted (
+    decision INTEGER PRIMARY KEY
+);
 CREATE INDEX IF NOT EXISTS decisions_of_proposals ON decisions (proposal);
 CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 """
@@ -75,7 +78,8 @@ _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
 _LAST = """
 SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, decisions.id, approved, decided, decided_by,
-    terms, reason, runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id), asked
+    terms, reason, runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id), asked,
+    EXISTS (SELECT 1 FROM unnoted WHERE decision = decisions.id)
 FROM proposals
 LEFT JOIN decisions ON decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)
 LEFT JOIN asked ON asked.decision = decisions.id
@@ -133,6 +137,7 @@ class Decision:
     until:   end of an approval; None: no end.
     begun:   runs of the approval that have begun.
     asked:   time at which the coordinator asked again, after the approval had lapsed.
+    noted:   False if the audit may have no line of the decision. An approval does not hold then; a denial does.
     number:  of the decision in the store; 0: not kept yet.
     """
 
@@ -145,11 +150,14 @@ class Decision:
     until: datetime | None = None
     begun: int = 0
     asked: datetime | None = None
+    noted: bool = field(default=True, compare=False)
     number: int = field(default=0, compare=False)
 
     def lapse(self, terms: Terms, now: datetime) -> str:
         """Say why an approval does not cover a run now; empty: the approval covers a run."""
         found = self.terms.changes(terms)
+        if not self.noted:
+            found.append("the decision was not finished: decide again")
         if self.begun >= self.runs:
             found.append(f"the approved runs have begun ({self.runs})")
         if self.until is not None and now >= self.until:
@@ -191,7 +199,9 @@ class Proposal:
         if not decision.approved:
             return Standing("denied", decision.reason)
         lapse = decision.lapse(terms, now)
-        return Standing("waiting", own=lapse) if lapse else Standing("approved")
+        if not lapse:
+            return Standing("approved")
+        return Standing("unknown" if decision.asked is None else "waiting", own=lapse)
 
 
 @dataclass(frozen=True)
@@ -218,8 +228,8 @@ class Approvals:
 
     def propose(
         self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
-    ) -> None:
-        """Keep a proposal, unless the same job of the coordinator is kept already.
+    ) -> bool:
+        """Keep a proposal; return False if the same job of the coordinator is kept already.
 
         noted:  called before a new proposal is kept. If it raises, nothing is kept.
 
@@ -228,7 +238,7 @@ class Approvals:
         bundle = task.bundle.encoded
         with self._changed(now) as connection:
             if _found(connection, task.digest.hex(), coordinator):
-                return
+                return False
             n_waiting, n_bytes = connection.execute(
                 f"SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}",  # noqa: S608, E501
                 (coordinator,),
@@ -237,25 +247,27 @@ class Approvals:
                 raise PolicyError(
                     "proposals-full", f"too many proposals of {coordinator} wait for a decision"
                 )
-            noted()
             connection.execute(
                 "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
                 (task.digest.hex(), coordinator, task.job.name, bundle, time_as_text(now)),
             )
+            noted()
+        return True
 
     def ask_again(
         self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
-    ) -> None:
-        """Let a job wait again whose approval has lapsed, unless the job waits again already.
+    ) -> bool:
+        """Let a job wait again whose approval has lapsed; return False if the job waits already.
 
         noted:  called before the job waits. If it raises, nothing changes.
         """
         with self._changed(now) as connection:
             kept = _found(connection, task.digest.hex(), coordinator)
             if kept is None or kept.decision is None or kept.decision.asked is not None:
-                return
-            noted()
+                return False
             connection.execute("INSERT INTO asked VALUES (?, ?)", (kept.last_decision, time_as_text(now)))
+            noted()
+        return True
 
     def standing(self, digest: bytes, coordinator: str, terms: Terms, now: datetime) -> Standing:
         """Return the state of a coordinator's job under the present terms."""
@@ -286,7 +298,8 @@ class Approvals:
     ) -> None:
         """Keep a decision. Raises ConfigError if the proposal has expired, or was decided, meanwhile.
 
-        noted:  called before the decision is kept. If it raises, nothing is kept.
+        noted:  notes the decision, once it is on disk. Until it has returned and this is on disk, too, an approval
+                does not hold, so that no run rests on a decision without a line. A denial holds at once.
         """
         until = "" if decision.until is None else time_as_text(decision.until)
         with self._changed(decision.decided) as connection:
@@ -295,8 +308,7 @@ class Approvals:
                 raise _unknown(proposal.job_sha256)
             if kept.last_decision != proposal.last_decision:
                 raise decided_meanwhile()
-            noted()
-            connection.execute(
+            made = connection.execute(
                 "INSERT INTO decisions (proposal, approved, decided, decided_by, reason, runs, until, terms) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -309,7 +321,11 @@ class Approvals:
                     until,
                     decision.terms.as_text(),
                 ),
-            )
+            ).lastrowid
+            connection.execute("INSERT INTO unnoted VALUES (?)", (made,))
+        noted()
+        with self._changed(decision.decided) as connection:
+            connection.execute("DELETE FROM unnoted WHERE decision = ?", (made,))
 
     def all(self, now: datetime) -> list[Proposal]:
         """Return all proposals, oldest first."""
@@ -443,9 +459,10 @@ def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] 
 
 
 def _decision(row: Sequence[Any]) -> Decision | None:
-    number, approved, decided, by, terms, reason, runs, until, begun, asked = row
+    number, approved, decided, by, terms, reason, runs, until, begun, asked, unnoted = row
     if number is None:
         return None
     end, again = (time_of_text(text) if text else None for text in (until, asked))
     kept = Terms.of_text(terms)
-    return Decision(bool(approved), time_of_text(decided), by, kept, reason, runs, end, begun, again, number)
+    at, noted = time_of_text(decided), not unnoted
+    return Decision(bool(approved), at, by, kept, reason, runs, end, begun, again, noted, number)

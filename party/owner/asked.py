@@ -104,6 +104,8 @@ def decided(decision: Decision) -> str:
 def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[str, str]:
     """Return the state of a proposal, and the state in words."""
     decision = proposal.decision
+    if decision is None and not config.policy.needs_approval(proposal.job_sha256):
+        return "approved", "no decision; the policy asks for none"
     if decision is None:
         return "waiting", f"no decision yet; waits until {in_words(proposal.expires)}"
     if not decision.approved:
@@ -116,7 +118,9 @@ def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[st
     if not standing.own:
         return standing.state, decided(decision)
     again = "" if decision.asked is None else f"; asked for again {in_words(decision.asked)}"
-    return standing.state, f"{decided(decision)}; does not hold now: {standing.own}{again}"
+    return (
+        "ended" if decision.asked is None else "waiting"
+    ), f"{decided(decision)}; over: {standing.own}{again}"
 
 
 def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> Part:

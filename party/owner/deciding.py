@@ -69,6 +69,5 @@ def _decided(config: PartyConfig, proposal: Proposal, decision: Decision) -> Dec
         "until": None if decision.until is None else in_words(decision.until),
         "certificates": decision.terms.certificates,
     }
-    # The line comes first: a decision without a line would allow a run that nobody accounts for.
     Approvals(config.state_dir).decide(proposal, decision, lambda: audit.note("decision", facts))
     return decision

@@ -25,9 +25,12 @@ class Repeated:
         self._since: Counter[_Refusal] = Counter()
         self._ends: dict[_Refusal, asyncio.TimerHandle] = {}
 
-    def is_told(self, caller: str, problem: Problem) -> bool:
-        """Count a refusal; return True if the caller heard the same refusal within the window."""
-        what = (caller, f"{problem.error_id}: {problem.message}")
+    def is_told(self, caller: str, problem: Problem, about: str = "") -> bool:
+        """Count a refusal; return True if the caller heard the same refusal within the window.
+
+        about:  hash of the refused job, if one was read.
+        """
+        what = (caller, f"{problem.error_id}: {problem.message}" + (f" (job {about})" if about else ""))
         if what not in self._ends and sum(each == caller for each, _ in self._ends) >= MOST:
             what = (caller, "refusals of other words")
         if what in self._ends:

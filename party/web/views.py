@@ -75,9 +75,13 @@ def jobs(visit: Visit) -> Response:
         "jobs.html",
         as_of=in_words(visit.now),
         current=visit.current,
-        waiting=[_listed(visit, each) for each in approvals.waiting(visit.now)],
+        waiting=[_listed(visit, each) for each in approvals.waiting(visit.now) if _waits(visit, each)],
         decided=[_listed(visit, each) for each in approvals.decided(_MOST_DECIDED, visit.now)],
     )
+
+
+def _waits(visit: Visit, proposal: Proposal) -> bool:
+    return state_of(visit.config, proposal, visit.now)[0] == "waiting"
 
 
 def _listed(visit: Visit, proposal: Proposal) -> dict[str, str]:

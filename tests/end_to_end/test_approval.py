@@ -68,8 +68,8 @@ def test_the_way_of_a_job(net: Network) -> None:
         assert done.code == 0, done.err
         assert (net.root / "out" / "anonymized.csv").is_file()
         # An approval is of one run.
-        assert house.states() == dict.fromkeys(PARTIES, "waiting")
-        lapsed = "does not hold now: the approved runs have begun (1)"
+        assert house.states() == dict.fromkeys(PARTIES, "unknown")
+        lapsed = "over: the approved runs have begun (1)"
         listed = house.owner(A, "jobs").out
         assert lapsed in listed
         assert "asked for again" not in listed
@@ -152,7 +152,7 @@ def test_an_approval_ends(net: Network, monkeypatch: pytest.MonkeyPatch) -> None
         house.all_approve("--until", f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}")
         assert house.coordinator("status").code == 0
         later(monkeypatch, 4)
-        assert house.states() == dict.fromkeys(PARTIES, "waiting")
+        assert house.states() == dict.fromkeys(PARTIES, "unknown")
         assert house.run("out").problem["error"] == "approval-waiting"
 
 
@@ -189,7 +189,7 @@ def test_a_changed_certificate_ends_an_approval(net: Network) -> None:
         shutil.copy(certificate, config.tls.certificate)
         shutil.copy(key, config.tls.key)
         # The renewed party asked nobody about the others, whose certificates are the same.
-        assert house.states() == {A: "waiting", B: "waiting", C: "approved"}
+        assert house.states() == {A: "unknown", B: "unknown", C: "approved"}
         assert f"the certificate of {C} changed" in house.owner(A, "show", house.digest[:8]).out
 
 
@@ -242,7 +242,7 @@ def test_two_coordinators_ask_for_the_same_job(net: Network) -> None:
         assert other.run("other").code == 0
         assert house.states() == dict.fromkeys(PARTIES, "approved")
         assert house.run("out").code == 0
-        assert house.states() == other.states() == dict.fromkeys(PARTIES, "waiting")
+        assert house.states() == other.states() == dict.fromkeys(PARTIES, "unknown")
 
 
 def second_coordinator(net: Network, name: str) -> str:
@@ -266,6 +266,13 @@ def test_a_pinned_job_counts_as_approved(net: Network) -> None:
         assert house.states() == dict.fromkeys(PARTIES, "approved")
         assert house.run("out").code == 0
         assert "no coordinator has proposed a job" in house.owner(A, "jobs").out
+        # A proposed job can be read, and a denial counts all the same.
+        assert house.coordinator("propose").code == 0
+        assert "no decision; the policy asks for none" in house.owner(A, "jobs").out
+        assert house.owner(A, "deny", house.digest[:8], "--reason", "no longer").code == 0
+        assert house.run("again").problem["error"] == "approval-denied"
+        again = house.owner(A, "approve", house.digest[:8]).out
+        assert "replaces: denied by" in again
 
 
 def test_what_a_policy_refuses_does_not_wait(net: Network) -> None:

@@ -66,7 +66,7 @@ def test_the_last_decision_counts(approvals: Approvals) -> None:
     decide(approvals)
     assert state(approvals) == "approved"
     begin(approvals, 1)
-    assert state(approvals) == "waiting"
+    assert state(approvals) == "unknown"
     decide(approvals)  # a second yes allows a second run
     assert state(approvals) == "approved"
     decide(approvals, replace(YES, approved=False, reason="no"))
@@ -97,7 +97,7 @@ def test_an_approval_holds_on_its_terms_alone(
     decide(approvals, replace(YES, until=NOW + timedelta(days=1)))
     assert state(approvals) == "approved"
     standing = approvals.standing(TASK.digest, "coordinator", terms, now)
-    assert (standing.state, standing.own) == ("waiting", why)
+    assert (standing.state, standing.own) == ("unknown", why)
     with pytest.raises(PolicyError) as caught:
         begin(approvals, 1, terms, now)
     assert (caught.value.problem.error_id, caught.value.problem.private) == ("approval-waiting", why)

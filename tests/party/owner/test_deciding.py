@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError
+from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError, PolicyError
 from party.owner.approvals import Approvals, Proposal
 from party.owner.audit import AUDIT
 from party.owner.deciding import MOST_RUNS, approve, deny
@@ -64,8 +64,58 @@ def test_a_reason_has_words_and_is_short(net: Network, proposal: Proposal, reaso
     assert kept(net) is None
 
 
-def test_without_a_line_there_is_no_decision(net: Network, proposal: Proposal) -> None:
-    (net.config(A).state_dir / AUDIT).mkdir()
+def test_without_a_line_no_approval_holds(net: Network, proposal: Proposal) -> None:
+    config = net.config(A)
+    approvals = Approvals(config.state_dir)
+    (config.state_dir / AUDIT).mkdir()
     with pytest.raises(PartyError, match="no work without a line"):
-        approve(net.config(A), proposal, "olga", NOW, runs=1, until=None)
+        approve(config, proposal, "olga", NOW, runs=1, until=None)
+    (unfinished,) = approvals.all(NOW)
+    assert unfinished.decision is not None
+    standing = unfinished.standing(unfinished.decision.terms, NOW)
+    assert (standing.state, standing.own) == ("unknown", "the decision was not finished: decide again")
+    with pytest.raises(PolicyError, match="has not approved"):
+        approvals.begin(net.task.digest, "coordinator", unfinished.decision.terms, bytes(16), NOW)
+    (config.state_dir / AUDIT).rmdir()
+    approve(config, unfinished, "olga", NOW, runs=1, until=None)
+    approvals.begin(net.task.digest, "coordinator", unfinished.decision.terms, bytes(16), NOW)
+
+
+def test_a_denial_holds_with_and_without_a_line(net: Network, proposal: Proposal) -> None:
+    """The store fails behind the line, or the line fails: no run begins."""
+    config = net.config(A)
+    approvals = Approvals(config.state_dir)
+    approve(config, proposal, "olga", NOW, runs=3, until=None)
+    (approved,) = approvals.all(NOW)
+    assert approved.decision is not None
+    audit = config.state_dir / AUDIT
+    kept_aside = audit.rename(audit.with_name("kept"))
+    audit.mkdir()
+    with pytest.raises(PartyError, match="no work without a line"):
+        deny(config, approved, "olga", NOW, "no")
+    audit.rmdir()
+    kept_aside.rename(audit)
+    with pytest.raises(PolicyError, match="denied the job: no"):
+        approvals.begin(net.task.digest, "coordinator", approved.decision.terms, bytes(16), NOW)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_line_stands_only_of_what_is_on_disk(
+    net: Network, proposal: Proposal, monkeypatch: pytest.MonkeyPatch, approved: bool
+) -> None:
+    """A full disk under the store: the audit does not state a decision that is not there."""
+
+    def full(*_: object) -> None:
+        raise PartyError("io-failed", "the approvals cannot be read or written")
+
+    audit = net.config(A).state_dir / AUDIT
+    before = audit.read_bytes() if audit.exists() else b""
+    with monkeypatch.context() as patch:
+        patch.setattr(Approvals, "_changed", full)
+        with pytest.raises(PartyError, match="cannot be read or written"):
+            if approved:
+                approve(net.config(A), proposal, "olga", NOW, runs=1, until=None)
+            else:
+                deny(net.config(A), proposal, "olga", NOW, "no")
+    assert (audit.read_bytes() if audit.exists() else b"") == before
     assert kept(net) is None

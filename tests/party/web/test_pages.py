@@ -17,7 +17,7 @@ from jobs.errors import PolicyError
 from jobs.page.html import document, tag
 from jobs.page.page import PAGE
 from party.owner.accounts import RELEASES
-from party.owner.approvals import MOST_WAITING, Approvals, Decision, Terms
+from party.owner.approvals import MOST_WAITING, Approvals, Decision, Terms, terms_of
 from party.owner.audit import AUDIT
 from party.owner.current import CurrentJob
 from party.owner.deciding import user
@@ -56,7 +56,10 @@ def test_a_job_is_shown_as_by_the_command(site: Site) -> None:
     for part in command(site, "show", path.split("/")[2])["parts"]:
         for words in (part["title"], *part["lines"]):
             assert "".join(words.replace("`", "").split()) in shown
+    site.net.change(ME, lambda fields: fields["policy"].update(jobs=[path.split("/")[2]]))
     assert "(<code>policy.approval</code>, " in site.get(path).text
+    assert "shown" not in text_of(site, "/")  # a pinned job waits for nobody
+    site.net.change(ME, lambda fields: fields["policy"].pop("jobs"))
 
 
 def test_a_decision_on_the_page_is_a_decision(site: Site) -> None:
@@ -177,7 +180,9 @@ def test_a_lapsed_job_that_is_asked_for_again_is_under_what_waits(site: Site) ->
     site.send(path, f"{path}/approve", {"runs": "1", "until": f"{datetime.now(UTC):%Y-%m-%d}"})
     waits = "Waiting for a decision"
     assert text_of(site, "/").rindex("lapsed") > text_of(site, "/").index("Last decisions")
-    site.approvals.ask_again(task_of(name="lapsed"), "coordinator", datetime.now(UTC))
+    config, task, now = site.net.config(ME), task_of(name="lapsed"), datetime.now(UTC)
+    site.approvals.begin(task.digest, "coordinator", terms_of(config, task, "coordinator"), bytes(16), now)
+    site.approvals.ask_again(task, "coordinator", now)
     shown = text_of(site, "/")
     assert shown.index(waits) < shown.index("lapsed") < shown.index("Last decisions")
 
