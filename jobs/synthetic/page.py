@@ -17,7 +17,7 @@ from jobs.data.counted import counted, noun
 from jobs.dp.page import guarantee
 from jobs.page.html import tag
 from jobs.page.parts import INTERVAL, Section, bars, facts, number, paragraph, percent, verdict
-from jobs.synthetic.report import many_mended
+from jobs.synthetic.report import MANY, below_words, many_mended
 from jobs.task import Task
 
 
@@ -47,6 +47,9 @@ def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
         yield paragraph(f"{rows} had {second} below {first}, and got the same value in both columns.")
         if warning := many_mended(report, pair):
             yield verdict(f"{warning}.", good=False)
+    for pair in report.get("unordered_dates", []):
+        is_few = pair["rows_below"] < MANY * report["rows"]
+        yield paragraph(below_words(pair)) if is_few else verdict(below_words(pair), good=False)
 
 
 def _named(columns: Sequence[str]) -> str:

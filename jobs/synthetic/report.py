@@ -204,14 +204,14 @@ def _order_words(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"warning: {warning}"
 
 
-_MANY = 0.05
-"""Share of mended rows from which the rows show little of what lies between two columns."""
+MANY = 0.05
+"""Share of mended rows, or of rows out of order, from which rows show little of what lies between two columns."""
 
 
 def many_mended(report: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
     """Return the warning of many mended rows of an ordered pair; empty for few. Both counts are of drawn rows."""
     share, (first, second) = pair["mended_rows"] / max(report["rows"], 1), pair["columns"]
-    if share < _MANY:
+    if share < MANY:
         return ""
     is_measured = any(set(edge["columns"]) == {first, second} for edge in report["edges"])
     why = "the noise hides the order" if is_measured else "the pair was not measured"
@@ -230,12 +230,16 @@ def _date_words(report: Mapping[str, Any]) -> Iterator[str]:
     """Say how many rows have dates in the rarer order, for the first pairs of date columns without an order."""
     pairs = report.get("unordered_dates", [])
     for pair in pairs[:_MOST_PAIRS]:
-        (first, second), n = pair["columns"], pair["rows_below"]
-        cure = f"; if that is impossible, say `order: [{first}, {second}]` under model.dp" if n else ""
-        has = noun(n, "has", "have")
-        yield f"Dates: {counted(n, 'drawn row', 'drawn rows')} {has} {second} before {first}{cure}."
+        yield f"Dates: {below_words(pair)}"
     if len(pairs) > _MOST_PAIRS:
         yield f"Dates: {counted(len(pairs) - _MOST_PAIRS, 'more pair is', 'more pairs are')} in the report."
+
+
+def below_words(pair: Mapping[str, Any]) -> str:
+    """Say how many rows have dates of an unordered pair in the rarer order."""
+    (first, second), n = pair["columns"], pair["rows_below"]
+    cure = f"; if that is impossible, say `order: [{first}, {second}]` under model.dp" if n else ""
+    return f"{counted(n, 'drawn row', 'drawn rows')} {noun(n, 'has', 'have')} {second} before {first}{cure}."
 
 
 def _noise_words(report: Mapping[str, Any]) -> list[str]:

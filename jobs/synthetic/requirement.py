@@ -124,9 +124,10 @@ def about_order(task: Task) -> list[str]:
     dates = [name for name, column in job.columns.items() if column.dates is not None]
     if len(dates) < 2 or settings(job).order:
         return []
+    example = dates if len(dates) == 2 else ["EARLIER", "LATER"]
     return [
-        f"drawn rows keep no rule between columns: {dates[1]} may lie before {dates[0]}; say `order: [{dates[0]}, "
-        f"{dates[1]}]` under model.dp for columns in order, or publish a beginning and a length"
+        f"drawn rows keep no rule between columns: each of {', '.join(dates)} may lie before another; say `order: "
+        f"[{', '.join(example)}]` under model.dp for columns in order, or publish a beginning and a length"
     ]
 
 

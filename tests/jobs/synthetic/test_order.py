@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from copy import deepcopy
 from datetime import date, timedelta
 from pathlib import Path
@@ -137,6 +138,11 @@ def test_dates_without_an_order_are_counted(tmp_path: Path) -> None:
     says = f"{found[one, other]:,} drawn rows have {other} before {one}; if that is impossible, say `order: "
     assert f"Dates: {says}[{one}, {other}]`" in ran.out
     assert "Dates: 0 drawn rows have left before born." in ran.out
+    page = (tmp_path / "out" / "report.html").read_text()
+    red = re.findall(r'<div class="warning"><p>([^<]*) before', page)
+    many = found[one, other] >= 0.05 * report["rows"]
+    assert (f"{found[one, other]:,} drawn rows have {other}" in red) == many
+    assert "0 drawn rows have left before born." in page
     assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
     report["unordered_dates"][0]["rows_below"] += 1
     (tmp_path / "out" / "report.json").write_text(json.dumps(report))
