@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,14 +109,17 @@ def test_a_line_stands_only_of_what_is_on_disk(
     def full(*_: object) -> None:
         raise PartyError("io-failed", "the approvals cannot be read or written")
 
-    audit = net.config(A).state_dir / AUDIT
+    config = net.config(A)
+    decide = (
+        partial(approve, config, proposal, "olga", NOW, runs=1, until=None)
+        if approved
+        else partial(deny, config, proposal, "olga", NOW, "no")
+    )
+    audit = config.state_dir / AUDIT
     before = audit.read_bytes() if audit.exists() else b""
     with monkeypatch.context() as patch:
         patch.setattr(Approvals, "_changed", full)
         with pytest.raises(PartyError, match="cannot be read or written"):
-            if approved:
-                approve(net.config(A), proposal, "olga", NOW, runs=1, until=None)
-            else:
-                deny(net.config(A), proposal, "olga", NOW, "no")
+            decide()
     assert (audit.read_bytes() if audit.exists() else b"") == before
     assert kept(net) is None
