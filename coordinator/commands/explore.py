@@ -232,7 +232,7 @@ def _suggested_lines(asked: str, better: Suggested) -> list[str]:
             "these changes were tried with `withhold`"
         )
     lines.append(f"single changes that free the most detail, from {asked}:")
-    return [*lines, *(f"  {n}. {each.sentence}" for n, each in enumerate(better.shown(), start=1))]
+    return [*lines, *(f"  {line}" for line in better.lines)]
 
 
 def _suggested_fields(better: Suggested) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ readers see. The figures that are told are those of the report of the changed jo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
@@ -157,22 +157,32 @@ class Suggested:
     best: tuple[Suggestion, ...]
     compared: int = 0
 
-    def shown(self, most: int = 3) -> list[Suggestion]:
-        """Return the best changes, and the best change without a weaker K, L or C if that one is not among them.
+    def as_strong(self, most: int = 3) -> list[Suggestion]:
+        """Return the best changes that keep K, L and C, one of each setting."""
+        return _of_different_settings(each for each in self.best if not each.change.weaker)[:most]
 
-        Of changes of the same kind with equal tables only the first is shown, which is the smallest.
-        """
-        different = {_kind(each): each for each in reversed(self.best)}
-        first = [each for each in self.best if different[_kind(each)] is each][:most]
-        as_strong = next((each for each in self.best if not each.change.weaker), None)
-        return first if as_strong is None or as_strong in first else [*first, as_strong]
+    def weaker(self, most: int = 2) -> list[Suggestion]:
+        """Return the best changes with a weaker K, L or C, one of each setting."""
+        return _of_different_settings(each for each in self.best if each.change.weaker)[:most]
+
+    @property
+    def lines(self) -> list[str]:
+        """Best changes in words, first the changes that protect as much as the job."""
+        said = [f"  {each.sentence}" for each in self.as_strong()]
+        weaker = [f"  {each.sentence}" for each in self.weaker()]
+        return [
+            *(["that keep K, L and C:", *said] if said else []),
+            *(["that protect less:", *weaker] if weaker else []),
+        ]
 
 
-def _kind(suggestion: Suggestion) -> tuple[str, str]:
-    """Return the changed setting, with the figures of the table. Of some settings, a change holds a smaller one."""
-    words = suggestion.change.words
-    setting = next((each for each in _GRADED if words.startswith(each)), words)
-    return setting, repr(suggestion.figures)
+def _of_different_settings(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
+    """Return the first suggestion of each setting, in order. The first is the best, and of equals the smallest."""
+    found: dict[str, Suggestion] = {}
+    for each in suggestions:
+        words = each.change.words
+        found.setdefault(next((setting for setting in _GRADED if words.startswith(setting)), words), each)
+    return list(found.values())
 
 
 _GRADED = ("`refine:", "`withhold:", "`K:")

@@ -109,6 +109,10 @@ def _check(splits: int, scores: Sequence[str], seed: int) -> None:
     """Refuse arguments that a command line would refuse. Raises ConfigError."""
     if not 1 <= splits <= MOST_SPLITS:
         raise ConfigError("usage", f"splits={splits}", remedy=f"write a number from 1 to {MOST_SPLITS}")
+    if isinstance(scores, str):
+        raise ConfigError(
+            "usage", f"scores={scores!r} is a text", remedy=f"write a list: scores=[{scores!r}]"
+        )
     if unknown := [score for score in scores if score not in SCORES]:
         raise ConfigError("usage", f"scores={unknown}", remedy=f"name scores of {', '.join(SCORES)}")
     if seed < 0:

@@ -45,6 +45,18 @@ class Explored:
     suggested: Suggested | None = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
 
+    @property
+    def text(self) -> str:
+        """Reasons of whole columns and suggested changes, best first; empty without suggestions.
+
+        `each.change.changes` of `suggested.as_strong()` are arguments for `Job.with_`.
+        """
+        if self.suggested is None:
+            return ""
+        whole = [f"{name} stays whole: {reason}" for name, reason in self.suggested.reasons.items()]
+        unmet = [f"the job itself cannot be met: {self.suggested.unmet}"] if self.suggested.unmet else []
+        return "\n".join(all_in_python([*unmet, *whole, *self.suggested.lines]))
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each requirement, with the names of the report."""
         import pandas as pd

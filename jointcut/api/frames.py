@@ -112,6 +112,12 @@ def source_of_data(data: Data | None, job: Job, ledger: Path | None = None) -> I
 def sources_of_data(tables: Mapping[str, Data], job: Job) -> Iterator[dict[str, Source]]:
     """Yield a table for each party of a joint job. Raises ConfigError or DataError."""
     roster = job.settings.roster
+    if not isinstance(tables, Mapping):
+        raise ConfigError(
+            "usage",
+            f"tables is a {type(tables).__name__}",
+            remedy='write a dict with a table for each party: {"north": table, ...}',
+        )
     if not roster:
         raise ConfigError("usage", "the job has a single holder", remedy="call jointcut.anonymize")
     if unknown := [name for name in tables if name not in roster]:

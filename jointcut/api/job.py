@@ -227,7 +227,8 @@ def job_of(job: JobLike) -> Job:
             raise ConfigError(
                 "usage",
                 f"no job can be read from a {type(job).__name__}",
-                remedy="give a Job, keys, a path or YAML",
+                remedy="give a Job, keys, a path or YAML; `anonymize` takes the table first, all other functions "
+                "take the job first",
             )
     return Job.from_dict(job) if isinstance(job, Mapping) else Job.from_yaml(job)
 

@@ -141,11 +141,11 @@ def test_suggestions(tmp_path: Path) -> None:
     job = job_of(tmp_path, single_job(goal="general", model={"lkc": {"L": "2", "K": "9", "C": "0.4"}}))
     out = done(job, "--suggest").out
     assert "single changes that free the most detail, from L=2 K=9 C=2/5:" in out
-    assert "\n  1. `" in out
+    assert "\n  that protect less:\n    `" in out
     assert " lowers the mean loss from " in out
     found = explored(job, "--suggest")["suggested"]
     first = found["best"][0]
-    assert f"1. {first['sentence']}" in out
+    assert f"    {first['sentence']}" in out
     assert first["loss_before"] == found["loss"] > first["loss_after"]
     assert set(first) == {"change", "changes", "sentence", "loss_before", "loss_after", "weaker", "figures"}
 
@@ -180,8 +180,9 @@ def test_a_goal_that_frees_detail_is_suggested(tmp_path: Path) -> None:
     lines = ran.out.splitlines()
     (heading,) = [number for number, line in enumerate(lines) if line.startswith("single changes")]
     assert any(" stays whole: " in line for line in lines[:heading])
-    assert lines[heading + 1].startswith("  1. `goal: general` lowers the mean loss from ")
-    assert "Groups predict transfused less well" in lines[heading + 1]
+    assert lines[heading + 1] == "  that keep K, L and C:"
+    assert lines[heading + 2].startswith("    `goal: general` lowers the mean loss from ")
+    assert "Groups predict transfused less well" in lines[heading + 2]
     counts = [line.split("run ")[1].split(" · ")[0] for line in ran.err.splitlines() if "run " in line]
     most = len(counts)
     assert counts == [f"{number} of at most {most}" for number in range(1, most + 1)]

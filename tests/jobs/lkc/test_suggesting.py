@@ -346,8 +346,9 @@ def test_changes_with_equal_tables_are_shown_once(tmp_path: Path) -> None:
     found = suggested_of(tmp_path, fields, rows)
     shares = [each.change.words for each in found.best if "withhold" in each.change.words]
     assert shares == ["`withhold: 1/50`", "`withhold: 1/20`"]
-    assert [each.change.words for each in found.shown(9) if "withhold" in each.change.words] == shares[:1]
-    assert len({each.change.words for each in found.shown(9)}) == len(found.shown(9))
+    shown = [*found.as_strong(9), *found.weaker(9)]
+    assert [each.change.words for each in shown if "withhold" in each.change.words] == shares[:1]
+    assert len({each.change.words.split(":")[0] for each in shown}) == len(shown)
 
 
 def test_a_column_leaves_the_requirement_too() -> None:
@@ -376,15 +377,23 @@ def test_what_is_said(tmp_path: Path) -> None:
     assert [each.freed for each in found.best] == sorted((each.freed for each in found.best), reverse=True)
 
 
-def test_the_best_change_that_keeps_k_l_and_c_is_always_shown(tmp_path: Path) -> None:
+def test_changes_that_protect_as_much_are_shown_first(tmp_path: Path) -> None:
     found = suggested_of(
         tmp_path, single_job(goal="general", model=lkc(L="2", K="8", C="0.4")), sample_rows(70)
     )
     as_strong = [each for each in found.best if not each.change.weaker]
-    assert found.shown()[0] is found.best[0]
-    assert set(map(id, found.shown())) <= set(map(id, found.best))
-    assert not as_strong or as_strong[0] in found.shown()
-    assert len(found.shown()) <= 4
+    weaker = [each for each in found.best if each.change.weaker]
+    assert as_strong
+    assert weaker
+    assert found.as_strong()[0] is as_strong[0]
+    assert found.weaker()[0] is weaker[0]
+    assert not any(each.change.weaker for each in found.as_strong())
+    assert all(each.change.weaker for each in found.weaker())
+    lines = found.lines
+    assert lines[0] == "that keep K, L and C:"
+    assert lines[1] == f"  {as_strong[0].sentence}"
+    assert lines[lines.index("that protect less:") + 1] == f"  {weaker[0].sentence}"
+    assert (len(found.as_strong()), len(found.weaker())) <= (3, 2)
 
 
 def test_a_job_that_cannot_be_met(tmp_path: Path) -> None:
