@@ -10,7 +10,7 @@ from typing import Any
 from anonymize.dates import ISO
 from anonymize.table import MOST_TAKEN_OUT
 from jobs.data.counted import counted
-from jobs.drafting import kinds
+from jobs.drafting import ids, kinds
 from jobs.drafting.counting import RARE, Counted, has_rare_spellings
 from jobs.plain_columns import names_a_person
 
@@ -98,7 +98,7 @@ def _may_be_ids(column: Counted) -> str | None:
 
 def _is_of_people(column: Counted) -> bool:
     """Return True if a column may name people, some of them in several rows. Strangers may share a name."""
-    return kinds.names_the_person(column.name) and any(n > 1 for n in column.counts.values())
+    return ids.names_the_person(column.name) and any(n > 1 for n in column.counts.values())
 
 
 def _left_out(column: Counted) -> str | None:
@@ -116,7 +116,7 @@ def _left_out(column: Counted) -> str | None:
     word = names_a_person(column.name)
     if column.share_of_numbers >= kinds.MOSTLY:
         return _like_ids(column, word, distinct)
-    if word is not None and (distinct > 2 * _FEW or kinds.sounds_like_a_surname(column.name)):
+    if word is not None and (distinct > 2 * _FEW or ids.sounds_like_a_surname(column.name)):
         return f"{word!r} in its name and many different values suggest single people"
     if kinds.have_a_zone(column):
         return (
@@ -139,9 +139,9 @@ def _like_ids(column: Counted, word: str | None, distinct: int) -> str | None:
         return f"{word!r} in its name and many different values suggest an id"
     if share > _MOSTLY_DIFFERENT and dense:
         return "nearly all its numbers are different and follow each other, like an id"
-    if share > _MOSTLY_DIFFERENT and kinds.are_long_numbers(column.numbers):
+    if share > _MOSTLY_DIFFERENT and ids.are_long_numbers(column.numbers):
         return "nearly all its numbers are different, long and of one length, like numbers of cards"
-    if kinds.follow_each_other(column):
+    if ids.follow_each_other(column):
         return "its numbers follow each other and are equally frequent, like an id"
     return None
 
@@ -154,16 +154,11 @@ def _of_people(column: Counted, distinct: int) -> str | None:
     word = names_a_person(column.name)
     said = "its name suggests" if word is None else f"{word!r} in its name suggests"
     is_number = column.share_of_numbers >= kinds.MOSTLY
-    if kinds.sounds_like_a_surname(column.name) and not is_number:
+    if ids.sounds_like_a_surname(column.name) and not is_number:
         return f"{said} a part of people's names"
-    if kinds.sounds_like_an_id(column.name) and (distinct > _FEW or not is_number):
+    if ids.sounds_like_an_id(column.name) and (distinct > _FEW or not is_number):
         return f"{said} an id of people"
-    if (
-        distinct > _FEW
-        and not is_number
-        and kinds.icd_of(column) is None
-        and kinds.are_numbered(column.counts)
-    ):
+    if distinct > _FEW and not is_number and kinds.icd_of(column) is None and ids.are_numbered(column.counts):
         return "its values are numbered, like ids"
     return None
 
