@@ -37,7 +37,7 @@ Columns: TypeAlias = "Mapping[str, Column]"
 """Columns of a job, by name."""
 
 _NAMES = frozenset(["name", "names", "address", "street"])
-_OF_THINGS = frozenset(
+THINGS = frozenset(
     [
         "drug",
         "product",
@@ -57,9 +57,12 @@ _OF_THINGS = frozenset(
         "school",
         "bank",
         "brand",
+        "branch",
+        "store",
+        "shop",
+        "station",
         "species",
         "disease",
-        "test",
         "type",
     ]
 )
@@ -77,7 +80,7 @@ FEW_ROWS = 20
 def names_a_person(column: str) -> str | None:
     """Return the word for a single person in a column's name, or None."""
     words: list[str] = [word.lower() for word in _WORDS.findall(column)]
-    of_a_thing = bool(_OF_THINGS.intersection(words))
+    of_a_thing = bool(THINGS.intersection(words))
     for word in words:
         if _ONE_WORD.fullmatch(word) or (word in _OF_PEOPLE and not (word in _NAMES and of_a_thing)):
             return word

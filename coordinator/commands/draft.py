@@ -13,7 +13,7 @@ from anonymize.errors import DataError
 from coordinator.arguments import delimiter_option, dialect_of
 from jobs.data.sources import Csv, FileSource, source_of_file
 from jobs.drafting.codes import without_codes
-from jobs.drafting.counting import counted_columns
+from jobs.drafting.counting import Counted, counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
 from jobs.drafting.writing import job_text, name_of, unnameable
 from jobs.errors import ConfigError
@@ -48,9 +48,9 @@ def draft(
 ) -> None:
     """Write a first job for a table, to edit.
 
-    Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records (with
-    --id: of fewer than 10 people) and columns that name people are shown here, and not written. The output is for the
-    owner of the table.
+    Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records (of fewer
+    than 10 people with --id, or where ids repeat) and columns that name people are shown here, and not written. The
+    output is for the owner of the table.
     """
     if out.exists():
         raise ConfigError("usage", f"--out {out} exists", remedy="name a new file: drafts overwrite nothing")
@@ -78,9 +78,13 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
     names = header_of(source)
     _check(asked, names)
     unfit = unnameable(names)
-    found = counted_columns(source, [each for each in names if each not in unfit], asked.ids)
-    counted = {name: each if name in asked.classes else without_codes(each) for name, each in found.items()}
-    guesses = [guess(column, asked) for column in counted.values()]
+    named = [each for each in names if each not in unfit]
+    counted, guesses = _guessed(source, named, asked, asked.ids)
+    found = [each.name for each in guesses if each.repeats]
+    if found and not asked.ids:  # The rows of one person make no value frequent.
+        first = guesses
+        counted, guesses = _guessed(source, named, asked, found)
+        guesses = [one if one.repeats else other for one, other in zip(first, guesses, strict=True)]
     _check_class(asked, [len(counted[each].counts) for each in asked.classes])
     kept = [each for each in guesses if each.keys is not None]
     if not any(each.role == "qid" for each in kept):
@@ -92,6 +96,15 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
         )
     text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source))
     return [*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text
+
+
+def _guessed(
+    source: FileSource, names: Sequence[str], asked: Asked, ids: Sequence[str]
+) -> tuple[dict[str, Counted], list[Guess]]:
+    """Count columns and guess their roles. ids: columns that name the person of a row. Raises DataError."""
+    found = counted_columns(source, names, ids)
+    counted = {name: each if name in asked.classes else without_codes(each) for name, each in found.items()}
+    return counted, [guess(column, asked) for column in counted.values()]
 
 
 def _form_of(source: FileSource) -> dict[str, str]:

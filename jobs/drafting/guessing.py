@@ -33,7 +33,7 @@ class Guess:
     why:     the guess and its reason, for a comment. No value, no count.
     told:    sentences for the owner's console alone.
     share:   largest share of a sensitive value, 0 for other columns.
-    repeats: True for a column of people's ids that is left out, in which values repeat.
+    repeats: True for a column of ids that is left out, in which values repeat.
     warnings: what may be wrong, for the owner's console alone.
     """
 
@@ -69,13 +69,16 @@ def guess(column: Counted, asked: Asked) -> Guess:
         return _class(column, asked.dp)
     is_named = name in asked.sensitive
     reason = _left_out(column)
+    against = None if reason is None else reason.words
     if reason is not None and not is_named:
-        return Guess(name, None, reason, repeats=_is_of_people(column))
+        return Guess(name, None, reason.words, repeats=reason.is_of_ids and _repeats(column))
     if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
         why = "named by --sensitive" if is_named else "its name suggests a sensitive column"
-        return _with_codes(_with_warning(_sensitive(column, why), reason), column)
+        return _with_codes(_with_warning(_sensitive(column, why), against), column)
     found = _qid(column, asked.dp)
-    found = _with_warning(found, reason or (_may_be_ids(column) if "numeric" in (found.keys or {}) else None))
+    found = _with_warning(
+        found, against or (_may_be_ids(column) if "numeric" in (found.keys or {}) else None)
+    )
     return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
 
 
@@ -91,22 +94,30 @@ def _with_warning(found: Guess, reason: str | None) -> Guess:
 
 def _may_be_ids(column: Counted) -> str | None:
     """Return the reason to look at a column of whole numbers that are nearly all different."""
-    is_whole = all(number == int(number) for number in column.numbers.values())
     is_different = len(column.counts) > max(_FEW, _MOSTLY_DIFFERENT * column.n)
-    return "nearly all its whole numbers are different, as ids are" if is_whole and is_different else None
+    if not (is_different and _are_whole(column)):
+        return None
+    return "nearly all its whole numbers are different, as ids are"
 
 
-def _is_of_people(column: Counted) -> bool:
-    """Return True if a column may name people, some of them in several rows. Strangers may share a name."""
-    return ids.names_the_person(column.name) and any(n > 1 for n in column.counts.values())
+def _repeats(column: Counted) -> bool:
+    return any(n > 1 for n in column.counts.values())
 
 
-def _left_out(column: Counted) -> str | None:
+@dataclass(frozen=True)
+class _Reason:
+    """Reason against a column. is_of_ids: the values are ids, so equal values suggest the same person."""
+
+    words: str
+    is_of_ids: bool = False
+
+
+def _left_out(column: Counted) -> _Reason | None:
     """Return the reason against a column, or None."""
     if column.missing > column.n:
-        return "most of its cells are empty"
+        return _Reason("most of its cells are empty")
     if not column.n:
-        return "it has no values"
+        return _Reason("it has no values")
     distinct = len(column.counts)
     if distinct > 2 and (reason := _of_people(column, distinct)):
         return reason
@@ -117,36 +128,44 @@ def _left_out(column: Counted) -> str | None:
     if column.share_of_numbers >= kinds.MOSTLY:
         return _like_ids(column, word, distinct)
     if word is not None and (distinct > 2 * _FEW or ids.sounds_like_a_surname(column.name)):
-        return f"{word!r} in its name and many different values suggest single people"
+        return _Reason(f"{word!r} in its name and many different values suggest single people")
     if kinds.have_a_zone(column):
-        return (
+        return _Reason(
             "its dates have a time zone (Z or +01:00), which no job reads: write local times without a zone"
         )
     if share > 0.5:
         form = kinds.unread_dates(column.counts)
-        return "most of its values are different: an id or free text" if form is None else form.words
+        is_text = any(" " in value for value in column.counts)
+        different = _Reason("most of its values are different: an id or free text", is_of_ids=not is_text)
+        return different if form is None else _Reason(form.words)
     if sum(value.count(" ") * n for value, n in column.counts.items()) > 5 * column.n:
-        return "its values are texts of several words"
+        return _Reason("its values are texts of several words")
     return None
 
 
-def _like_ids(column: Counted, word: str | None, distinct: int) -> str | None:
+def _like_ids(column: Counted, word: str | None, distinct: int) -> _Reason | None:
     """Return the reason against a column of many different numbers, or None. word: of a person, in the name."""
     share = distinct / column.n
-    whole = all(number == int(number) for number in column.numbers.values())
-    dense = whole and max(column.numbers.values()) - min(column.numbers.values()) < 2 * distinct
+    dense = _are_whole(column) and max(column.numbers.values()) - min(column.numbers.values()) < 2 * distinct
     if word is not None and (share > 0.2 or distinct > MOST_VALUES):
-        return f"{word!r} in its name and many different values suggest an id"
+        return _Reason(f"{word!r} in its name and many different values suggest an id", is_of_ids=True)
     if share > _MOSTLY_DIFFERENT and dense:
-        return "nearly all its numbers are different and follow each other, like an id"
+        return _Reason(
+            "nearly all its numbers are different and follow each other, like an id", is_of_ids=True
+        )
     if share > _MOSTLY_DIFFERENT and ids.are_long_numbers(column.numbers):
-        return "nearly all its numbers are different, long and of one length, like numbers of cards"
+        words = "nearly all its numbers are different, long and of one length, like numbers of cards"
+        return _Reason(words, is_of_ids=True)
     if ids.follow_each_other(column):
-        return "its numbers follow each other and are equally frequent, like an id"
+        return _Reason("its numbers follow each other and are equally frequent, like an id", is_of_ids=True)
     return None
 
 
-def _of_people(column: Counted, distinct: int) -> str | None:
+def _are_whole(column: Counted) -> bool:
+    return all(number == int(number) for number in column.numbers.values())
+
+
+def _of_people(column: Counted, distinct: int) -> _Reason | None:
     """Return the reason against a column of ids or of parts of names, however often values repeat.
 
     distinct:  number of different values, 3 or more.
@@ -155,11 +174,13 @@ def _of_people(column: Counted, distinct: int) -> str | None:
     said = "its name suggests" if word is None else f"{word!r} in its name suggests"
     is_number = column.share_of_numbers >= kinds.MOSTLY
     if ids.sounds_like_a_surname(column.name) and not is_number:
-        return f"{said} a part of people's names"
+        return _Reason(f"{said} a part of people's names")
     if ids.sounds_like_an_id(column.name) and (distinct > _FEW or not is_number):
-        return f"{said} an id of people"
+        return _Reason(f"{said} an id of people", is_of_ids=not ids.is_shared(column.name))
+    if ids.is_a_numbering(column.name) and distinct > _FEW and (not is_number or _are_whole(column)):
+        return _Reason("its name suggests an id", is_of_ids=True)
     if distinct > _FEW and not is_number and kinds.icd_of(column) is None and ids.are_numbered(column.counts):
-        return "its values are numbered, like ids"
+        return _Reason("its values are numbered, like ids", is_of_ids=True)
     return None
 
 

@@ -20,7 +20,7 @@ MOST_CELLS = 50
 SMALL = "a-zß-öø-ÿ"
 """Small letters of names, for a pattern."""
 _WORDS = re.compile(rf"[A-ZÀ-ÖØ-Þ]+s?(?![{SMALL}])|[A-ZÀ-ÖØ-Þ]?[{SMALL}]+|[0-9]+")
-_POST = frozenset({"zip", "zipcode", "postal", "postcode", "plz", "cap", "pincode", "codepostal"})
+POST = frozenset({"zip", "zipcode", "postal", "postcode", "plz", "cap", "pincode", "codepostal"})
 _ILLNESS = frozenset(
     {"icd", "diag", "diagnosis", "diagnoses", "diagnose", "dx", "disease", "cause", "icdcode"}
 )
@@ -30,7 +30,12 @@ _COUNTS = frozenset({"number", "num", "count", "n", "no", "date", "time"})
 
 def words_of(name: str) -> frozenset[str]:
     """Return the words of a column's name."""
-    return frozenset(word.lower() for word in _WORDS.findall(name))
+    return frozenset(words_in_order(name))
+
+
+def words_in_order(name: str) -> list[str]:
+    """Return the words of a column's name, as they follow each other."""
+    return [word.lower() for word in _WORDS.findall(name)]
 
 
 def sounds_sensitive(name: str) -> bool:
@@ -282,7 +287,7 @@ def prefixes_of(column: Counted) -> list[int] | None:
     lengths = {len(value) for value in column.common}
     if not lengths or not all(re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z -]*", value) for value in column.common):
         return None
-    named = bool(words_of(column.name) & _POST)
+    named = bool(words_of(column.name) & POST)
     zeros = any(value.startswith("0") for value in column.common)
     digits = all(value.isdigit() for value in column.common)
     if not named and not (digits and zeros and lengths in ({4}, {5}, {6})):

@@ -42,7 +42,8 @@ def draft(
 ) -> Draft:
     """Guess a first job for a table. Raises Error.
 
-    Roles, ranges and hierarchies are guessed. Values of fewer than 10 records are in the notes, and not in the job.
+    Roles, ranges and hierarchies are guessed. Values of fewer than 10 records are in the notes, and not in the job;
+    with `id`, or where ids repeat, values of fewer than 10 people.
 
     id:         columns that name the person of a row.
     sensitive:  columns whose values nobody may infer.

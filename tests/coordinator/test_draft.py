@@ -201,8 +201,30 @@ def test_a_single_persons_rows_make_no_value_frequent(model: str, tmp_path: Path
     assert float(drafted(out)["columns"]["weight"]["numeric"]["max"]) <= 100
     assert "each end is reached by 10 people or more" in text
     assert "14 rows with 'Kleinkleckersdorf' (14): fewer than 10 people each" in ran.out
-    succeeded("draft", table, "--out", tmp_path / "rows.yaml", "--model", model)
-    assert "Kleinkleckersdorf" in (tmp_path / "rows.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["employee_id", "hadm_id", "PatID", "pat_nr", "MitarbeiterNr", "visits"])
+def test_people_count_where_ids_repeat(name: str, tmp_path: Path) -> None:
+    """Nobody names the ids. The column `visits` is found by its values."""
+    rng = random.Random(2)  # noqa: S311
+    ids = [f"A-{i}" for i in range(1000, 1300)] if name == "visits" else rng.sample(range(1000, 9999), 300)
+    rows = [
+        {
+            name: str(person),
+            "town": "Kleinkleckersdorf" if person is ids[0] else ["Bonn", "Köln"][i % 2],
+            "weight": str(301 if person is ids[0] else 50 + i % 40),
+        }
+        for i, person in enumerate(ids * 12)
+    ]
+    table = written(tmp_path / "visits.csv", rows)
+    out = tmp_path / "job.yaml"
+    ran = succeeded("draft", table, "--out", out)
+    fields = drafted(out)
+    assert set(fields["columns"]) == {"town", "weight"}
+    assert fields["columns"]["town"]["suppress"] == ["Bonn", "Köln"]
+    assert fields["columns"]["weight"]["numeric"]["max"] == "90"
+    assert "12 rows with 'Kleinkleckersdorf' (12): fewer than 10 people each" in ran.out
+    assert f"draft again with `--id {name}`" in ran.out
 
 
 def test_two_spellings_stop_no_run(tmp_path: Path) -> None:

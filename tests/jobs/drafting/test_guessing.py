@@ -35,7 +35,8 @@ def by_chance(most: int, n: int) -> dict[str, int]:
     ("found", "why"),
     [
         (column("code", {f"x{i}": 1 for i in range(100)}), "most of its values are different"),
-        (column("nr", {str(1000 + i): 1 for i in range(100)}), "nearly all its numbers are different"),
+        (column("nr", {str(1000 + i): 1 for i in range(100)}), "its name suggests an id"),
+        (column("sum", {str(1000 + i): 1 for i in range(100)}), "nearly all its numbers are different"),
         (column("customerId", {str(7 * i): 3 for i in range(100)}), "'customer' in its name"),
         (column("surname", {f"n{i}": 20 for i in range(100)}), "'surname' in its name"),
         (column("Last_Name", {f"n{i}": 20 for i in range(25)}), "'name' in its name"),
@@ -49,7 +50,7 @@ def by_chance(most: int, n: int) -> dict[str, int]:
         (column("household_id", {str(9 * i): 5 for i in range(1, 300)}), "an id of people"),
         (column("barcode", {str(4_000_000 + 7919 * i): 1 for i in range(300)}), "an id of people"),
         (column("Kartennr", {str(4_000_000 + 7919 * i): 1 for i in range(300)}), "an id of people"),
-        (column("nummer", {str(10_000_000 + 7919 * i): 1 for i in range(300)}), "long and of one length"),
+        (column("serial", {str(10_000_000 + 7919 * i): 1 for i in range(300)}), "long and of one length"),
         (
             column("lfd", {str(i): 1 + i % 4 for i in range(500)}),
             "follow each other and are equally frequent",
@@ -89,6 +90,7 @@ def test_columns_that_are_left_out(found: Counted, why: str) -> None:
         (column("Wochennummer", {str(i): 30 for i in range(1, 53)}), "numeric"),
         (column("household_size", {str(i): 30 for i in range(1, 9)}), "order"),
         (column("weight", {f"{i / 7:.3f}": 1 for i in range(200)}), "numeric"),
+        (column("NO", {f"{i / 7:.3f}": 1 for i in range(200)}), "numeric"),
         (column("patient_class", {"a": 20, "b": 30}), "suppress"),
         (column("town", {"Bonn": 20, "Lyon": 30, "Oslo": 12, "Nice": 2}), "suppress"),
         (column("grade", {"1": 20, "2": 20, "3": 20}), "order"),
@@ -154,7 +156,84 @@ def test_a_row_without_a_number_of_the_range_stays(missing: int, more: dict[str,
     assert guessed.keys["outside"] == "missing"
 
 
-@pytest.mark.parametrize("name", ["hospital_id", "number_of_children", "patient_age", "ward", "case_type"])
+OF_PEOPLE = (
+    *(
+        "employee_id",
+        "student_id",
+        "staff_id",
+        "donor_id",
+        "resident_id",
+        "encounter_id",
+        "hadm_id",
+        "child_id",
+    ),
+    *(
+        "employee_no",
+        "studentNumber",
+        "DonorNum",
+        "childid",
+        "id",
+        "ID_2",
+        "id_employee",
+        "lfd_nr",
+        "patient_file_id",
+    ),
+    *("PatID", "pat_nr", "MitarbeiterNr", "mitarbeiternr", "PersonalNr", "Personalnummer", "PatientenCode"),
+    *("Benutzerkennung", "Haushaltsnummer", "study_id", "patient_file_id", "Ortskrankenkassennummer"),
+)
+"""Names of columns whose values are ids."""
+
+
+@pytest.mark.parametrize("name", OF_PEOPLE)
+@pytest.mark.parametrize("text", ["{}", "X{}y"], ids=["numbers", "texts"])
+def test_ids_are_left_out_however_often_they_repeat(name: str, text: str) -> None:
+    rng = random.Random(3)  # noqa: S311
+    values = rng.sample(range(1000, 9999), 300)
+    found = guess(column(name, {text.format(value): 12 for value in values}), NONE)
+    assert found.keys is None
+    assert "its name suggests an id" in found.why
+    assert found.repeats
+
+
+@pytest.mark.parametrize(
+    ("found", "repeats"),
+    [
+        (column("x", {str(i): 1 + i % 4 for i in range(500)}), True),
+        (column("x", {f"C-{i:05d}": 12 for i in range(40)}), True),
+        (column("x", {f"h{i * 7919:x}": 1 + (i < 9) for i in range(100)}), True),
+        (column("x", {f"h{i * 7919:x}": 1 for i in range(100)}), False),
+        (column("x", {f"came on day {i}": 1 + (i < 9) for i in range(100)}), False),
+    ],
+)
+def test_values_like_ids_may_repeat_for_a_person(found: Counted, repeats: bool) -> None:
+    guessed = guess(found, NONE)
+    assert (guessed.keys, guessed.repeats) == (None, repeats)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "hospital_id",
+            "number_of_children",
+            "patient_age",
+            "ward",
+            "case_type",
+            "store_no",
+            "regionNumber",
+        ),
+        *(
+            "product_id",
+            "ward_nr",
+            "admission_source_id",
+            "Filialnummer",
+            "FilialNr",
+            "StationsNr",
+            "Hausnummer",
+        ),
+        *("week_no", "stores_id", "condition_concept_id", "region_code", "paid", "covid"),
+    ],
+)
 def test_numbers_about_people_are_no_ids(name: str) -> None:
     found = guess(column(name, {str(i): 12 for i in range(18, 60)}), Asked())
     assert found.keys is not None
@@ -232,6 +311,7 @@ def test_whole_numbers_that_are_all_different_have_a_warning() -> None:
         ("phone1", False),
         ("address", False),
         ("ip", False),
+        ("hadm_id", True),
     ],
 )
 def test_repeated_values_suggest_a_person_if_strangers_cannot_share_them(name: str, repeats: bool) -> None:
