@@ -166,10 +166,24 @@ def draft_lines(guesses: Sequence[Guess], asked: Asked) -> list[str]:
         if each.repeats and not asked.ids
     ]
     lines += [f"warning: {words}" for each in guesses for words in each.warnings]
+    lines += _about_inferences([each.role for each in kept], asked)
     lines.append("warning: domains become public with the job: check every value and range in the file")
     if asked.dp:
         lines.append("a run refuses domains with `from_data: true`: replace or confirm each")
     return lines
+
+
+def _about_inferences(roles: Sequence[str | None], asked: Asked) -> list[str]:
+    """Say what bounds inferences of values, where the owner may expect something else."""
+    if asked.dp:
+        named = [f"`--sensitive {name}`" for name in asked.sensitive]
+        alike = "a DP job protects all columns alike, and no column has the role `sensitive`"
+        return [f"{', '.join(named)}: {alike}"] if named else []
+    if "sensitive" in roles:
+        return []
+    return [
+        "warning: no column is sensitive: nothing bounds inferences; name a column by `--sensitive COLUMN`"
+    ]
 
 
 def _kind(drafted: Guess) -> str:

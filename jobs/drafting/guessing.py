@@ -72,14 +72,24 @@ def guess(column: Counted, asked: Asked) -> Guess:
     against = None if reason is None else reason.words
     if reason is not None and not is_named:
         return Guess(name, None, reason.words, repeats=reason.is_of_ids and _repeats(column))
-    if not asked.dp and (is_named or kinds.sounds_sensitive(name)):
-        why = "named by --sensitive" if is_named else "its name suggests a sensitive column"
+    why = None if asked.dp else _why_sensitive(column, asked)
+    if why is not None:
         return _with_codes(_with_warning(_sensitive(column, why), against), column)
     found = _qid(column, asked.dp)
     found = _with_warning(
         found, against or (_may_be_ids(column) if "numeric" in (found.keys or {}) else None)
     )
     return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
+
+
+def _why_sensitive(column: Counted, asked: Asked) -> str | None:
+    """Return the reason to protect the values of a column, or None."""
+    if column.name in asked.sensitive:
+        return "named by --sensitive"
+    if kinds.sounds_sensitive(column.name):
+        return "its name suggests a sensitive column"
+    version = kinds.icd_of(column)
+    return None if version is None else f"codes of ICD-{version} tell of illnesses"
 
 
 def _with_warning(found: Guess, reason: str | None) -> Guess:

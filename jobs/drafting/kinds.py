@@ -22,10 +22,20 @@ SMALL = "a-zß-öø-ÿ"
 _WORDS = re.compile(rf"[A-ZÀ-ÖØ-Þ]+s?(?![{SMALL}])|[A-ZÀ-ÖØ-Þ]?[{SMALL}]+|[0-9]+")
 POST = frozenset({"zip", "zipcode", "postal", "postcode", "plz", "cap", "pincode", "codepostal"})
 _ILLNESS = frozenset(
-    {"icd", "diag", "diagnosis", "diagnoses", "diagnose", "dx", "disease", "cause", "icdcode"}
+    {"icd", "diag", "diagnosis", "diagnoses", "dx", "disease", "diseases", "cause", "icdcode"}
+    | {"cancer", "tumor", "tumour"}
 )
-_SENSITIVE = _ILLNESS | {"illness", "condition", "hiv", "salary", "wage", "religion", "medication", "drug"}
-_COUNTS = frozenset({"number", "num", "count", "n", "no", "date", "time"})
+_GERMAN_ILLNESS = re.compile(rf"[{SMALL}]*(?:diagnosen?|(?:krank|erkrank)(?:heit|ung)(?:en)?|krebs)")
+"""German words and compounds, such as hauptdiagnose."""
+_SENSITIVE = frozenset(
+    {"illness", "condition", "hiv", "medication", "drug", "religion", "religious", "denomination"}
+    | {"salary", "wage", "wages", "income", "earnings", "sexual", "sexuality"}
+)
+_GERMAN_SENSITIVE = re.compile(
+    rf"[{SMALL}]*(?:einkommen|konfession|religion)|(?:konfessions|religions)[{SMALL}]+"
+    "|(?:monats|jahres|brutto|netto|grund)*gehalt"
+)
+_COUNTS = frozenset({"number", "num", "count", "n", "no", "anzahl", "date", "time", "datum"})
 
 
 def words_of(name: str) -> frozenset[str]:
@@ -41,7 +51,12 @@ def words_in_order(name: str) -> list[str]:
 def sounds_sensitive(name: str) -> bool:
     """Return True if a column's name suggests sensitive values, and not their number or their time."""
     words = words_of(name)
-    return bool(words & _SENSITIVE) and not words & _COUNTS
+    is_sensitive = bool(words & _SENSITIVE) or any(map(_GERMAN_SENSITIVE.fullmatch, words))
+    return (is_sensitive or _name_an_illness(words)) and not words & _COUNTS
+
+
+def _name_an_illness(words: frozenset[str]) -> bool:
+    return bool(words & _ILLNESS) or any(map(_GERMAN_ILLNESS.fullmatch, words))
 
 
 # Numbers
@@ -271,7 +286,7 @@ def _domain(first: date, last: date, form: str, rival: str) -> Days:
 
 def icd_of(column: Counted) -> str | None:
     """Return the ICD version of a column's codes, or None."""
-    named = bool(words_of(column.name) & _ILLNESS)
+    named = _name_an_illness(words_of(column.name))
     if column.share([v for v in column.counts if category_10(v)]) >= MOSTLY:
         dotted = column.share([v for v in column.counts if "." in v])
         return "10" if named or dotted >= 0.5 else None

@@ -22,6 +22,10 @@ _LKC = """\
 # The requirement. Whoever knows any {L} quasi-identifiers of a person finds at least {K} records that match{of_c}.
 """
 _OF_C = ",\n# and infers a sensitive value with a confidence of at most C"
+_NONE_SENSITIVE = """\
+# No column is sensitive: nothing bounds inferences. To bound them, write `role: sensitive` at a column whose values
+# nobody may infer, and a C beside K.
+"""
 _WITHHELD = """\
 # At most 1 row in 100 may be left out, if the other rows then keep more detail: rows of rare combinations. Remove
 # `withhold` to keep every row.
@@ -129,7 +133,9 @@ def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iter
     if any(_repeats(columns[guess.name]) for guess in guesses if guess.role == "id"):
         lkc["unit"] = "person"
     yield _LKC.format(L=known, K=5, of_c=_OF_C if sensitive else "")
-    if sensitive and lkc["C"] != "1/2":
+    if not sensitive:
+        yield _NONE_SENSITIVE
+    elif lkc["C"] != "1/2":
         yield _FREQUENT
     yield _WITHHELD
     yield from yaml_lines("model", {"lkc": {**lkc, "withhold": "1/100"}}, "")

@@ -227,6 +227,28 @@ def test_people_count_where_ids_repeat(name: str, tmp_path: Path) -> None:
     assert f"draft again with `--id {name}`" in ran.out
 
 
+def test_a_draft_without_sensitive_columns_says_so(tmp_path: Path) -> None:
+    rows = [{"age": str(20 + i % 40), "sex": "fm"[i % 2], "smokes": "yn"[i % 3 % 2]} for i in range(200)]
+    table = written(tmp_path / "t.csv", rows)
+    ran = succeeded("draft", table, "--out", tmp_path / "job.yaml")
+    warning = (
+        "warning: no column is sensitive: nothing bounds inferences; name a column by `--sensitive COLUMN`\n"
+    )
+    assert warning in ran.out
+    assert "# No column is sensitive: nothing bounds inferences." in (tmp_path / "job.yaml").read_text()
+    ran = succeeded("draft", table, "--out", tmp_path / "named.yaml", "--sensitive", "smokes")
+    assert "nothing bounds inferences" not in ran.out + (tmp_path / "named.yaml").read_text()
+
+
+def test_a_dp_draft_says_that_no_column_is_sensitive(tmp_path: Path) -> None:
+    table = written(tmp_path / "survey.csv", list(survey()))
+    words = "draft", table, "--model", "dp", "--out"
+    ran = succeeded(*words, tmp_path / "job.yaml", "--sensitive", "answer")
+    assert "`--sensitive answer`: a DP job protects all columns alike" in ran.out
+    assert "protects all columns alike" not in succeeded(*words, tmp_path / "again.yaml").out
+    assert "nothing bounds inferences" not in ran.out + (tmp_path / "job.yaml").read_text()
+
+
 def test_two_spellings_stop_no_run(tmp_path: Path) -> None:
     illness = ["flu"] * 90 + ["Flu"] * 40 + ["FLU"] * 3 + ["cold"] * 80
     towns = ["Bonn"] * 70 + ["bonn"] * 60 + ["Lyon"] * 83

@@ -106,10 +106,18 @@ def test_columns_and_their_keys(found: Counted, key: str) -> None:
 @pytest.mark.parametrize("rare", [0, 3])
 def test_rare_codes_are_told_where_there_are_any(rare: int) -> None:
     counts = {f"E1{i}.{i}": 20 for i in range(10)} | ({"I21.4": rare} if rare else {})
-    guessed = guess(column("code", counts), NONE)
+    guessed = guess(column("code", counts), Asked(dp=True))
     assert guessed.keys is not None
     assert "icd" in guessed.keys
     assert ("fewer than 10 records are not listed" in guessed.why) is bool(rare)
+
+
+def test_codes_of_illnesses_are_sensitive() -> None:
+    guessed = guess(column("code", {f"E1{i}.{i}": 20 for i in range(10)}), NONE)
+    assert guessed.keys == {"role": "sensitive", "missing": "leaf"}
+    assert "codes of ICD-10 tell of illnesses" in guessed.why
+    plain = guess(column("code", {f"E1{i}": 20 for i in range(10)}), NONE)
+    assert plain.role == "qid"
 
 
 def test_dp_jobs_mark_each_domain_and_protect_all_columns_alike() -> None:
@@ -297,8 +305,8 @@ def test_a_sensitive_column_like_an_id_has_a_warning() -> None:
 
 
 def test_whole_numbers_that_are_all_different_have_a_warning() -> None:
-    (warning,) = guess(column("income", {str(17 * i): 1 for i in range(200)}), NONE).warnings
-    assert warning.startswith("income: nearly all its whole numbers are different")
+    (warning,) = guess(column("steps", {str(17 * i): 1 for i in range(200)}), NONE).warnings
+    assert warning.startswith("steps: nearly all its whole numbers are different")
     assert guess(column("weight", {f"{i / 7:.3f}": 1 for i in range(200)}), NONE).warnings == ()
 
 
