@@ -38,6 +38,7 @@ from jobs.file.key_errors import Advice, explained, no_advice
 F = TypeVar("F", bound=BaseModel)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_RULE = "a name has letters, digits, dots, dashes and underscores only, at most 64"
 ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 DELIMITER = r"^[\t !#-~]$"
 _MAX_PORT = 65535
@@ -183,7 +184,7 @@ def _address(value: object) -> str:
 def _name(value: object) -> str:
     text = str(value)
     if not NAME.fullmatch(text):
-        raise ValueError("a name has letters, digits, dots, dashes and underscores only, at most 64")
+        raise ValueError(NAME_RULE)
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -11,6 +11,7 @@ from coordinator.commands.draft import draft_lines, drafted
 from jobs.drafting.guessing import Asked
 from jobs.drafting.writing import name_of
 from jobs.errors import ConfigError
+from jobs.file.fields import NAME, NAME_RULE
 from jointcut.api.errors import path_of, told
 from jointcut.api.frames import Data, file_source
 from jointcut.api.job import Job
@@ -34,8 +35,8 @@ class Draft:
 def draft(
     data: Data,
     *,
-    id: str | Sequence[str] = (),
-    sensitive: str | Sequence[str] = (),
+    id: str | Sequence[str] | None = (),
+    sensitive: str | Sequence[str] | None = (),
     class_: str | None = None,
     model: Literal["lkc", "dp"] = "lkc",
     name: str | None = None,
@@ -60,18 +61,27 @@ def draft(
     """
     if model not in ("lkc", "dp"):
         raise ConfigError("usage", f"model={model!r}", remedy="write 'lkc' or 'dp'")
-    classes = () if class_ is None else (class_,)
-    asked = Asked(_several(id), _several(sensitive), classes, dp=model == "dp")
+    if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
+        raise ConfigError("usage", f"name={name!r} cannot name a job", remedy=NAME_RULE)
+    ids, protected = _several("id", id), _several("sensitive", sensitive)
+    asked = Asked(ids, protected, _several("class_", class_), dp=model == "dp")
     path = path_of(data) if isinstance(data, str | Path) else None
     with file_source(data) as source:
         said = source.notes()
         table = "table.csv" if path is None else str(path)
-        named = name or ("table" if path is None else name_of(path))
+        named = name if name is not None else ("table" if path is None else name_of(path))
         guesses, text = drafted(source, asked, table, named)
     return Draft(
         Job.from_yaml(text, files_anywhere=True), text, all_in_python((*said, *draft_lines(guesses, asked)))
     )
 
 
-def _several(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _several(argument: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns of an argument. Raises ConfigError for other values than names."""
+    if names is None:
+        return ()
+    found = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise ConfigError("usage", f"{argument}={name!r} names no column", remedy="give names as texts")
+    return found

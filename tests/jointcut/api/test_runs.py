@@ -306,6 +306,17 @@ def test_a_draft_runs(tmp_path: Path) -> None:
         jc.draft(table, id="person")
     with pytest.raises(jc.Error, match="model='xx'"):
         jc.draft(table, model="xx")  # type: ignore[arg-type]
+    with pytest.raises(jc.Error, match=r"name='a b/c' cannot name a job.*a name has letters, digits"):
+        jc.draft(table, name="a b/c")
+    with pytest.raises(jc.Error, match="name='' cannot name a job"):
+        jc.draft(table, name="")
+    with pytest.raises(jc.Error, match="sensitive=3 names no column"):
+        jc.draft(table, sensitive=[3])  # type: ignore[list-item]
+    with pytest.raises(jc.Error, match="id=3 names no column"):
+        jc.draft(table, id=3)  # type: ignore[arg-type]
+    plain = jc.draft(table, id=None, sensitive=None, class_=None)
+    assert plain.yaml == jc.draft(table).yaml
+    assert any("name a column by `sensitive='COLUMN'`" in note for note in plain.notes)
     assert jc.draft(pl.DataFrame(table), model="dp").job.settings.model.name == "synthetic"
 
 
