@@ -328,6 +328,38 @@ _SCALES: Sequence[tuple[str, Sequence[str]]] = (
     ("a scale from none to very severe", ("none", "mild", "moderate", "severe", "very severe")),
     ("a scale from never to always", ("never", "rarely", "sometimes", "often", "always")),
     ("a scale from very poor to excellent", ("very poor", "poor", "fair", "good", "very good", "excellent")),
+    (
+        "a scale of agreement",
+        (
+            *("strongly disagree", "disagree", "somewhat disagree", "slightly disagree"),
+            *("neither agree nor disagree", "neutral", "undecided"),
+            *("slightly agree", "somewhat agree", "agree", "strongly agree"),
+        ),
+    ),
+    (
+        "a scale of agreement",
+        (
+            *("stimme überhaupt nicht zu", "stimme gar nicht zu", "stimme nicht zu", "stimme eher nicht zu"),
+            *("teils/teils", "teils teils", "teils, teils", "neutral", "unentschieden"),
+            *("stimme eher zu", "stimme zu", "stimme voll zu", "stimme voll und ganz zu"),
+        ),
+    ),
+    (
+        "a scale of agreement",
+        (
+            *("trifft überhaupt nicht zu", "trifft gar nicht zu", "trifft nicht zu", "trifft eher nicht zu"),
+            *("teils/teils", "teils teils", "teils, teils", "neutral", "unentschieden"),
+            *("trifft eher zu", "trifft zu", "trifft voll zu", "trifft voll und ganz zu"),
+        ),
+    ),
+    (
+        "a scale of satisfaction",
+        (
+            *("very dissatisfied", "dissatisfied", "somewhat dissatisfied"),
+            *("neither satisfied nor dissatisfied", "neutral"),
+            *("somewhat satisfied", "satisfied", "very satisfied"),
+        ),
+    ),
     ("sizes from XS to XXL", ("xs", "s", "m", "l", "xl", "xxl")),
     ("sizes from small to large", ("small", "medium", "large")),
     ("Roman numerals", ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")),
@@ -341,6 +373,12 @@ _NUMBERED = re.compile(
 )
 """Text of one number without a sign and with words around, or of a range of two numbers."""
 _LESS = ("<", "under", "bis ")
+_RANKED = re.compile(
+    rf"((?:grade|stage|level|class|step|phase|tier|year|quartile|quintile|decile|score"
+    rf"|[{SMALL}]*(?:stufe|stadium|grad|klasse|jahrgang))[ _-]?)([0-9IVXivx].*)",
+    re.IGNORECASE,
+)
+"""Text of a word for a rank, and of the rank."""
 
 
 @dataclass(frozen=True)
@@ -358,16 +396,19 @@ def ordered(values: Sequence[str], numbers: Mapping[str, float]) -> Ordered | No
     """
     if len(values) < 3:
         return None
+    if (ranks := _ranks(values)) is not None:
+        found = ordered(list(ranks), numbers)
+        return found and Ordered([ranks[rank] for rank in found.values], found.scale)
     if all(value in numbers for value in values):
         return Ordered(sorted(values, key=lambda value: (numbers[value], value)), "numbers")
     for name, scale in _SCALES:
         places = {word: place for place, word in enumerate(scale)}
         if all(value.casefold() in places for value in values):
             return Ordered(sorted(values, key=lambda value: places[value.casefold()]), name)
-    found = {value: _NUMBERED.fullmatch(value) for value in values}
-    if any(m and m[2] and float(m[2]) < float(m[1]) for m in found.values()):
+    read = {value: _NUMBERED.fullmatch(value) for value in values}
+    if any(m and m[2] and float(m[2]) < float(m[1]) for m in read.values()):
         return None
-    keys = {value: (float(m[1]), not value.startswith(_LESS)) for value, m in found.items() if m}
+    keys = {value: (float(m[1]), not value.startswith(_LESS)) for value, m in read.items() if m}
     patterns = {re.sub(r"[0-9.]+", "0", value) for value in values}
     if len(keys) < len(values) or len(set(keys.values())) < len(values):
         return None
@@ -378,3 +419,11 @@ def ordered(values: Sequence[str], numbers: Mapping[str, float]) -> Ordered | No
         "th",
     }
     return Ordered(sorted(values, key=keys.__getitem__), _FIRST) if is_regular else None
+
+
+def _ranks(values: Sequence[str]) -> dict[str, str] | None:
+    """Return values by their ranks, if all values have the same word before a rank: Grade 1, Stage IV."""
+    found = {value: _RANKED.fullmatch(value) for value in values}
+    ranks = {match[2]: value for value, match in found.items() if match}
+    words = {match[1].casefold() for match in found.values() if match}
+    return ranks if len(ranks) == len(values) and len(words) == 1 else None

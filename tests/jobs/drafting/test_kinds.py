@@ -190,6 +190,23 @@ def test_codes_like_zip_codes(name: str, values: list[str], lengths: list[int] |
         (["2-1", "3-0", "0-4"], None),
         (["10 mg", "2.5 mg", "5 mg"], ["2.5 mg", "5 mg", "10 mg"]),
         (["18 \u2013 64", "0 \u2013 17", "65 +"], ["0 \u2013 17", "18 \u2013 64", "65 +"]),
+        (
+            ["Agree", "Neutral", "Strongly disagree", "Strongly agree", "Disagree"],
+            ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"],
+        ),
+        (["trifft zu", "teils/teils", "trifft nicht zu"], ["trifft nicht zu", "teils/teils", "trifft zu"]),
+        (
+            ["Satisfied", "Very dissatisfied", "Neutral", "Very satisfied"],
+            ["Very dissatisfied", "Neutral", "Satisfied", "Very satisfied"],
+        ),
+        (["Grade 10", "Grade 2", "Grade 1"], ["Grade 1", "Grade 2", "Grade 10"]),
+        (["grade 3", "Grade 2", "Grade 1"], ["Grade 1", "Grade 2", "grade 3"]),
+        (["Stage IV", "Stage I", "Stage II"], ["Stage I", "Stage II", "Stage IV"]),
+        (["Pflegegrad 3", "Pflegegrad 1", "Pflegegrad 2"], ["Pflegegrad 1", "Pflegegrad 2", "Pflegegrad 3"]),
+        (["Year 10-12", "Year 1-6", "Year 7-9"], ["Year 1-6", "Year 7-9", "Year 10-12"]),
+        (["Ward 1", "Ward 2", "Ward 3"], None),
+        (["Grade 1", "Stage 2", "Grade 3"], None),
+        (["Grade 1", "Grade 2", "Grade new"], None),
         (["$10 to $20", "$0 to $10", "$20 or more"], ["$0 to $10", "$10 to $20", "$20 or more"]),
     ],
 )
