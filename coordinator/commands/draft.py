@@ -91,7 +91,8 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
         raise DataError(
             "data-unreadable",
             "no column of the table can be drafted as a quasi-identifier",
-            remedy="write the job by hand (docs/guide/first-table.md); a draft needs values of at least 10 records",
+            remedy="write the job by hand (docs/guide/first-table.md); a draft needs values of at least 10 records, "
+            "or of 10 people where ids repeat: name the ids by `--id COLUMN`",
             private="; ".join(f"{each.name}: {each.why}" for each in guesses),
         )
     text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source))

@@ -97,53 +97,67 @@ class Counted:
 class CountedPeople(Counted):
     """Values of a column of a table with several rows of a person.
 
-    people:  the people with each value, by number; of more than ``RARE`` people at least ``RARE``.
+    people:  for each column of ids, the people with each value, by number; of more than ``RARE`` people at least
+             ``RARE``. The column with the fewest people decides.
     """
 
     holders = "people"
 
-    people: Mapping[str, Set[int]] = field(default_factory=dict, repr=False)
+    people: Sequence[Mapping[str, Set[int]]] = field(default=(), repr=False)
 
     def _running(self, values: Iterable[str]) -> Iterator[tuple[str, int]]:
-        found = set[int]()
+        found = [set[int]() for _ in self.people]
         for value in values:
-            found |= self.people.get(value, frozenset())
-            yield value, len(found)
+            for of_column, people in zip(found, self.people, strict=True):
+                of_column |= people.get(value, frozenset())
+            yield value, min(map(len, found))
 
 
 def counted_columns(source: FileSource, names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Counted]:
     """Count the values of some columns in one pass, without missing cells. Raises DataError.
 
-    ids:  columns that name the person of a row. Of several columns the column with the fewest values counts, and
-          takes a second pass.
+    ids:  columns that name the person of a row; they take a second pass. A value needs holders by every column.
     """
     texts = texts_of(source, names)
     if ids:
-        people = _people_of(source, names, min(ids, key=lambda name: len(texts[name])))
-        columns: list[Counted] = [CountedPeople(name, texts[name], people=people[name]) for name in names]
+        people = _people_of(source, names, ids)
+        columns: list[Counted] = [
+            CountedPeople(name, texts[name], people=[people[each, name] for each in ids]) for name in names
+        ]
     else:
         columns = [Counted(name, texts[name]) for name in names]
     return {column.name: _cleaned(column, source) for column in columns}
 
 
-def _people_of(source: FileSource, names: Sequence[str], person: str) -> dict[str, dict[str, set[int]]]:
-    """Return people with each value of each column. person: the column of their ids. Raises DataError."""
-    numbers: dict[str, int] = {}
-    found: dict[str, dict[str, set[int]]] = {name: {} for name in names}
-    for batch in source.batches([*dict.fromkeys([*names, person])]):
-        ids = batch.column(person)
-        of_id = [
-            -1 if text in EMPTY else numbers.setdefault(text, len(numbers))
-            for text in normalized_ids(ids.dictionary.fill_null("")).to_pylist()
-        ]
-        who = np.array(of_id, dtype=np.int64)[ids.indices.to_numpy()]
+def _people_of(
+    source: FileSource, names: Sequence[str], ids: Sequence[str]
+) -> dict[tuple[str, str], dict[str, set[int]]]:
+    """Return people with each value, by the column of their ids and the column of the value. Raises DataError."""
+    numbers: dict[str, dict[str, int]] = {person: {} for person in ids}
+    found: dict[tuple[str, str], dict[str, set[int]]] = {
+        (person, name): {} for person in ids for name in names
+    }
+    for batch in source.batches([*dict.fromkeys([*names, *ids])]):
+        who = {person: _numbered(batch.column(person), numbers[person]) for person in ids}
         for name in names:
             column = batch.column(name)
             texts = [as_read(text or "") for text in column.dictionary.to_pylist()]
             places = column.indices.to_numpy().astype(np.int64)
-            for place, number in _first_pairs(places[who >= 0], who[who >= 0]):
-                found[name].setdefault(texts[place], set()).add(number)
+            for person, of_row in who.items():
+                of_value = found[person, name]
+                for place, number in _first_pairs(places[of_row >= 0], of_row[of_row >= 0]):
+                    of_value.setdefault(texts[place], set()).add(number)
     return found
+
+
+def _numbered(column: pa.DictionaryArray, numbers: dict[str, int]) -> Ints:
+    """Return the number of the person of each row, -1 for none: int64. numbers: of known ids; new ids are added."""
+    of_id = [
+        -1 if text in EMPTY else numbers.setdefault(text, len(numbers))
+        for text in normalized_ids(column.dictionary.fill_null("")).to_pylist()
+    ]
+    who: Ints = np.array(of_id, dtype=np.int64)[column.indices.to_numpy()]
+    return who
 
 
 def _first_pairs(places: Ints, numbers: Ints) -> list[tuple[int, int]]:

@@ -227,6 +227,23 @@ def test_people_count_where_ids_repeat(name: str, tmp_path: Path) -> None:
     assert f"draft again with `--id {name}`" in ran.out
 
 
+def test_people_count_by_every_column_of_ids(tmp_path: Path) -> None:
+    """One patient sees 12 of 30 physicians."""
+    rows = [
+        {
+            "physician_id": str(1000 + i % 30),
+            "patient_id": f"p{person}",
+            "town": "Kleinkleckersdorf" if person == 0 else ["Bonn", "Köln"][i % 2],
+        }
+        for i, person in enumerate([*range(300)] * 12 + [0] * 30)
+    ]
+    out = tmp_path / "job.yaml"
+    ran = succeeded("draft", written(tmp_path / "visits.csv", rows), "--out", out)
+    assert drafted(out)["columns"]["town"]["suppress"] == ["Bonn", "Köln"]
+    for name in ("physician_id", "patient_id"):
+        assert f"draft again with `--id {name}`" in ran.out
+
+
 def test_a_draft_without_sensitive_columns_says_so(tmp_path: Path) -> None:
     rows = [{"age": str(20 + i % 40), "sex": "fm"[i % 2], "smokes": "yn"[i % 3 % 2]} for i in range(200)]
     table = written(tmp_path / "t.csv", rows)
