@@ -1543,6 +1543,35 @@ MUTANTS = (
         "if table.n_records != self._counts.sum():",
         _JOINT_SEQUENCES,
     ),
+    # decisions of an owner
+    Mutant(
+        "an-approval-holds-without-a-line-in-the-audit",
+        "Decision.lapse",
+        "if not self.noted:",
+        "if not self.approved:",
+        ("tests/party/owner/test_deciding.py",),
+    ),
+    Mutant(
+        "a-form-decides-what-its-page-did-not-show",
+        "views._decidable",
+        'visit.form.get("seen", "") != _seen(visit, proposal)',
+        'visit.form.get("seen", "") == ""',
+        ("tests/party/web/test_pages.py",),
+    ),
+    Mutant(
+        "any-number-of-connections-to-the-page",
+        "Connection.connection_made",
+        "if len(self.connections) > MOST:",
+        "if len(self.connections) > MOST**2:",
+        ("tests/party/web/test_guards.py",),
+    ),
+    Mutant(
+        "ids-of-people-with-two-rows-are-published",
+        "plain_columns.require_meant",
+        "few = int(times[times < MOST_OF_A_PERSON].sum())",
+        "few = int(times[times < 2].sum())",
+        ("tests/jobs/test_plain_columns.py",),
+    ),
     # intersections of several sets
     Mutant(
         "places-left-empty-in-tables-of-shares",
