@@ -6,7 +6,8 @@ import logging
 import select
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -267,28 +268,41 @@ def test_malformed_requests_fill_no_log(site: Site, caplog: pytest.LogCaptureFix
 # ---- connections
 
 
-def test_silent_connections_take_few_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each connection is an open file of the daemon, which needs files for its peers."""
-    monkeypatch.setattr(Connection, "lasts_s", 3.0)
+@contextmanager
+def silent_connections(site: Site, number: int) -> Iterator[select.poll]:
+    """Open connections that send half a request; yield the poll for those that the page has closed."""
     host, port = site.listen.rsplit(":", 1)
-    silent = [socket.create_connection((host, int(port)), timeout=GUARD_S) for _ in range(3 * MOST)]
-    for connection in silent[1:]:
+    silent = [socket.create_connection((host, int(port)), timeout=GUARD_S) for _ in range(number)]
+    closed = select.poll()
+    for connection in silent:
+        closed.register(connection, select.POLLIN)
         with suppress(ConnectionError):  # of those that were closed at once
             connection.sendall(b"POST /sign-in HTTP/1.1\r\nHost: ")
     try:
-        closed = select.poll()
-        for connection in silent:
-            closed.register(connection, select.POLLIN)
-        kept = len(silent)
-        deadline = time.monotonic() + GUARD_S
-        while kept > MOST:
-            kept = len(silent) - len(closed.poll(100))
-            assert time.monotonic() < deadline
-        while len(closed.poll(100)) < len(silent):
-            assert time.monotonic() < deadline
+        yield closed
     finally:
         for connection in silent:
             connection.close()
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + GUARD_S
+    while not met():
+        assert time.monotonic() < deadline
+
+
+def test_silent_connections_take_few_files(site: Site) -> None:
+    """Each connection is an open file of the daemon, which needs files for its peers."""
+    with silent_connections(site, 3 * MOST) as closed:
+        wait_until(lambda: len(closed.poll(100)) >= 2 * MOST)
+        assert len(closed.poll(100)) < 3 * MOST
+    wait_until(lambda: site.get("/").status == 200)
+
+
+def test_a_silent_connection_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "lasts_s", 0.5)
+    with silent_connections(site, 3) as closed:
+        wait_until(lambda: len(closed.poll(100)) == 3)
     assert site.get("/").status == 200
 
 
