@@ -80,6 +80,7 @@ def show_command(digits: str, coordinator: str | None, config: Path) -> None:
     parts = asked(named.settings, named.proposal, named.now)
     lines = [line for part in parts for line in (_title(part), *(f"  {words}" for words in part.lines), "")]
     digest = named.proposal.job_sha256
+    lines += [_title(part) for part in parts if part.warning]
     lines.append(f"To decide: party approve {digest[:_SHORT]}, or party deny {digest[:_SHORT]} --reason TEXT")
     fields = [{"title": p.title, "lines": list(p.lines), "warning": p.warning} for p in parts]
     say(lines, {"job_sha256": digest, "parts": fields})

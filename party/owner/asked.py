@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeAlias
 
 from anonymize.grid import Grid
 from jobs import plain_columns
@@ -22,6 +19,7 @@ from jobs.page.parts import sentence
 from jobs.task import Task
 from party.owner.approvals import Approvals, Decision, Proposal, terms_with
 from party.owner.config import PartyConfig
+from party.owner.differences import differences
 from party.owner.identity import in_words
 from party.owner.left import left
 
@@ -229,38 +227,6 @@ def _changes(approvals: Approvals, proposal: Proposal, now: datetime) -> Iterato
 
 
 def _difference(title: str, before: Proposal, proposal: Proposal) -> Part:
-    old, new = _flat(before.bundle), _flat(proposal.bundle)
-    lines = [f"the other job: {before.job_sha256[:12]}, from {before.coordinator}"]
-    lines += [
-        f"`{'.'.join(key)}`: {old.get(key, 'not there')} -> {new.get(key, 'not there')}"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-    return Part(title, [*lines, *_changed_files(before.bundle, proposal.bundle)], warning=True)
-
-
-_Key: TypeAlias = tuple[str, ...]
-
-
-def _flat(bundle: bytes) -> dict[_Key, str]:
-    """Return the values of a job by the path of their keys."""
-    return dict(_leaves(json.loads(bundle)["job"], ()))
-
-
-def _leaves(value: Any, path: _Key) -> Iterator[tuple[_Key, str]]:
-    if not isinstance(value, dict) or not value:
-        yield path, json.dumps(value, ensure_ascii=False)
-        return
-    for key, inner in value.items():
-        yield from _leaves(inner, (*path, key))
-
-
-def _changed_files(before: bytes, after: bytes) -> Iterator[str]:
-    """Yield the lines that differ between the files of values of two jobs."""
-    old, new = json.loads(before)["files"], json.loads(after)["files"]
-    for name in sorted({*old, *new}):
-        gone, come = Counter(old.get(name, "").splitlines()), Counter(new.get(name, "").splitlines())
-        yield from (f"file of {name}: -{line}" for line in (gone - come).elements())
-        yield from (f"file of {name}: +{line}" for line in (come - gone).elements())
-        if gone == come and old.get(name) != new.get(name):
-            yield f"file of {name}: the same lines in another order"
+    found = differences(before.bundle, proposal.bundle)
+    other = f"the other job: {before.job_sha256[:12]}, from {before.coordinator}"
+    return Part(title, [other, *found.lines], warning=not found.stricter)

@@ -324,7 +324,11 @@ def test_a_changed_protected_value_is_shown(net: Network, tmp_path: Path) -> Non
         assert house.coordinator("propose").code == 0
         digest = open_task(jobs.bundle_of(trap)).digest.hex()
         shown = house.owner(A, "show", digest[:8]).out
-    assert f"`columns.surgery.values`: {json.dumps(old)} -> " in shown
+    assert "  surgery: Rare is no longer protected; Heart and Knee are protected now" in shown.splitlines()
+    assert shown.splitlines()[-2:] == [
+        "WARNING: What differs from the last approved job of this name",
+        f"To decide: party approve {digest[:12]}, or party deny {digest[:12]} --reason TEXT",
+    ]
     assert "not protected: " + ", ".join(old) in shown
 
 

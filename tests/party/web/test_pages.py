@@ -147,7 +147,9 @@ def test_a_trap_shows_before_any_decision(site: Site) -> None:
     changed = site.propose("registry", name="trapped", columns={**job["columns"], "surgery": trap})
     shown = text_of(site, changed)
     assert "Look at this: What differs from the job of this name that waits" in shown
-    difference = f"columns.surgery.values : {json.dumps(surgery['values'])} -> {json.dumps(trap['values'])}"
+    difference = (
+        f"surgery: {surgery['values'][0]} is no longer protected; {trap['values'][0]} is protected now"
+    )
     assert difference in shown
     assert shown.index(difference) < shown.index("What everybody will see")
     site.send(honest, f"{honest}/approve", {"runs": "1"})
