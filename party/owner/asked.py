@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from anonymize.grid import Grid
 from jobs import plain_columns
@@ -62,13 +64,36 @@ def asked(config: PartyConfig, proposal: Proposal, now: datetime) -> list[Part]:
     return [
         Part("Who asks", _who(config, proposal, task)),
         _decision(config, proposal, task, now),
-        *_changes(Approvals(config.state_dir), proposal, now),
+        *_changes(_Others(Approvals(config.state_dir), now), proposal),
         *_unprotected(task),
         Part("Our columns", [_column(task, name) for name in task.held_by(config.name)]),
         Part("What everybody will see", _seen(task)),
         Part("What others learn beyond the release", _learned(task)),
         Part("What is left", _left(config, proposal, task)),
     ]
+
+
+def numbers_of_warnings(
+    config: PartyConfig, proposals: Sequence[Proposal], now: datetime
+) -> list[int | None]:
+    """Return the number of warnings of each proposal, as in :func:`asked`; None for an unreadable proposal."""
+    others = _Others(Approvals(config.state_dir), now)
+    return [_number_of_warnings(config, proposal, others, now) for proposal in proposals]
+
+
+def _number_of_warnings(
+    config: PartyConfig, proposal: Proposal, others: _Others, now: datetime
+) -> int | None:
+    try:
+        task = read_task(proposal.bundle)
+        parts = [
+            _decision(config, proposal, task, now),
+            *_changes(others, proposal),
+            *_unprotected(task),
+        ]
+    except PartyError:  # the page of the proposal says why
+        return None
+    return sum(part.warning for part in parts)
 
 
 def _who(config: PartyConfig, proposal: Proposal, task: Task) -> list[str]:
@@ -210,17 +235,63 @@ def _as_is(name: str) -> str:
     return f"{word!r} in the name suggests values of a single person, and each row would tell its person"
 
 
-def _changes(approvals: Approvals, proposal: Proposal, now: datetime) -> Iterator[Part]:
+class _Others:
+    """Jobs of the store to compare a job with. Jobs of all names are read once, when needed."""
+
+    def __init__(self, approvals: Approvals, now: datetime) -> None:
+        self._approvals, self._now = approvals, now
+
+    def before(self, proposal: Proposal) -> Proposal | None:
+        return self._approvals.before(proposal, self._now)
+
+    def beside(self, proposal: Proposal) -> Proposal | None:
+        return self._approvals.beside(proposal, self._now)
+
+    def alike(self, proposal: Proposal) -> Proposal | None:
+        """Return the approved job of the same parties that shares most columns, of several the last approved."""
+        parties, columns = _of_table(proposal)
+        shared = [
+            (len(columns & others), other)
+            for other, (those, others) in self._approved
+            if those == parties and other.job_sha256 != proposal.job_sha256
+        ]
+        most, found = max(shared, key=lambda pair: pair[0], default=(0, None))
+        return found if most else None
+
+    @cached_property
+    def _approved(self) -> list[tuple[Proposal, tuple[frozenset[str], frozenset[str]]]]:
+        """Last approved jobs, newest decision first: the last decisions, and those asked for again."""
+        kept = [*self._approvals.decided(_MOST_COMPARED, self._now), *self._approvals.waiting(self._now)]
+        approved = [(each, each.decision) for each in kept if each.decision is not None]
+        newest = sorted(approved, key=lambda pair: pair[1].number, reverse=True)
+        return [(each, _of_table(each)) for each, decision in newest if decision.approved]
+
+
+_MOST_COMPARED = 20
+"""Most decisions that :meth:`_Others.alike` looks back."""
+
+
+def _of_table(proposal: Proposal) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the parties and the columns of a job."""
+    job = json.loads(proposal.bundle)["job"]
+    return frozenset(job.get("parties") or ()), frozenset(job["columns"])
+
+
+def _changes(others: _Others, proposal: Proposal) -> Iterator[Part]:
     """Say how a job differs from the other jobs of the same name, of any coordinator.
 
-    The last approved job tells what the owner agreed to. A job that waits, or was denied, tells of a second try.
+    The last approved job tells what the owner agreed to; under a new name, the most similar one of the same parties.
+    A job that waits, or was denied, tells of a second try.
     """
-    before, beside = approvals.before(proposal, now), approvals.beside(proposal, now)
+    before, beside = others.before(proposal), others.beside(proposal)
     title = "What differs from the last approved job of this name"
-    if before is None:
-        yield Part(title, ["no other job of this name was approved here"])
-    else:
+    if before is not None:
         yield _difference(title, before, proposal)
+    elif (alike := others.alike(proposal)) is not None:
+        title = f"What differs from the last approved job of these parties ({alike.job})"
+        yield _difference(title, alike, proposal)
+    else:
+        yield Part(title, ["no other job of this name was approved here"])
     if beside is not None:
         state = "waits" if beside.decision is None else "was denied"
         yield _difference(f"What differs from the job of this name that {state}", beside, proposal)

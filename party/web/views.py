@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from http import HTTPStatus
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,12 +17,13 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crypto.rng import SystemRng
+from jobs.data.counted import counted
 from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError
 from jobs.loading import read_task
 from jobs.page.page import PAGE
 from party.owner.accounts import RELEASES
 from party.owner.approvals import Approvals, Proposal, decided_meanwhile, terms_of
-from party.owner.asked import asked, state_of
+from party.owner.asked import asked, numbers_of_warnings, state_of
 from party.owner.audit import Audit, Line, as_csv
 from party.owner.budget import answer_line, budget, entry_lines
 from party.owner.config import NodeConfig, PartyConfig, certificate_warnings
@@ -30,6 +32,8 @@ from party.owner.identity import fingerprint, in_words, read_bytes, validity
 from party.web.visit import Visit, page
 
 _MOST_DECIDED = 20
+_MOST_COUNTED = 20
+"""Most waiting jobs of which the list has the numbers of warnings."""
 _MOST_LINES = 200
 _MOST_RELEASES = 200
 _EVENTS = (
@@ -70,12 +74,17 @@ def not_found(visit: Visit) -> Response:
 def jobs(visit: Visit) -> Response:
     """Show jobs that wait, the running job, and the last decisions."""
     approvals = Approvals(visit.config.state_dir)
+    waiting = [each for each in approvals.waiting(visit.now) if _waits(visit, each)]
+    warnings = numbers_of_warnings(visit.config, waiting[:_MOST_COUNTED], visit.now)
     return page(
         visit,
         "jobs.html",
         as_of=in_words(visit.now),
         current=visit.current,
-        waiting=[_listed(visit, each) for each in approvals.waiting(visit.now) if _waits(visit, each)],
+        waiting=[
+            _listed(visit, each) | {"warnings": counted(number, "warning", "warnings") if number else ""}
+            for each, number in zip_longest(waiting, warnings)
+        ],
         decided=[_listed(visit, each) for each in approvals.decided(_MOST_DECIDED, visit.now)],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -158,8 +159,39 @@ def test_a_trap_shows_before_any_decision(site: Site) -> None:
     assert "Look at this: What differs from the job of this name that was denied" in text_of(site, honest)
 
 
+def test_a_trap_under_a_new_name_shows(site: Site) -> None:
+    """Without another job of the name, the most similar approved job of the same parties tells what was agreed to."""
+    columns = joint_job()["columns"]
+    own = {**columns, "ward": {"role": "qid", "taxonomy": {"Any": ["A", "B"]}}}
+    for name, given in (("agreed", own), ("narrower", columns)):
+        path = site.propose(name=name, columns=given)
+        site.send(path, f"{path}/approve", {"runs": "1"})
+    trap = site.propose(
+        name="renamed", columns={**own, "surgery": {**columns["surgery"], "values": ["Heart"]}}
+    )
+    shown = text_of(site, trap)
+    assert "Look at this: What differs from the last approved job of these parties (agreed)" in shown
+    assert "surgery: Rare is no longer protected; Heart is protected now" in shown
+    parts = command(site, "show", trap.split("/")[2])["parts"]
+    n_warnings = sum(part["warning"] for part in parts)
+    assert n_warnings == 2  # the policy refuses the job, too
+    waiting, decided = text_of(site, "/").split("Last decisions")
+    assert re.search(rf"renamed from coordinator, [^,]+ UTC {n_warnings} warnings", waiting)
+    assert "warning" not in decided
+
+
+def test_another_job_of_other_parties_is_not_compared(site: Site) -> None:
+    job = joint_job()
+    path = site.propose(name="agreed-by-three")
+    site.send(path, f"{path}/approve", {"runs": "1"})
+    parties = {**job["parties"], "hospital-d": {}}
+    shown = text_of(site, site.propose(name="of-four", parties=parties))
+    assert "no other job of this name was approved here" in shown
+    assert "of these parties" not in shown
+
+
 def test_columns_without_protection_are_a_warning(site: Site) -> None:
-    assert "Look at this" not in text_of(site, site.propose(name="protected"))
+    assert "Published without protection" not in text_of(site, site.propose(name="protected"))
     columns = {
         **joint_job()["columns"],
         "ward": {"role": "plain"},
@@ -171,7 +203,8 @@ def test_columns_without_protection_are_a_warning(site: Site) -> None:
     assert "ward: whoever knows a person's value finds the person's row" in shown
     assert "patient_no: 'patient' in the name suggests values of a single person" in shown
     parts = command(site, "show", path.split("/")[2])["parts"]
-    assert [part["title"] for part in parts if part["warning"]] == [
+    titles = [part["title"] for part in parts if part["warning"]]
+    assert [title for title in titles if not title.startswith("What differs")] == [
         "Decision",
         "Published without protection",
     ]
