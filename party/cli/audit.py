@@ -77,14 +77,9 @@ def _head(text: str) -> str:
 @click.option("--to", "until", callback=end_of, metavar="DATE", help="Last day (UTC), or a time.")
 @config_option
 def export(since: datetime | None, until: datetime | None, config: Path) -> None:
-    """Print lines of the audit as CSV."""
+    """Print lines of the audit as CSV. Lines whose time cannot be read are always printed."""
     if since is not None and until is not None and until < since:
         raise ConfigError("usage", "--to lies before --from", remedy="name a later --to")
-    lines = [
-        line
-        for line in _audit(config).lines()
-        if (since is None or datetime.fromisoformat(line.time) >= since)
-        and (until is None or datetime.fromisoformat(line.time) <= until)
-    ]
-    sys.stdout.write(as_csv(lines))
+    lines = (line for line in _audit(config).lines() if line.is_between(since, until))
+    sys.stdout.writelines(as_csv(lines, sys.stdout.encoding or "utf-8"))
     sys.stdout.flush()

@@ -14,11 +14,10 @@ import csv
 import errno
 import fcntl
 import hashlib
-import io
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,6 +51,16 @@ class Line:
     time: str
     event: str
     facts: Mapping[str, Any] = field(repr=False)
+
+    def is_between(self, since: datetime | None, until: datetime | None) -> bool:
+        """Return True if the line is of a time between two, or of a time that cannot be read."""
+        try:
+            written = datetime.fromisoformat(self.time)
+        except ValueError:
+            return True
+        if written.tzinfo is None:
+            return True
+        return (since is None or written >= since) and (until is None or written <= until)
 
 
 @dataclass(frozen=True)
@@ -202,14 +211,23 @@ def policy_digest(config: PartyConfig) -> str:
     return _digest(config.policy.model_dump_json().encode())
 
 
-def as_csv(lines: Sequence[Line]) -> str:
-    """Return lines as CSV: number, time, event, and the further fields as JSON."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("line", "time", "event", "facts"))
+def as_csv(lines: Iterable[Line], encoding: str = "utf-8") -> Iterator[str]:
+    """Yield lines as CSV: number, time, event, and the further fields as JSON.
+
+    encoding:  of the reader. Characters that the encoding lacks are escaped.
+    """
+    row = csv.writer(_Rows(), lineterminator="\n").writerow
+    yield row(("line", "time", "event", "facts"))
     for line in lines:
-        writer.writerow((line.number, line.time, line.event, json.dumps(line.facts, ensure_ascii=False)))
-    return out.getvalue()
+        text = row((line.number, line.time, line.event, json.dumps(line.facts, ensure_ascii=False)))
+        yield text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+class _Rows:
+    """File of a writer that returns each row."""
+
+    def write(self, row: str) -> str:
+        return row
 
 
 def _append(file: int, content: bytes) -> None:

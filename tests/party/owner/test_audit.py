@@ -7,7 +7,9 @@ import json
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 from crypto.rng import SystemRng
 from jobs.errors import PartyError
 from party.owner import audit as module
-from party.owner.audit import AUDIT, Audit, Broken, as_csv
+from party.owner.audit import AUDIT, Audit, Broken, Line, as_csv
 from tests.support.rng import SeededRng
 
 
@@ -231,7 +233,70 @@ def test_words_of_others_make_no_line_of_their_own(audit: Audit) -> None:
 
 
 def test_lines_as_csv(audit: Audit) -> None:
-    rows = as_csv(list(audit.lines())).splitlines()
-    assert rows[0] == "line,time,event,facts"
+    rows = list(as_csv(audit.lines()))
+    assert rows[0] == "line,time,event,facts\n"
     assert len(rows) == 7
     assert "salt" not in rows[1]
+
+
+def test_csv_is_written_line_by_line(audit: Audit) -> None:
+    read = []
+
+    def lines() -> Iterator[Line]:
+        for line in audit.lines():
+            read.append(line.number)
+            yield line
+
+    rows = as_csv(lines())
+    assert next(rows) == "line,time,event,facts\n"
+    assert read == []
+    next(rows)
+    assert read == [1]
+
+
+def forge(audit: Audit, **fields: Any) -> None:
+    """Add a line that the program would not write."""
+    own = {"line": 7, "time": "2026-01-01T00:00:00+00:00", "event": "stop", "salt": "", "before": ""}
+    with audit.path.open("ab") as file:
+        file.write(json.dumps(own | fields).encode() + b"\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_cannot_be_encoded_is_escaped_in_csv(audit: Audit, encoding: str) -> None:
+    for field in ("time", "event", "user"):
+        forge(audit, **{field: "\ud800"})
+    *_, time, event, user = as_csv(audit.lines(), encoding)
+    for row in (time, event, user):
+        row.encode(encoding)
+        assert "\\ud800" in row
+
+
+def test_a_deep_line_is_written_as_csv(audit: Audit) -> None:
+    for depth in range(0, 2000, 20):
+        with audit.path.open("ab") as file:
+            file.write(
+                b'{"line":7,"time":"","event":"","salt":"","before":"","x":'
+                + b"[" * depth
+                + b"]" * depth
+                + b"}\n"
+            )
+    assert len(list(as_csv(audit.lines()))) > 7
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-01T00:00:00", "", "2026-13-01T00:00:00+00:00"])
+def test_a_line_of_an_unreadable_time_lies_between_all(audit: Audit, time: str) -> None:
+    forge(audit, time=time)
+    *_, line = audit.lines()
+    day = datetime(2026, 1, 2, tzinfo=UTC)
+    assert line.is_between(day, day)
+
+
+def test_a_line_lies_between_its_times(audit: Audit) -> None:
+    forge(audit, time="2026-01-02T00:00:00+01:00")
+    *_, line = audit.lines()
+    first, day, last = (datetime(2026, 1, k, tzinfo=UTC) for k in (1, 2, 3))
+    assert line.is_between(None, None)
+    assert line.is_between(first, day)
+    assert line.is_between(first, None)
+    assert not line.is_between(day, last)
+    assert not line.is_between(None, first)

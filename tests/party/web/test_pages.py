@@ -444,6 +444,18 @@ def test_the_audit_is_shown_filtered_checked_and_exported(site: Site) -> None:
     try:
         broken = text_of(site, "/audit?verify=yes")
         assert "does not follow from the line before" in broken
+        with audit.open("ab") as file:
+            forged = {
+                "line": 9,
+                "time": "\ud800",
+                "event": "stop",
+                "salt": "",
+                "before": "",
+                "user": "\ud800",
+            }
+            file.write(json.dumps(forged).encode() + b"\n")
+        assert "stop" in text_of(site, "/audit")
+        assert "\\ud800" in site.get("/audit.csv").text
     finally:
         audit.write_bytes(content)
 
