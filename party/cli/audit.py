@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,6 +14,8 @@ from jobs.errors import ConfigError, PartyError
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.moments import end_of, start_of
+from party.owner.accounts import release_folders
+from party.owner.approvals import Approvals
 from party.owner.audit import Audit, as_csv
 from party.owner.config import PartyConfig, load_config
 
@@ -26,8 +28,8 @@ def audit_group() -> None:
     """Check or export the audit: who asked, who decided, what left."""
 
 
-def _audit(config: Path) -> Audit:
-    return Audit(load_config(PartyConfig, config).state_dir, SystemRng())
+def _audit(settings: PartyConfig) -> Audit:
+    return Audit(settings.state_dir, SystemRng())
 
 
 @audit_group.command()
@@ -40,8 +42,15 @@ def verify(head: str | None, config: Path) -> None:
     Names the first line that does not follow from the line before. The end of the file is checked with --head alone:
     the lines up to a head are those of that time.
     """
-    audit = _audit(config)
+    settings = load_config(PartyConfig, config)
+    audit = _audit(settings)
     found = audit.checked()
+    if not found.n_lines and (left := _left_by_work(settings)):
+        raise PartyError(
+            "verification-failed",
+            f"the audit has no line, but {left}: lines of the audit are missing",
+            remedy=f"compare with a backup of {audit.path}",
+        )
     if found.broken:
         said = (f"line {each.number} of the audit {each.reason}" for each in found.broken[:_MOST_BROKEN])
         raise PartyError(
@@ -65,6 +74,14 @@ def verify(head: str | None, config: Path) -> None:
     say(lines, {"lines": found.n_lines, "head": found.head, "torn": list(found.torn)})
 
 
+def _left_by_work(settings: PartyConfig) -> str:
+    """Say what work left beside the audit; empty: nothing. Without a line there is no decision and no release."""
+    proposals = Approvals(settings.state_dir).all(datetime.now(UTC))
+    if any(each.decision is not None and each.decision.noted for each in proposals):
+        return "the owner has decided on jobs"
+    return "releases were delivered" if release_folders(settings.state_dir) else ""
+
+
 def _head(text: str) -> str:
     digits = text.strip().lower()
     if not re.fullmatch("[0-9a-f]{64}", digits):
@@ -80,6 +97,8 @@ def export(since: datetime | None, until: datetime | None, config: Path) -> None
     """Print lines of the audit as CSV. Lines whose time cannot be read are always printed."""
     if since is not None and until is not None and until < since:
         raise ConfigError("usage", "--to lies before --from", remedy="name a later --to")
-    lines = (line for line in _audit(config).lines() if line.is_between(since, until))
+    lines = (
+        line for line in _audit(load_config(PartyConfig, config)).lines() if line.is_between(since, until)
+    )
     sys.stdout.writelines(as_csv(lines, sys.stdout.encoding or "utf-8"))
     sys.stdout.flush()

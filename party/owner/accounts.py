@@ -23,6 +23,18 @@ RELEASES = "releases"
 """Folder of deliveries in the state folder, with a subfolder for each run."""
 
 
+def release_folders(state_dir: Path) -> list[Path]:
+    """Return the folders of releases that were delivered to us. Hidden folders are half-written. Raises OSError."""
+    place = state_dir / RELEASES
+    if not place.is_dir():
+        return []
+    return [
+        each
+        for each in place.iterdir()
+        if each.is_dir() and not each.is_symlink() and not each.name.startswith(".")
+    ]
+
+
 def accounts(state_dir: Path, last: int, *, lost: bool) -> list[tuple[Path, dict[str, Any]]]:
     """Return the last accounts, oldest first, with their files. Raises OSError.
 

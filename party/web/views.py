@@ -21,7 +21,7 @@ from jobs.data.counted import counted
 from jobs.errors import MAX_SHARED_CHARS, ConfigError, PartyError
 from jobs.loading import read_task
 from jobs.page.page import PAGE
-from party.owner.accounts import RELEASES
+from party.owner.accounts import release_folders
 from party.owner.approvals import Approvals, Proposal, decided_meanwhile, terms_of
 from party.owner.asked import asked, numbers_of_warnings, state_of
 from party.owner.audit import Audit, Line, as_csv
@@ -185,7 +185,9 @@ def deny_job(visit: Visit) -> Response:
 
 def releases(visit: Visit) -> Response:
     """List the releases that were delivered to us."""
-    found = sorted(_folders(visit.config), key=lambda folder: (-folder.stat().st_mtime_ns, folder.name))
+    found = sorted(
+        release_folders(visit.config.state_dir), key=lambda folder: (-folder.stat().st_mtime_ns, folder.name)
+    )
     listed = [
         {
             "name": folder.name,
@@ -197,18 +199,6 @@ def releases(visit: Visit) -> Response:
     return page(visit, "releases.html", releases=listed)
 
 
-def _folders(config: PartyConfig) -> list[Path]:
-    """Return the folders of releases. Hidden folders are half-written."""
-    place = config.state_dir / RELEASES
-    if not place.is_dir():
-        return []
-    return [
-        each
-        for each in place.iterdir()
-        if each.is_dir() and not each.is_symlink() and not each.name.startswith(".")
-    ]
-
-
 def _has_page(folder: Path) -> bool:
     return (folder / PAGE).is_file() and not (folder / PAGE).is_symlink()
 
@@ -216,7 +206,9 @@ def _has_page(folder: Path) -> bool:
 def release(visit: Visit) -> Response:
     """Show the page of a release, in a sandbox. The folder is found by listing, never opened by the asked name."""
     named = [
-        each for each in _folders(visit.config) if each.name == visit.names["folder"] and _has_page(each)
+        each
+        for each in release_folders(visit.config.state_dir)
+        if each.name == visit.names["folder"] and _has_page(each)
     ]
     if not named:
         return not_found(visit)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crypto.rng import SystemRng
+from jobs.errors import Exit
+from party.owner.accounts import RELEASES
+from party.owner.approvals import Approvals
 from party.owner.audit import Audit
 from tests.support.commands import Ran, invoke
 from tests.support.network import Network, sample_network
@@ -51,3 +55,56 @@ def test_forged_lines_are_exported(net: Network) -> None:
         "2026-01-02T12:00:00+00:00",
     ]
     assert "\\ud800" in rows[2]
+
+
+# ---- an audit that is gone
+
+
+def take_away(net: Network, how: str) -> None:
+    path = audit_of(net).path
+    if how == "gone":
+        path.unlink(missing_ok=True)
+    else:
+        path.write_bytes({"emptied": b"", "without a line": b"\n"}[how])
+
+
+HOW = pytest.mark.parametrize("how", ["gone", "emptied", "without a line"])
+
+
+@HOW
+@pytest.mark.parametrize("again", [False, True])
+def test_an_audit_without_the_lines_of_decisions_is_no_audit(net: Network, how: str, *, again: bool) -> None:
+    approvals, now = Approvals(net.config(A).state_dir), datetime.now(UTC)
+    approvals.propose(net.task, "coordinator", now)
+    assert (
+        invoke("party", "deny", net.task.digest.hex(), "--reason", "no", "--config", net.config_path(A)).code
+        == 0
+    )
+    if again:
+        approvals.ask_again(net.task, "coordinator", now)
+    assert audit(net, "verify").code == 0
+    take_away(net, how)
+    ran = audit(net, "verify")
+    assert ran.code == Exit.FAILED
+    assert (
+        "the audit has no line, but the owner has decided on jobs: lines of the audit are missing" in ran.err
+    )
+
+
+@HOW
+def test_an_audit_without_the_lines_of_releases_is_no_audit(net: Network, how: str) -> None:
+    (net.config(A).state_dir / RELEASES / "sample-0123456789ab").mkdir(parents=True)
+    take_away(net, how)
+    ran = audit(net, "verify")
+    assert ran.code == Exit.FAILED
+    assert "the audit has no line, but releases were delivered" in ran.err
+
+
+@HOW
+def test_an_audit_before_any_work_may_be_empty(net: Network, how: str) -> None:
+    """A proposal that waits has no line with some policies, and a hidden folder is half-written."""
+    state = net.config(A).state_dir
+    Approvals(state).propose(net.task, "coordinator", datetime.now(UTC))
+    (state / RELEASES / ".half").mkdir(parents=True)
+    take_away(net, how)
+    assert audit(net, "verify").code == 0
