@@ -160,6 +160,7 @@ def _signed_in(sources: Sources, view: View) -> _Endpoint:
             current,
             sources.by,
             now,
+            sources.threads,
         )
         return _viewed(view, visit)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from jobs.errors import Exit, Problem, printable
 from party.owner.config import PartyConfig
@@ -29,6 +32,7 @@ PLACES: tuple[tuple[str, str], ...] = (
 """Pages of the navigation, with their names."""
 TOKEN = "csrf"  # noqa: S105  the name of a field
 """Field with the token of a form."""
+_LINES_OF_CHUNK = 100
 _CODE = re.compile(r"`([^`\n]+)`")
 """Key or command in a sentence."""
 
@@ -44,6 +48,7 @@ class Visit:
     config:   configuration in force.
     current:  job that runs now.
     by:       who decides, for the audit.
+    threads:  do the work of the page.
     """
 
     path: str
@@ -55,6 +60,7 @@ class Visit:
     current: CurrentJob | None
     by: str
     now: datetime
+    threads: Executor
 
 
 View: TypeAlias = Callable[[Visit], Response]
@@ -76,6 +82,24 @@ def page(visit: Visit, template: str, status: int = HTTPStatus.OK, /, **values: 
         "token": token,
     }
     return HTMLResponse(_templates().get_template(template).render(common | values), status)
+
+
+def streamed(visit: Visit, lines: Iterator[str], media_type: str, headers: Mapping[str, str]) -> Response:
+    """Return lines of any number, of which few are in memory. An error before the first line is the caller's."""
+    first = _chunk(lines)
+
+    async def chunks() -> AsyncIterator[str]:
+        chunk = first
+        while chunk:
+            yield chunk
+            chunk = await asyncio.get_running_loop().run_in_executor(visit.threads, _chunk, lines)
+
+    return StreamingResponse(chunks(), media_type=media_type, headers=headers)
+
+
+def _chunk(lines: Iterator[str]) -> str:
+    """Return the next lines; empty after the last."""
+    return "".join(islice(lines, _LINES_OF_CHUNK))
 
 
 def bare_page(template: str, status: int = HTTPStatus.OK, /, **values: Any) -> Response:

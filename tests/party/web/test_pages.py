@@ -7,7 +7,9 @@ import json
 import os
 import re
 import time
+import tracemalloc
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from party.owner.audit import AUDIT
 from party.owner.current import CurrentJob
 from party.owner.deciding import user
 from tests.support.commands import invoke
+from tests.support.network import GUARD_S
 from tests.support.owners_page import ME, Site, task_of
 from tests.support.pages import Reader
 from tests.support.samples import joint_job
@@ -458,6 +461,50 @@ def test_the_audit_is_shown_filtered_checked_and_exported(site: Site) -> None:
         assert "\\ud800" in site.get("/audit.csv").text
     finally:
         audit.write_bytes(content)
+
+
+def test_a_large_audit_is_streamed(site: Site) -> None:
+    """The memory of the page, which this process serves, is smaller than the audit."""
+    audit = site.net.config(ME).state_dir / AUDIT
+    content = audit.read_bytes()
+    line = {
+        "time": "2026-01-01T00:00:00+00:00",
+        "event": "stop",
+        "salt": "",
+        "before": "",
+        "words": "x" * 900,
+    }
+    with audit.open("ab") as file:
+        file.writelines(json.dumps({"line": k, **line}).encode() + b"\n" for k in range(30_000))
+    host, port = site.listen.rsplit(":", 1)
+    connection = HTTPConnection(host, int(port), timeout=GUARD_S)
+    lines = 0
+    tracemalloc.start()
+    try:
+        connection.request("GET", "/audit.csv", headers={"cookie": site.cookie})
+        answer = connection.getresponse()
+        while part := answer.read(1 << 16):
+            lines += part.count(b"\n")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        connection.close()
+        audit.write_bytes(content)
+    assert lines == 1 + content.count(b"\n") + 30_000
+    assert answer.getheader("transfer-encoding") == "chunked"
+    assert answer.getheader("cache-control") == "no-store"
+    assert peak < 30_000 * 900 / 2
+
+
+def test_an_audit_that_cannot_be_read_is_an_error_page(site: Site) -> None:
+    audit = site.net.config(ME).state_dir / AUDIT
+    kept = audit.rename(audit.with_name("kept"))
+    audit.mkdir()
+    try:
+        assert site.get("/audit.csv").status == 500
+    finally:
+        audit.rmdir()
+        kept.rename(audit)
 
 
 def test_who_signs_in_and_out_is_in_the_audit(site: Site) -> None:
