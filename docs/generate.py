@@ -481,6 +481,7 @@ def policy_page() -> str:
         "PeerEntry": "`peers.NAME`",
         "Timeouts": "`timeouts`",
         "Limits": "`limits`",
+        "Mail": "`on_proposal`",
         "Web": "`web`",
     }
     for name, heading in places.items():

@@ -204,7 +204,9 @@ class PartyConfig(NodeConfig):
     data: Data = Field(description="Our table.")
     policy: Policy = Field(default_factory=Policy, description="The jobs that we allow; none by default.")
     state_dir: FilePath = Field(
-        default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
+        default=Path("state"),
+        description="Folder for releases delivered to us, the privacy ledger, approvals, the audit, and sign-ins to "
+        "the owner's page.",
     )
 
     on_proposal: Annotated[tuple[str, ...], Field(min_length=1)] | Mail | None = Field(
