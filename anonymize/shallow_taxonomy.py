@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anonymize.errors import SchemaError
@@ -50,7 +51,7 @@ def shallow(taxonomy: Taxonomy, level: int, column: str) -> ShallowTaxonomy:
     ranges = [(of[node.first], of[node.last - 1] + 1) for node in (taxonomy.nodes[place] for place in kept)]
     nodes = tuple(Node(first, last, place) for place, (first, last) in enumerate(ranges))
     leaves = tuple(taxonomy.printed[place] for place in bottom)
-    _require_different(leaves, column)
+    require_different_labels(column, leaves)
     return ShallowTaxonomy(
         leaves, tuple(taxonomy.printed[place] for place in kept), nodes, children, taxonomy, of
     )
@@ -65,8 +66,9 @@ def depths_of(taxonomy: Taxonomy) -> list[int]:
     return depths
 
 
-def _require_different(leaves: tuple[str, ...], column: str) -> None:
-    for label, times in Counter(leaves).items():
+def require_different_labels(column: str, labels: Sequence[str]) -> None:
+    """Raise SchemaError if two groups at a level of a taxonomy have the same label."""
+    for label, times in Counter(labels).items():
         if times > 1:
             raise SchemaError(
                 "taxonomy-invalid",

@@ -222,8 +222,7 @@ def _cells(figures: Figures, withheld: bool) -> list[str]:
 
 
 def _suggested_lines(asked: str, better: Suggested) -> list[str]:
-    lines = [] if better.before is not None else [f"the job itself cannot be met: {better.unmet}"]
-    lines += [f"{name} stays whole: {reason}" for name, reason in better.reasons.items()]
+    lines = better.why
     if not better.best:
         return [*lines, f"none of {counted(better.tried, 'change', 'changes')} of {asked} frees detail"]
     if better.compared:

@@ -7,12 +7,12 @@ a numeric column the cells of the grid are both. `missing: leaf` adds `?` to bot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anonymize.errors import DataError, SchemaError
 from anonymize.grid import Grid
+from anonymize.shallow_taxonomy import require_different_labels
 from anonymize.table import Categories, SensitiveColumn
 from anonymize.taxonomy import MISSING, Node, Taxonomy
 from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder
@@ -87,7 +87,7 @@ def _of_taxonomy(name: str, column: Column, taxonomy: Taxonomy) -> Values:
     _require_reached(name, column, taxonomy)
     nodes = list(_tested(taxonomy, column.level))
     tested = tuple(map(taxonomy.label, nodes))
-    _require_different(name, tested)
+    require_different_labels(name, tested)
     category = [place for place, node in enumerate(nodes) for _ in range(node.first, node.last)]
     protected = _protected(name, column, tested)
     if column.publish == CATEGORY:
@@ -128,17 +128,6 @@ def _require_reached(name: str, column: Column, taxonomy: Taxonomy) -> None:
 def _height(taxonomy: Taxonomy, node: Node) -> int:
     """Return the steps from a node to its deepest leaf."""
     return max((1 + _height(taxonomy, child) for child in taxonomy.child_nodes(node)), default=0)
-
-
-def _require_different(name: str, tested: Sequence[str]) -> None:
-    for label, times in Counter(tested).items():
-        if times > 1:
-            raise SchemaError(
-                "taxonomy-invalid",
-                f"column {name}: at this `level` two groups of the taxonomy have the label {label!r}",
-                column=name,
-                remedy="rename one of the groups, or choose a different `level`",
-            )
 
 
 def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, ...]:

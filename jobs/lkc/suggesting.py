@@ -166,6 +166,12 @@ class Suggested:
         return _of_different_settings(each for each in self.best if each.change.weaker)[:most]
 
     @property
+    def why(self) -> list[str]:
+        """Reasons that the unchanged job has no table, or whole columns, in words."""
+        unmet = [] if self.before is not None else [f"the job itself cannot be met: {self.unmet}"]
+        return [*unmet, *(f"{name} stays whole: {reason}" for name, reason in self.reasons.items())]
+
+    @property
     def lines(self) -> list[str]:
         """Best changes in words, first the changes that protect as much as the job."""
         said = [f"  {each.sentence}" for each in self.as_strong()]

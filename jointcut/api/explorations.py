@@ -53,9 +53,7 @@ class Explored:
         """
         if self.suggested is None:
             return ""
-        whole = [f"{name} stays whole: {reason}" for name, reason in self.suggested.reasons.items()]
-        unmet = [f"the job itself cannot be met: {self.suggested.unmet}"] if self.suggested.unmet else []
-        return "\n".join(all_in_python([*unmet, *whole, *self.suggested.lines]))
+        return "\n".join(all_in_python([*self.suggested.why, *self.suggested.lines]))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each requirement, with the names of the report."""

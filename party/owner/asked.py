@@ -141,9 +141,8 @@ def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[st
     if not standing.own:
         return standing.state, decided(decision)
     again = "" if decision.asked is None else f"; asked for again {in_words(decision.asked)}"
-    return (
-        "ended" if decision.asked is None else "waiting"
-    ), f"{decided(decision)}; over: {standing.own}{again}"
+    state = "ended" if decision.asked is None else "waiting"
+    return state, f"{decided(decision)}; over: {standing.own}{again}"
 
 
 def _decision(config: PartyConfig, proposal: Proposal, task: Task, now: datetime) -> Part:

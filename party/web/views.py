@@ -74,32 +74,34 @@ def not_found(visit: Visit) -> Response:
 def jobs(visit: Visit) -> Response:
     """Show jobs that wait, the running job, and the last decisions."""
     approvals = Approvals(visit.config.state_dir)
-    waiting = [each for each in approvals.waiting(visit.now) if _waits(visit, each)]
-    warnings = numbers_of_warnings(visit.config, waiting[:_MOST_COUNTED], visit.now)
+    states = [(each, *state_of(visit.config, each, visit.now)) for each in approvals.waiting(visit.now)]
+    waiting = [(each, words) for each, state, words in states if state == "waiting"]
+    first = [each for each, _ in waiting[:_MOST_COUNTED]]
+    warnings = numbers_of_warnings(visit.config, first, visit.now)
     return page(
         visit,
         "jobs.html",
         as_of=in_words(visit.now),
         current=visit.current,
         waiting=[
-            _listed(visit, each) | {"warnings": counted(number, "warning", "warnings") if number else ""}
-            for each, number in zip_longest(waiting, warnings)
+            _listed(each, words) | {"warnings": counted(number, "warning", "warnings") if number else ""}
+            for (each, words), number in zip_longest(waiting, warnings)
         ],
-        decided=[_listed(visit, each) for each in approvals.decided(_MOST_DECIDED, visit.now)],
+        decided=[_listed(each, _words(visit, each)) for each in approvals.decided(_MOST_DECIDED, visit.now)],
     )
 
 
-def _waits(visit: Visit, proposal: Proposal) -> bool:
-    return state_of(visit.config, proposal, visit.now)[0] == "waiting"
+def _words(visit: Visit, proposal: Proposal) -> str:
+    return state_of(visit.config, proposal, visit.now)[1]
 
 
-def _listed(visit: Visit, proposal: Proposal) -> dict[str, str]:
+def _listed(proposal: Proposal, words: str) -> dict[str, str]:
     return {
         "name": proposal.job,
         "coordinator": proposal.coordinator,
         "digest": proposal.job_sha256,
         "path": _path_of(proposal),
-        "words": state_of(visit.config, proposal, visit.now)[1],
+        "words": words,
     }
 
 
@@ -120,7 +122,7 @@ def job(visit: Visit) -> Response:
     return page(
         visit,
         "job.html",
-        job=_listed(visit, proposal),
+        job=_listed(proposal, _words(visit, proposal)),
         parts=asked(visit.config, proposal, visit.now),
         seen=_seen(visit, proposal),
         most_runs=MOST_RUNS,
