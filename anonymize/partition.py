@@ -7,12 +7,13 @@ children from the data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from anonymize.cut import Candidate, child_of_leaf
+from anonymize.cut import Candidate, child_counts, child_of_leaf
 from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 
 
@@ -100,10 +101,12 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
     owners = table.partition[entries]
     old = occurring(owners, table.n_partitions)
     row = _places(old, table.n_partitions)[owners]
+    present = counts > 0
+    filled, filled_child = np.nonzero(present)
     occupied = np.zeros((len(old), len(candidate.children)), dtype=bool)
-    np.logical_or.at(occupied, row, counts > 0)
+    occupied[row[filled], filled_child] = True
     partition_targets = _numbered(occupied, old, table.n_partitions)
-    entry_targets = _numbered(counts > 0, entries, table.n_entries)
+    entry_targets = _numbered(present, entries, table.n_entries)
 
     nodes = _grown(table.nodes, _parents(partition_targets, old, table.n_partitions))
     first_leaves = np.array([child.first for child in candidate.children], dtype=np.int64)
@@ -112,9 +115,9 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
 
     parents = _parents(entry_targets, entries, table.n_entries)
     partition, cell, count = (_grown(each, parents) for each in (table.partition, table.cell, table.count))
-    at, child = np.nonzero(counts > 0)
-    partition[entry_targets[at, child]] = partition_targets[row[at], child]
-    count[entry_targets[at, child]] = counts[at, child]
+    targets = entry_targets[filled, filled_child]
+    partition[targets] = partition_targets[row[filled], filled_child]
+    count[targets] = counts[filled, filled_child]
     return Refinement(GeneralizedTable(nodes, partition, cell, count), entries, entry_targets, candidate)
 
 
@@ -156,8 +159,25 @@ def occurring(places: Ints, space: int) -> Ints:
     return np.flatnonzero(found)
 
 
-_MOST_KEPT = 1 << 20
-"""Most leaves, of all candidates together, for which a holder keeps the children: about 8 MB."""
+@dataclass(frozen=True)
+class _ByLeaf:
+    """Records of some entries by leaf of a column.
+
+    place:   place of an entry among them: int64, shape (n_entries of T_g,).
+    counts:  int64, shape (n some entries, n_leaves).
+    """
+
+    place: Ints = field(repr=False)
+    counts: Ints = field(repr=False)
+
+    def __call__(self, candidate: Candidate, entries: Ints) -> Ints:
+        """Count per (entry, child): int64, shape (len(entries), n_children)."""
+        return child_counts(candidate.children, self.counts[self.place[entries]], axis=1)
+
+
+def _most_kept(table: CodedTable) -> int:
+    """Return the most counts by leaf: with more, going through all rows is as quick."""
+    return 4 * len(table.cells)
 
 
 class LocalRecords:
@@ -176,8 +196,6 @@ class LocalRecords:
         self._unit = bool((table.weights == 1).all())
         self._moved: Ints | None = None
         self._has_moved = np.zeros(generalized.n_entries, dtype=bool)
-        self._slotted: tuple[Ints, Ints] | None = None
-        self._children: dict[Candidate, Ints] = {}
 
     @property
     def entry(self) -> Ints:
@@ -212,39 +230,50 @@ class LocalRecords:
         """
         n_children = len(candidate.children)
         size = len(entries) * n_children
-        # All rows of an entry move together. So entries that moved last have no other rows than the moved rows.
-        child: Codes
-        if self._moved is not None and self._has_moved[entries].all():
-            rows, slot = self._moved, self._slots_of_moved(entries)
-            child = self._child_of_code(candidate)[self._table.qid[candidate.column][rows]]
-        else:
-            rows, child = self.members(candidate)
-            slot = self._slots(self._entry[rows], entries)
-        # Rows of other entries are counted behind the end, and so are rows without the candidate's node.
-        keys = slot * n_children + child
+        rows, child = self.members(candidate)
+        # Rows of other entries are counted behind the end.
+        keys = self._slots(self._entry[rows], entries) * n_children + child
         counts = np.bincount(keys, None if self._unit else self._table.weights[rows], size)[:size]
         return counts.astype(np.int64, copy=False).reshape(len(entries), n_children)
 
-    def _child_of_code(self, candidate: Candidate) -> Ints:
-        """Return the child of each code of the candidate's column; 0 for codes without the candidate's node.
+    def counts_of_each(self, asked: Sequence[tuple[Candidate, Ints]]) -> list[Ints]:
+        """Count as :meth:`counts` for several candidates with their entries.
 
-        A candidate is counted again and again, so some results are kept.
+        All rows of an entry move together, so entries that moved last have no other rows than the moved rows.
+        Candidates of such entries and of the same column share a count by leaf.
         """
-        found = self._children.get(candidate)
-        if found is None:
-            node, n_leaves = candidate.node, self._table.schema.qid[candidate.column].n_leaves
-            found = np.zeros(n_leaves, dtype=np.int64)
-            found[node.first : node.last] = np.maximum(child_of_leaf(candidate), 0)
-            if (len(self._children) + 1) * n_leaves > _MOST_KEPT:
-                self._children.clear()
-            self._children[candidate] = found
-        return found
+        shared = [self._moved is not None and bool(self._has_moved[entries].all()) for _, entries in asked]
+        by_leaf = self._counts_by_leaf(
+            [one for one, is_shared in zip(asked, shared, strict=True) if is_shared]
+        )
+        return [
+            by_leaf[candidate.column](candidate, entries)
+            if is_shared and candidate.column in by_leaf
+            else self.counts(candidate, entries)
+            for (candidate, entries), is_shared in zip(asked, shared, strict=True)
+        ]
 
-    def _slots_of_moved(self, entries: Ints) -> Ints:
-        """Return the slots of the rows that moved last. Candidates of a node share the array of entries."""
-        if self._slotted is None or self._slotted[0] is not entries:
-            self._slotted = entries, self._slots(self._entry[self._moved], entries)
-        return self._slotted[1]
+    def _counts_by_leaf(self, asked: Sequence[tuple[Candidate, Ints]]) -> Mapping[int, _ByLeaf]:
+        """Count the moved rows of all entries asked for by leaf, for each column without too many counts."""
+        if not asked:
+            return {}
+        assert self._moved is not None, "entries moved"
+        place = np.full(len(self._has_moved), -1, dtype=np.int64)
+        place[np.concatenate([entries for _, entries in asked])] = 0
+        entries = np.flatnonzero(place == 0)
+        place[entries] = np.arange(len(entries))
+        slots = place[self._entry[self._moved]]
+        is_asked = slots >= 0
+        rows, slots = self._moved[is_asked], slots[is_asked]
+        weights = None if self._unit else self._table.weights[rows]
+        found = {}
+        for column in {candidate.column for candidate, _ in asked}:
+            n_leaves = self._table.schema.qid[column].n_leaves
+            size = len(entries) * n_leaves
+            if size <= _most_kept(self._table):
+                counts = tally(slots * n_leaves + self._table.qid[column][rows], weights, size)
+                found[column] = _ByLeaf(place, counts.reshape(len(entries), n_leaves))
+        return found
 
     @staticmethod
     def _slots(owner: Ints, entries: Ints) -> Ints:
@@ -261,7 +290,7 @@ class LocalRecords:
         rows, child = self.members(candidate)
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))
-        self._entry[rows] = refinement.targets[place[self._entry[rows]], child]
-        self._slotted = None
+        owner = refinement.targets[place[self._entry[rows]], child]
+        self._entry[rows] = owner
         self._moved, self._has_moved = rows, np.zeros(refinement.table.n_entries, dtype=bool)
         self._has_moved[refinement.targets[refinement.targets >= 0]] = True

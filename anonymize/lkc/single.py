@@ -80,16 +80,19 @@ class SingleHolder:
             self._propose(column, root)
 
     def choose(self) -> Turn[Candidate | None]:
-        for wanted in self._followed.wants(self._open.values()):
-            self._candidates.told(wanted, wanted.of(self._counted(wanted)))
+        asked = self._followed.wants(self._open.values())
+        for wanted, counts in zip(asked, self._counted(asked), strict=True):
+            self._candidates.told(wanted, wanted.of(counts))
         candidate = self._candidates.pop()
         if candidate is not None:
             del self._open[candidate.order]
         return at_once(candidate)
 
-    def _counted(self, wanted: Wanted) -> Ints:
+    def _counted(self, asked: Sequence[Wanted]) -> Sequence[Ints]:
+        if not asked:
+            return ()
         assert self._partitions is not None, "a score that wants sums follows the partitions"
-        return self._partitions.counts_in(wanted.candidate, wanted.entries)
+        return self._partitions.counts_of_each([(wanted.candidate, wanted.entries) for wanted in asked])
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         violation = self._violation(candidate, self._n_columns)
@@ -191,6 +194,6 @@ class Partitions:
             self._counted = candidate, self._records.counts(candidate, entries)
         return self._counted[1]
 
-    def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Count the records per (given entry, child)."""
-        return self._records.counts(candidate, entries)
+    def counts_of_each(self, asked: Sequence[tuple[Candidate, Ints]]) -> list[Ints]:
+        """Count the records per (given entry, child) for several candidates with their entries."""
+        return self._records.counts_of_each(asked)

@@ -81,16 +81,17 @@ def test_parties_follow_by_the_sum_of_their_counts(case: Case, data: st.DataObje
 
 
 @settings(deadline=None, max_examples=examples(60))
-@given(case=cases(), data=st.data(), kept=st.sampled_from([0, 1 << 20]))
+@given(case=cases(), data=st.data(), most=st.sampled_from([0, 1 << 20]))
 def test_some_entries_of_a_candidate_are_counted_row_by_row(
-    case: Case, data: st.DataObject, kept: int
+    case: Case, data: st.DataObject, most: int
 ) -> None:
-    """Any candidates in any order, with shared or own arrays of entries; also if nothing is kept."""
+    """Any candidates in any order, with shared or own arrays of entries; also if no count by leaf is kept."""
     table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anonymize.partition._MOST_KEPT", kept)
+        patch.setattr("anonymize.partition._most_kept", lambda _table: most)
         cut, generalized, records = refined_at_random(table, data)
         shared: dict[tuple[int, int], Ints] = {}
+        asked, found = [], []
         for _ in range(4):
             candidate = random_candidate(table, cut, data)
             if candidate is None:
@@ -112,6 +113,9 @@ def test_some_entries_of_a_candidate_are_counted_row_by_row(
                     (child,) = [i for i, c in enumerate(candidate.children) if leaf in c.leaves.tolist()]
                     expected[place, child] += table.weights[row]
             assert records.counts(candidate, some).tolist() == expected.tolist()
+            asked.append((candidate, some))
+            found.append(expected.tolist())
+        assert [counts.tolist() for counts in records.counts_of_each(asked)] == found
 
 
 def _top(table: CodedTable) -> GeneralizedTable:

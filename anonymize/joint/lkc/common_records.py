@@ -65,11 +65,11 @@ class CommonRecords:
 
     def counts(self, candidate: Candidate) -> Ints:
         """Count the records per (refined entry of T_g, child)."""
-        return self.counts_in(candidate, self.generalized.entries_of(candidate))
+        return self._records.counts(candidate, self.generalized.entries_of(candidate))
 
-    def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Count the records per (given entry, child)."""
-        return self._records.counts(candidate, entries)
+    def counts_of_each(self, asked: Sequence[tuple[Candidate, Ints]]) -> list[Ints]:
+        """Count the records per (given entry, child) for several candidates with their entries."""
+        return self._records.counts_of_each(asked)
 
     def apply(self, candidate: Candidate, counts: Ints) -> tuple[GeneralizedTable, Refinement]:
         """Specialize, with :meth:`counts` of the candidate; return T_g before, and the refinement."""

@@ -258,8 +258,8 @@ class _Party:
         self._observer.phase("score")
         self._referee.ledger.iteration += 1
         if wanted := self._followed.wants(self._open):
-            records = self._told.records
-            sums = [each.of(records.counts(each.candidate, each.entries)) for each in wanted]
+            counted = self._told.records.counts_of_each([(each.candidate, each.entries) for each in wanted])
+            sums = [each.of(counts) for each, counts in zip(wanted, counted, strict=True)]
             yield from self._referee.renew(wanted, sums)
         candidate = yield from self._referee.best(self)
         self._open = [other for other in self._open if other != candidate]

@@ -348,8 +348,9 @@ class _Party:
 
         The owner knows the sums wanted by a score: T_g, and the child of every record.
         """
-        for wanted in self._followed.wants(self._open.values()):
-            counts = self._records.counts_in(wanted.candidate, wanted.entries)
+        asked = self._followed.wants(self._open.values())
+        counted = self._records.counts_of_each([(wanted.candidate, wanted.entries) for wanted in asked])
+        for wanted, counts in zip(asked, counted, strict=True):
             self._candidates.told(wanted, wanted.of(counts))
         while (best := self._candidates.best()) is not None:
             if (yield from self._validity.is_valid(best.candidate)):
