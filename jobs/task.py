@@ -20,6 +20,8 @@ from jobs.file.bundle import Bundle
 from jobs.file.clusters import clusters_of
 from jobs.file.job import Job
 from jobs.file.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
+from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS
 
 if TYPE_CHECKING:
     from anonymize.clusters import Clusters
@@ -115,8 +117,8 @@ class Task:
 
     @property
     def delivered(self) -> tuple[str, ...]:
-        """Files that parties receive in the end: the release, its report, and the digests."""
-        return self.mode.delivered(self)
+        """Files that the coordinator sends to the parties: tables that they cannot make, report and digests."""
+        return (*self.mode.sent(self), REPORT, SUMS)
 
     @property
     def paired(self) -> bool:
@@ -436,8 +438,9 @@ def _no_tables(*_: Any) -> dict[str, bytes]:
     return {}
 
 
-def _delivered(task: Task) -> tuple[str, ...]:
-    return task.model.delivered
+def _no_files(task: Task) -> tuple[str, ...]:
+    """Return no names: every party makes the tables from its result."""
+    return ()
 
 
 def _nothing_mixed(task: Task) -> bool:
@@ -471,7 +474,7 @@ class Mode:
               Raises DataError if the source changed since pass 1.
     signed:   tables that follow from the result to the byte, but do not give the result back; parties sign
               the tables: task, result.
-    delivered: files that parties receive in the end, where a job has a say.
+    sent:    tables that the coordinator sends to the parties, because they do not follow from the result.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   further fields of the report: task, result, released table.
     costs:    sentences on the cost of a run that follow from the job alone.
@@ -494,7 +497,7 @@ class Mode:
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
     part: Callable[[Task, str, str, Source, Table, Any, Rng], bytes] = _result
     signed: Callable[[Task, Any], Mapping[str, bytes]] = _no_tables
-    delivered: Callable[[Task], tuple[str, ...]] = _delivered
+    sent: Callable[[Task], tuple[str, ...]] = _no_files
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields
     costs: Callable[[Task], list[str]] = _no_costs
@@ -598,15 +601,15 @@ class Model(Protocol):
     ) -> Rendered:
         """Return the release that a party with the result expects. Raises PartyError.
 
-        files:  delivered files. Tables that do not follow from the result are taken from the files, and
+        files:  sent files. Tables that do not follow from the result are taken from the files, and
                 checked.
         parts:  parts that the party sent.
         """
         ...
 
     def most_bytes(self, task: Task, result: Any) -> int:
-        """Return the largest size of the delivered table, as far as our own result tells; otherwise 0."""
-        ...
+        """Return the largest size of the tables sent, as far as our own result tells; otherwise 0."""
+        return 0
 
     def verify(self, task: Task, out: Path) -> Checked:
         """Verify a result folder, or the file of a release, against its own statements. Raises PartyError."""
@@ -636,11 +639,6 @@ class Model(Protocol):
     @property
     def made(self) -> tuple[str, ...]:
         """Files that a release may have, apart from report and digests."""
-        ...
-
-    @property
-    def delivered(self) -> tuple[str, ...]:
-        """Files that parties receive in the end: the release, its report, and the digests."""
         ...
 
 

@@ -17,7 +17,7 @@ from jobs.errors import PartyError, Problem
 from jobs.page.own import own_page_of_folder, place_own_page
 from jobs.page.page import write_page
 from jobs.release.csv import REPORT
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
 from jobs.release.report import SIGNATURES
 from jobs.release.signatures import check_signatures_told, signature_fields
@@ -108,9 +108,9 @@ def _too_large(session: Session) -> PartyError:
 
 def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
     """Check files against our own result, and write the files."""
-    check_delivery(session.task, finished.run.result, files, finished.parts)
+    release = checked_release(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
-    write_files(folder, files)
+    write_files(folder, release)
     write_page(session.task, folder)
     make_durable(folder)
 

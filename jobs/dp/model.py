@@ -11,13 +11,12 @@ from jobs.data.sources import Source
 from jobs.dp import budget, requirement
 from jobs.dp.charged import Charged, reading_by
 from jobs.dp.coders import coder
-from jobs.dp.counts import COUNTS, counts_csv
+from jobs.dp.counts import COUNTS
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.rules import Rule
-from jobs.release.csv import REPORT, TABLE
-from jobs.release.sums import SUMS
+from jobs.release.csv import TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
@@ -31,7 +30,6 @@ class DifferentialPrivacy(Charged):
     """Model with releases that disclose little about a record's presence: ε."""
 
     name = "dp"
-    delivered = (COUNTS, REPORT, SUMS)
     reading = reading_by(coder)
     made = (COUNTS, TABLE)
 
@@ -95,9 +93,6 @@ class DifferentialPrivacy(Charged):
         from jobs.dp.files import expected_of
 
         return expected_of(task, result, files)
-
-    def most_bytes(self, task: Task, result: DpResult) -> int:
-        return len(counts_csv(result.table, task.job.published))
 
     def verify(self, task: Task, out: Path) -> Checked:
         from jobs.dp.verify import verify_counts

@@ -19,7 +19,6 @@ from jobs.lkc.verify import (
     require_verified,
 )
 from jobs.release.csv import (
-    REPORT,
     csv_bytes,
     most_csv_bytes,
     read_csv,
@@ -27,7 +26,6 @@ from jobs.release.csv import (
     same_rows,
 )
 from jobs.release.stores import as_written
-from jobs.release.sums import SUMS
 from jobs.task import Collected, Rendered, Task
 
 
@@ -114,7 +112,9 @@ def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:
 
 
 def most_bytes(task: Task, result: Made) -> int:
-    """Return the largest size of the delivered table, from the result; 0 if the table has unknown raw values."""
+    """Return the largest size of the tables sent, from the result; 0 if a table has unknown raw values."""
+    if not sent(task):
+        return 0
     if result.mixed is not None and result.mixed.rows is not None:
         table = table_of_rows(task, result, result.mixed.rows)
         return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)
@@ -132,6 +132,6 @@ def most_bytes(task: Task, result: Made) -> int:
     return sum(most_csv_bytes(each, n) for each in of_files)
 
 
-def delivered(task: Task) -> tuple[str, ...]:
-    """Return the files that parties receive, with report and digests."""
-    return (*form_of(task.job).columns(task.job), REPORT, SUMS)
+def sent(task: Task) -> tuple[str, ...]:
+    """Return the tables that parties receive: those that do not follow from the result."""
+    return () if follows(task) else tuple(form_of(task.job).columns(task.job))

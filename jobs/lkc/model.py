@@ -24,8 +24,7 @@ from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
 from jobs.reading import load_table
-from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE
-from jobs.release.sums import SUMS
+from jobs.release.csv import PARTS_OF_TABLE, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
@@ -45,7 +44,6 @@ class LkcPrivacy(Model):
     """Model against an attacker with at most L columns: groups have K or more records; confidence is at most C."""
 
     name = "lkc"
-    delivered = (TABLE, REPORT, SUMS)
     reading = Reading(load_table, coder, per_person=lambda job: job.lkc.unit == PERSON)
     charges = Limited(requirement.known, requirement.largest_k)
     made = (TABLE, PARTS_OF_TABLE, GROUPS, SENSITIVE)

@@ -73,7 +73,7 @@ _horizontal = partial(
     parts=parts.rows_sent,
     part=parts.made,
     signed=files.tables_of,
-    delivered=files.delivered,
+    sent=files.sent,
     withheld=_MIX,
     fields=_joint_run_fields,
 )
@@ -85,6 +85,7 @@ _vertical = partial(
     withheld=_TESTS,
     parts=parts.columns_sent,
     part=parts.made,
+    sent=files.sent,
     fields=_vertical_run_fields,
     costs=costs.of_tests,
 )

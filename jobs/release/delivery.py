@@ -9,6 +9,7 @@ from jobs.errors import PartyError, json_object
 from jobs.release.csv import REPORT
 from jobs.release.maker import first_malformed
 from jobs.release.report import check_sums, following, require_report
+from jobs.release.sums import SUMS
 from jobs.task import Task
 
 
@@ -22,18 +23,19 @@ def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
     return report
 
 
-def check_delivery(task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
-    """Check that the coordinator delivers the expected files, apart from the maker's keys.
+def checked_release(
+    task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """Check that the coordinator delivers the expected files, apart from the maker's keys; return the release.
 
+    files:  the files that the coordinator sent. We make the other tables from the result: the digests of the
+            coordinator must be those of our tables.
     parts:  our parts, as sent.
 
     Raises PartyError (result-mismatch) for the first different file or key.
     """
     report = delivered_report(task, files)
     expected = task.model.expected_of(task, result, files, parts)
-    delivered = {name: files[name] for name in (*expected.tables, REPORT)}
-    check_sums(files, {**delivered, **expected.beside})
-    for name, content in expected.tables.items():
-        if files[name] != content:
-            raise PartyError("result-mismatch", f"the delivered {name} is not the one that was computed")
+    check_sums(files, {**expected.tables, REPORT: files[REPORT], **expected.beside})
     require_report(following(expected), report)
+    return {**expected.tables, REPORT: files[REPORT], SUMS: files[SUMS]}

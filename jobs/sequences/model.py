@@ -17,8 +17,7 @@ from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
 from jobs.owner.rules import Rule
-from jobs.release.csv import REPORT, TABLE
-from jobs.release.sums import SUMS
+from jobs.release.csv import TABLE
 from jobs.sequences import requirement
 from jobs.sequences.coders import coder
 from jobs.sequences.reading import load_tracks, settings
@@ -35,7 +34,6 @@ class Sequences(Model):
     """Model against an attacker with at most L items: K or more records have the items; confidence is at most C."""
 
     name = "sequences"
-    delivered = (TABLE, REPORT, SUMS)
     reading = Reading(load_tracks, coder)
     charges = Limited()
     made = (TABLE,)
@@ -104,9 +102,6 @@ class Sequences(Model):
         from jobs.sequences.files import render
 
         return render(task, result)
-
-    def most_bytes(self, task: Task, result: SequencesResult) -> int:
-        return len(result.csv)
 
     def verify(self, task: Task, out: Path) -> Checked:
         from jobs.sequences.checked import verify_table

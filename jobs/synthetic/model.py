@@ -14,8 +14,6 @@ from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.rules import Rule
-from jobs.release.csv import REPORT
-from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic import requirement
 from jobs.synthetic.coders import coder
@@ -32,7 +30,6 @@ class SyntheticTables(Charged):
     """Rows drawn from noisy counts: a release tells little of whether a record was in the table."""
 
     name = SYNTHETIC
-    delivered = (SYNTHETIC_TABLE, MARGINALS, REPORT, SUMS)
     reading = reading_by(coder)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
@@ -106,12 +103,6 @@ class SyntheticTables(Charged):
         from jobs.synthetic.files import render
 
         return render(task, result)
-
-    def most_bytes(self, task: Task, result: SyntheticResult) -> int:
-        from jobs.synthetic.marginals import marginals_csv
-        from jobs.synthetic.table import synthetic_csv
-
-        return len(synthetic_csv(task, result.outcome)) + len(marginals_csv(result.outcome))
 
     def verify(self, task: Task, out: Path) -> Checked:
         from jobs.synthetic.verify import verify_synthetic

@@ -18,7 +18,7 @@ from jobs.dp.reread import readings
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.making import write_release
 from jobs.release.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import result as synthetic_result
@@ -164,7 +164,7 @@ def test_what_a_report_says_twice_is_believed_by_nobody(first: str, tmp_path: Pa
     assert "must hold a single JSON object" in refused(site.task, out)
     files = {name: (out / name).read_bytes() for name in (MARGINALS, SYNTHETIC_TABLE, REPORT, SUMS)}
     with pytest.raises(PartyError) as caught:
-        check_delivery(site.task, result, files, {})
+        checked_release(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
 
 

@@ -340,9 +340,9 @@ MUTANTS = (
     ),
     Mutant(
         "a-table-of-any-deliverer",
-        "check_delivery",
-        "if files[name] != content:",
-        "if False:",
+        "check_sums",
+        "if files[SUMS] == sums_of(listed):",
+        "if True:",
         ("tests/jobs/release/test_delivery.py",),
     ),
     Mutant(

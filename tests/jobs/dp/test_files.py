@@ -13,24 +13,23 @@ from jobs.dp.files import render
 from jobs.dp.result import DpResult
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.delivered import made_files
 from tests.support.dp_jobs import PARTITIONS, Site, dp_joint, made
-from tests.support.samples import PARTIES, joint_job
+from tests.support.samples import PARTIES
 
 
 def test_delivered_files() -> None:
-    assert jobs.task_of(dp_joint("horizontal")).model.delivered == (COUNTS, REPORT, SUMS)
-    assert jobs.task_of(joint_job()).model.delivered == (TABLE, REPORT, SUMS)
+    assert jobs.task_of(dp_joint("horizontal")).delivered == (REPORT, SUMS)
 
 
 def test_a_delivery_is_compared_with_what_was_computed() -> None:
     site, result = made("horizontal")
     content = counts_csv(result.table, site.bundle.job.published)
     report = made_files(render(site.task, result), {PARTIES[1]: {"phases": {}, "links": {}}})[REPORT]
-    check_delivery(site.task, result, summed({COUNTS: content, REPORT: report}), {})
+    checked_release(site.task, result, summed({COUNTS: content, REPORT: report}), {})
     other = json.dumps({"job_sha256": "00" * 32}).encode()
     for files in (
         {COUNTS: content + b"\n", REPORT: report},
@@ -52,7 +51,7 @@ def test_the_digests_are_those_of_the_files_and_of_rows_that_follow_from_the_cou
     files = made_files(render(site.task, result))
     rows = rows_csv(result.table, site.bundle.job.published)
     delivered = {**files, SUMS: sums_of({**files, TABLE: rows})}  # rows stay with the coordinator
-    check_delivery(site.task, result, delivered, {})
+    checked_release(site.task, result, delivered, {})
     header, *lines = rows.splitlines(keepends=True)
     for listed in (
         {**files, TABLE: b"".join([header, *lines[1:]])},
@@ -66,7 +65,7 @@ def test_the_digests_are_those_of_the_files_and_of_rows_that_follow_from_the_cou
 
 def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
     with pytest.raises(PartyError) as caught:
-        check_delivery(site.task, result, files, {})
+        checked_release(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
     return caught.value.problem.message
 
@@ -96,7 +95,7 @@ TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
 def test_a_delivered_report_says_what_follows_from_the_release(partition: str, what: str) -> None:
     site, result = made(partition)
     files = made_files(render(site.task, result))
-    check_delivery(site.task, result, summed(files), {})
+    checked_release(site.task, result, summed(files), {})
     report = json.loads(files[REPORT])
     TOLD[what](report)
     files[REPORT] = json.dumps(report).encode()
@@ -108,7 +107,7 @@ def test_time_versions_and_costs_are_the_coordinators() -> None:
     files = made_files(render(site.task, result))
     of_maker = {"finished": "2020-02-29T23:59:59+00:00", "cost": {"parties": {}, "seconds": {"release": 1}}}
     files[REPORT] = json.dumps(json.loads(files[REPORT]) | of_maker).encode()
-    check_delivery(site.task, result, summed(files), {})
+    checked_release(site.task, result, summed(files), {})
 
 
 @pytest.mark.parametrize("change", [{"finished": ""}, {"versions": {}}, {"cost": {"epsilon": "0.01"}}])

@@ -17,14 +17,13 @@ import pytest
 
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import most_bytes
 from jobs.lkc.forms.anatomy import BLOCK, GROUP, RECORDS
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
 from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE, read_csv
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
@@ -440,7 +439,7 @@ def test_parties_check_the_counts_that_they_made(tmp_path: Path, method: str) ->
     """A joint run's table is the same whatever it is written as, and a party finds out another one."""
     rows = rows_of(80, 4)
     run = run_lkc(jobs.task_of(joint(method=method)), tmp_path, rows=rows)
-    assert run.task.delivered == (GROUPS, SENSITIVE, REPORT, SUMS)
+    assert run.task.delivered == (REPORT, SUMS)
     (tmp_path / "out").mkdir()
     write_joint_release(
         run.task, tmp_path / "out", Collected(run.result, {}, {}), NO_OPTIONS, Stopwatch(lambda _: None)
@@ -454,16 +453,15 @@ def test_parties_check_the_counts_that_they_made(tmp_path: Path, method: str) ->
     assert {(*numbers[g], *v): n for g, own in found.items() for v, n in own.items()} == counts_of(
         alone, QID, NAMES
     )
-    files = {name: (tmp_path / "out" / name).read_bytes() for name in run.task.delivered}
+    files = {name: (tmp_path / "out" / name).read_bytes() for name in (GROUPS, SENSITIVE, REPORT, SUMS)}
     other = run.results[PARTIES[1]]
-    check_delivery(run.task, other, files, {})
-    assert len(files[GROUPS]) + len(files[SENSITIVE]) <= most_bytes(run.task, other)
+    assert checked_release(run.task, other, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}) == files
     rewritten(tmp_path / "out", SENSITIVE, _swapped)
     tables = {name: (tmp_path / "out" / name).read_bytes() for name in (GROUPS, SENSITIVE)}
     report = json.loads(files[REPORT]) | {"files": file_fields(tables)}
     changed = {**tables, REPORT: json.dumps(report).encode()}
     with pytest.raises(PartyError, match="not the one that was computed"):
-        check_delivery(run.task, other, {**changed, SUMS: sums_of(changed)}, {})
+        checked_release(run.task, other, {**changed, SUMS: sums_of(changed)}, {})
 
 
 def _swapped(rows: list[dict[str, str]]) -> None:

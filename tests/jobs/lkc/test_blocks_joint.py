@@ -25,7 +25,7 @@ from jobs.lkc.linked_columns import blocks_of, linked_columns
 from jobs.lkc.requirement import requirement
 from jobs.loading import decode_task, parse_job
 from jobs.release.csv import REPORT, TABLE, read_csv
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, block_by_block, counts_of, job_of, read, released, rows_of
@@ -90,7 +90,7 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, method: 
     run = Run(jobs.task_of(joint(ASKED, **said)), tmp_path, rows)
     files = run.written(tmp_path / "out")
     for result in run.results.values():
-        check_delivery(run.task, result, files, {})
+        checked_release(run.task, result, files, {})
     (tmp_path / "single").mkdir()
     with block_by_block():
         alone, out = released(tmp_path / "single", job_of(ASKED, **said), rows)
@@ -225,7 +225,7 @@ def exchanged_ends(entries: Entries, n_ends: int) -> Entries:
 def test_a_delivered_table_with_another_block_is_refused(run: Run, tmp_path: Path, name: str) -> None:
     """Two rows of different groups exchange a value: all else stays; it is found in class and blocks."""
     files = run.written(tmp_path / "out")
-    check_delivery(run.task, run.result, files, {})
+    checked_release(run.task, run.result, files, {})
     table = read(run.task, tmp_path / "out", TABLE)
     one = table[0]
     other = next(r for r in table if [r[q] for q in QID] != [one[q] for q in QID] and r[name] != one[name])
@@ -237,7 +237,7 @@ def test_a_delivered_table_with_another_block_is_refused(run: Run, tmp_path: Pat
     files[TABLE] = text.getvalue().encode()
     files[SUMS] = sums_of({name: files[name] for name in (TABLE, REPORT)})
     with pytest.raises(PartyError, match="not the one that was computed"):
-        check_delivery(run.task, run.result, files, {})
+        checked_release(run.task, run.result, files, {})
 
 
 def test_what_rows_tell_of_a_record() -> None:
@@ -268,7 +268,7 @@ def test_the_limit_of_cells_is_that_of_each_block(tmp_path: Path, method: str) -
     run = Run(jobs.task_of(wide(link="none", method=method)), tmp_path, rows)
     files = run.written(tmp_path / "out")
     for result in run.results.values():
-        check_delivery(run.task, result, files, {})
+        checked_release(run.task, result, files, {})
     again = run.task.model.decode(run.task, run.result.encoded, "p")
     assert again.encoded == run.result.encoded
     assert counts_of(read(run.task, tmp_path / "out", TABLE), [], ["end"]) == counts_of(rows, [], ["end"])

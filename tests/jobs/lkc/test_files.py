@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +17,14 @@ from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
 from jobs.lkc.files import render
+from jobs.lkc.parts import COLUMNS, ROWS
+from jobs.lkc.release import release_of_result
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.csv import csv_bytes as jobs_csv
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
@@ -31,13 +34,18 @@ from tests.support.bytes import OTHER_BYTES
 from tests.support.delivered import made_files
 from tests.support.joint import run_joint_sample
 from tests.support.lkc_runs import LkcRun, run_lkc
-from tests.support.samples import AS_IT_IS, columns, joint_job
+from tests.support.samples import AS_IT_IS, columns, joint_job, vertical_job
 
 
-def test_how_large_a_table_may_be_follows_from_the_result() -> None:
-    task, result, release = run_joint_sample()
-    size = len(jobs_csv(release))
-    assert size <= task.model.most_bytes(task, result) <= 2 * size
+def test_how_large_a_sent_table_may_be_follows_from_the_result(tmp_path: Path) -> None:
+    task, result, _ = run_joint_sample()
+    assert task.delivered == (REPORT, SUMS)  # the parties make the table from the result
+    assert task.model.most_bytes(task, result) == 0
+    run = run_lkc(jobs.task_of(vertical_job()), tmp_path)
+    assert run.task.delivered == (TABLE, REPORT, SUMS)
+    parts = {**run.parts(ROWS), **run.parts(COLUMNS)}
+    size = len(jobs_csv(release_of_result(run.task, run.result, parts, None)))
+    assert size <= run.task.model.most_bytes(run.task, run.result) <= 2 * size
     raw = jobs.task_of(joint_job(goal="general", columns=columns(patient=AS_IT_IS)))
     assert task.model.most_bytes(raw, result) == 0
 
@@ -65,13 +73,13 @@ def test_how_large_a_table_of_mixed_rows_is_follows_from_the_result(
 
 def test_every_party_compares_plain_cells_too(mixed: tuple[LkcRun, dict[str, bytes]]) -> None:
     run, files = mixed
-    check_delivery(run.task, run.result, files, {})
+    checked_release(run.task, run.result, files, {})
     table = files[TABLE].replace(b"\n59,", b"\n58,")
     assert table != files[TABLE]
     report = json.loads(files[REPORT]) | {"files": file_fields({TABLE: table})}
     changed = {TABLE: table, REPORT: json.dumps(report).encode()}
     with pytest.raises(PartyError, match="not the one that was computed"):
-        check_delivery(run.task, run.result, {**changed, SUMS: sums_of(changed)}, {})
+        checked_release(run.task, run.result, {**changed, SUMS: sums_of(changed)}, {})
 
 
 def written(release: Release, rows: Sequence[tuple[str, ...]]) -> bytes:
@@ -93,7 +101,7 @@ def delivered(**changes: Any) -> None:
     fields = json.loads(made_files(made)[REPORT]) | changes.get("fields", {})
     changes.get("change", lambda _: None)(fields)
     files = {**table, REPORT: changes.get("report", json.dumps(fields).encode())}
-    check_delivery(task, result, {**files, SUMS: changes.get("sums", sums_of(files))}, {})
+    checked_release(task, result, {**files, SUMS: changes.get("sums", sums_of(files))}, {})
 
 
 BYTES: dict[str, Callable[[bytes], bytes]] = {
@@ -145,7 +153,7 @@ def test_a_delivered_report_says_nothing_that_only_one_holder_knows(key: str) ->
 
 @pytest.mark.parametrize("sums", [b"", b"x", sums_of({TABLE: b"", REPORT: b""})])
 def test_other_digests_than_those_of_the_files_are_refused(sums: bytes) -> None:
-    with pytest.raises(PartyError, match="the delivered SHA256SUMS is not that of the delivered files"):
+    with pytest.raises(PartyError, match="of the delivered SHA256SUMS is not the one that was computed"):
         delivered(sums=sums)
 
 

@@ -19,12 +19,11 @@ from anonymize.tds import Observer
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import most_bytes
 from jobs.lkc.kd.result import KdResult
 from jobs.lkc.requirement import requirement
 from jobs.owner.own_groups import OwnGroups
 from jobs.release.csv import REPORT, TABLE, read_csv
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.horizontal import recorded
@@ -86,8 +85,9 @@ def test_all_that_a_real_run_told_is_computed_from_the_released_file(
 def test_parties_and_readers_accept_what_is_delivered(run: Run, tmp_path: Path) -> None:
     files = run.written(tmp_path / "out")
     for result in run.results.values():
-        check_delivery(run.task, result, files, {})
-        assert len(files[TABLE]) <= most_bytes(run.task, result)
+        sent = {name: files[name] for name in run.task.delivered}
+        assert TABLE not in sent
+        assert checked_release(run.task, result, sent, {}) == {**sent, TABLE: files[TABLE]}
     checked = verify_table(run.task, tmp_path / "out")
     assert checked.fields["rows"] == 120
 
@@ -147,7 +147,7 @@ def test_what_does_not_follow_from_the_result_is_refused(run: Run, tmp_path: Pat
     files[REPORT] = json.dumps(report).encode()
     files[SUMS] = sums_of({name: files[name] for name in (TABLE, REPORT)})
     with pytest.raises(PartyError) as caught:
-        check_delivery(run.task, run.result, files, {})
+        checked_release(run.task, run.result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
 
 

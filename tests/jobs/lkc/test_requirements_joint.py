@@ -16,7 +16,7 @@ from jobs.lkc.requirement import job_score, requirement
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT, TABLE, read_csv
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.folder import new_folder
 from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
@@ -95,7 +95,7 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     for party in task.job.roster:
         own = {name: sent[party] for name, sent in parts.items() if party in sent}
-        check_delivery(task, run.result, files, own)
+        checked_release(task, run.result, files, own)
 
 
 @pytest.mark.some(7)

@@ -97,8 +97,12 @@ FILES = {"a.csv": b"1\n", "report.json": b"{}"}
 def test_sums_of_other_files_are_refused() -> None:
     delivered = {**FILES, SUMS: sums_of(FILES)}
     check_sums(delivered, FILES)
-    for listed in ({**FILES, "a.csv": b"2\n"}, {"a.csv": b"1\n"}, {**FILES, "more": b""}):
-        with pytest.raises(PartyError, match=f"the delivered {SUMS} is not that") as caught:
+    for listed, words in (
+        ({**FILES, "a.csv": b"2\n"}, f"the a.csv of the delivered {SUMS} is not the one that was computed"),
+        ({**FILES, "more": b""}, f"the more of the delivered {SUMS} is not the one that was computed"),
+        ({"a.csv": b"1\n"}, f"the delivered {SUMS} is not that of the computed files"),
+    ):
+        with pytest.raises(PartyError, match=words) as caught:
             check_sums(delivered, listed)
         assert caught.value.problem.error_id == "result-mismatch"
 

@@ -15,7 +15,7 @@ from anonymize.synthetic.marginals import Axis
 from crypto.local import Transcript
 from jobs.errors import BudgetError, PartyError
 from jobs.release.csv import REPORT
-from jobs.release.delivery import check_delivery
+from jobs.release.delivery import checked_release
 from jobs.release.encoded import decoded_arrays, encoded_arrays
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.synthetic.files import render
@@ -153,11 +153,9 @@ def again(
 def test_what_follows_from_the_result_is_accepted(partition: str, with_class: bool) -> None:
     site, result = made(partition, with_class=with_class)
     files = delivered(site, result)
-    check_delivery(site.task, result, files, {})
-    check_delivery(site.task, result, again(files), {})
-    assert site.task.model.most_bytes(site.task, result) == len(files[SYNTHETIC_TABLE]) + len(
-        files[MARGINALS]
-    )
+    assert site.task.delivered == (REPORT, SUMS)
+    assert checked_release(site.task, result, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}) == files
+    checked_release(site.task, result, again(files), {})
 
 
 REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -178,7 +176,7 @@ def test_a_report_that_says_otherwise_is_refused(what: str) -> None:
     site, result = made("horizontal")
     files = again(delivered(site, result), REPORTS[what])
     with pytest.raises(PartyError) as caught:
-        check_delivery(site.task, result, files, {})
+        checked_release(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
 
 
@@ -220,10 +218,10 @@ def test_another_table_or_other_marginals_are_refused() -> None:
     for changed in tables:
         assert changed != files
         with pytest.raises(PartyError) as caught:
-            check_delivery(site.task, result, again(changed), {})
+            checked_release(site.task, result, again(changed), {})
         assert caught.value.problem.error_id == "result-mismatch"
     with pytest.raises(PartyError):
-        check_delivery(site.task, result, {**files, SUMS: files[SUMS][:-3]}, {})
+        checked_release(site.task, result, {**files, SUMS: files[SUMS][:-3]}, {})
 
 
 # ---- what cells hold does not show
