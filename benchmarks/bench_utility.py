@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import OrdinalEncoder
-from sklearn.tree import DecisionTreeClassifier
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
@@ -58,6 +56,9 @@ def _lower_edge(label: str) -> float | None:
 
 def tree_error(release: Release, names: Iterable[str], class_name: str = CLASS) -> float:
     """Return the mean test error in percent over a few random thirds."""
+    from sklearn.preprocessing import OrdinalEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
     x = features(release, names)
     column = release.columns[class_name]
     y = np.asarray(OrdinalEncoder().fit_transform(np.array(column.labels)[column.codes][:, None]))[:, 0]

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
-from sklearn.tree import DecisionTreeClassifier
 
 from anonymize.cut import Cut, top
 from anonymize.dp.noisy_table import NoisyTable, norm_sub
@@ -66,6 +64,9 @@ def worth_of(release: Released, test: CodedTable) -> Worth:
 
 
 def _tested(columns: Sequence[Features], x: Floats, y: Any, weights: Any, test: CodedTable) -> Worth:
+    from sklearn.metrics import roc_auc_score
+    from sklearn.tree import DecisionTreeClassifier
+
     least = min(0.5, LEAF_RECORDS / int(weights.sum()))
     tree = DecisionTreeClassifier(criterion="entropy", min_weight_fraction_leaf=least, random_state=0)
     tree.fit(x, y, sample_weight=weights)

@@ -87,6 +87,7 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert "guide/hospitals.html" in (site / "search" / "search_index.json").read_text("utf-8")
 
 
+@pytest.mark.more
 def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
     """A page that is not there, and a heading: each has a warning of its own, and any warning ends the build."""
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)

@@ -385,7 +385,7 @@ def quoted_before(name: str, line: int, *, end: str = "\n", pipe: int | None = N
     return end.join(lines) + end
 
 
-@pytest.mark.some(1)
+@pytest.mark.more
 @pytest.mark.parametrize(
     "text",
     [

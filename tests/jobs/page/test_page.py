@@ -195,8 +195,8 @@ def test_a_changed_page_is_found(releases: Mapping[str, Path], tmp_path: Path, n
 # ---- in a browser
 
 
-EACH_TIME = ("anatomy", "joint", "sequences", "dp")
-"""One page with each part that others have, too: groups, blocks, what parties learned, sequences, noise."""
+EACH_TIME = ("anatomy", "joint", "dp")
+"""One page with each part that others have, too: groups, blocks, what parties learned, noise."""
 
 
 @pytest.mark.parametrize(
