@@ -355,7 +355,12 @@ def _in_words(names: Sequence[str]) -> str:
 
 def relief_of(violated: Sequence[Demand | Criterion]) -> str:
     """Return the changes that would weaken the requirement: "lower K, raise C"."""
-    return ", ".join(dict.fromkeys(relief for each in violated for relief in each.relief))
+    return ", ".join(reliefs(violated))
+
+
+def reliefs(violated: Sequence[Demand | Criterion]) -> tuple[str, ...]:
+    """Return the changes that would weaken the requirement, each once."""
+    return tuple(dict.fromkeys(relief for each in violated for relief in each.relief))
 
 
 def _relief(violated: Sequence[Demand | Criterion]) -> str:

@@ -12,23 +12,29 @@ from typing import Any
 
 import numpy as np
 
+from anonymize.criteria.criterion import Demand
 from anonymize.criteria.size import Size
 from anonymize.cut import Cut
-from anonymize.lkc.requirement import Entry, concerned
+from anonymize.lkc.requirement import Entry, concerned, reliefs
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
 from jobs.lkc.requirement import requirement
+from jobs.lkc.stopping import KEEP_UNPREDICTIVE, NO_NEED, named, one_by_one
 from jobs.task import Task
 
 REQUIREMENT = "requirement"
 """A step breaks one of several thresholds."""
+ONE_VALUE = "one value"
+"""A step parts no records: the value has a single record, as K=1 allows."""
 SMALL = "small"
 """A step that parts the records breaks K, because the value has fewer than 2K records."""
 NO_STEP = "no step"
 """The parties open the steps that break the requirement, and no such step is at the value."""
 HIDDEN = "hidden"
 """The parties open no step that breaks the requirement."""
+_NO_BOUND = Size(1)
+"""K=1, which every group meets."""
 
 
 def stopped_jointly(
@@ -90,6 +96,8 @@ def _reason(
         return "leaf", None
     if n_records == 0:
         return "empty", None
+    if n_records == 1:
+        return ONE_VALUE, None
     criteria = [criterion for entry in entries for criterion in entry.criteria]
     least = max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)
     if n_records < 2 * least:
@@ -97,33 +105,52 @@ def _reason(
         return ("K" if is_refused else SMALL), None
     if not is_refused:
         return NO_STEP, None
-    thresholds = {
-        (criterion.name, criterion.column)
-        for criterion in criteria
-        if not (isinstance(criterion, Size) and criterion.least == 1)
-    }
+    thresholds = {(criterion.name, criterion.column) for criterion in criteria if criterion != _NO_BOUND}
     is_known = len(thresholds) == 1 and not any(entry.relative for entry in entries)
     return next(iter(thresholds)) if is_known else (REQUIREMENT, None)
 
 
-def whole_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
-    """Say for the columns of a joint table that stayed whole as much of the reason as the report has."""
-    if not task.job.roster:
-        return []
-    roots = {column.name: column.label(column.root) for column in task.schema.qid if column.n_leaves > 1}
-    whole: dict[str, list[str]] = {}
-    for name, found in report.get("stopped", {}).items():
-        if [value for each in found for value in each["values"]] == [roots.get(name)]:
-            whole.setdefault(_why(task, found[0]), []).append(name)
-    return [f"{', '.join(names)}: no finer{why}" for why, names in whole.items()]
+def reasons_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
+    """Say why the values of a joint table are no finer, as far as the report has the reasons: a line a reason.
+
+    A line names the columns; of a column with several values also the values.
+    """
+    lines: dict[str, list[str]] = {}
+    for column, each in _ends(task, report):
+        whole = each["values"] == [column.label(column.root)]
+        values = "" if whole else f" ({named(task.job, column.name, each['values'])})"
+        lines.setdefault(why(task, column.name, each), []).append(f"{column.name}{values}")
+    return [f"{', '.join(names)}: no finer{words}" for words, names in lines.items()]
 
 
-def _why(task: Task, stopped: Mapping[str, Any]) -> str:
+def advice_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
+    """Say what would free detail: settings of the job that each reason leaves to try."""
+    unpredictive: dict[str, None] = {}
+    weaker: dict[str, dict[str, None]] = {}
+    one_by_one_at: dict[str, None] = {}
+    for column, each in _ends(task, report):
+        name, reason = column.name, each["reason"]
+        if reason in (NO_STEP, HIDDEN) and task.job.names("class"):
+            unpredictive[name] = None
+        weaker.setdefault(name, {}).update(dict.fromkeys(_weaker(task, name, each)))
+        if reason not in (SMALL, NO_STEP, ONE_VALUE):
+            one_by_one_at[name] = None
+    held: dict[tuple[str, ...], list[str]] = {}
+    for name, found in weaker.items():
+        if found:
+            held.setdefault(tuple(found), []).append(name)
+    lines = [f"{', '.join(unpredictive)}: {KEEP_UNPREDICTIVE}"] if unpredictive else []
+    for changes, names in held.items():
+        further = one_by_one(task.job, [name for name in names if name in one_by_one_at])
+        lines.append(f"{', '.join(names)}: to free detail, {', or '.join([*further, ', or '.join(changes)])}")
+    return lines
+
+
+def why(task: Task, name: str, stopped: Mapping[str, Any]) -> str:
+    """Return the reason of the end of some values of a column, as the rest of a sentence: ", because …"."""
     reason = stopped["reason"]
     if reason == NO_STEP:
-        classes = task.job.names("class")
-        told = f"no step that K allows tells more of {classes[0]}" if classes else "no step was possible"
-        return f", because {told}"
+        return f", because {_no_step(task, name)}"
     if reason in _WHY:
         return _WHY[reason]
     threshold = f"{reason} of {stopped['sensitive']}" if "sensitive" in stopped else reason
@@ -134,5 +161,54 @@ _WHY: Mapping[str, str] = {
     HIDDEN: "; the parties open no reason, which would be finer than the table",
     REQUIREMENT: ", because a step breaks the requirement; the parties open neither the threshold nor the group",
     SMALL: ", because any step that parts the records leaves fewer than K of them in a finer value",
-    "empty": ", because no record is left",
+    ONE_VALUE: ", because a value has a single record, which no step parts",
 }
+
+
+def _no_step(task: Task, name: str) -> str:
+    if task.job.goal == "general":
+        return "no step was possible"
+    target = next(iter(task.job.names("class")), "the clusters")
+    demands = {demand.name for demand in _demands(task, name)}
+    allowed = (
+        " that K allows" if demands == {_NO_BOUND.name} else " that the requirement allows" if demands else ""
+    )
+    return f"no step{allowed} tells more of {target}"
+
+
+def _ends(task: Task, report: Mapping[str, Any]) -> Iterator[tuple[QidColumn, Mapping[str, Any]]]:
+    """Yield the values of each column of a joint table with a reason that needs a sentence."""
+    if not task.job.roster:
+        return
+    for column in task.schema.qid:
+        for each in report.get("stopped", {}).get(column.name, ()):
+            if each["reason"] not in NO_NEED:
+                yield column, each
+
+
+def _demands(task: Task, name: str) -> list[Demand]:
+    """Return the demands on the groups that a step of a column changes, without demands that ask for nothing."""
+    schema = task.schema
+    asked = (demand for entry in _concerned(task, name) for demand in entry.demands if demand != _NO_BOUND)
+    return [d for d in dict.fromkeys(asked) if any(d.criteria(schema)) or any(d.relative(schema))]
+
+
+def _concerned(task: Task, name: str) -> tuple[Entry, ...]:
+    number = [column.name for column in task.schema.qid].index(name)
+    return concerned(requirement(task).entries(task.schema), number)
+
+
+def _weaker(task: Task, name: str, stopped: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the changes of the requirement that may free some values of a column."""
+    reason, demands = stopped["reason"], _demands(task, name)
+    by_size = [demand for demand in demands if demand.name == _NO_BOUND.name]
+    if reason in (SMALL, NO_STEP):
+        yield from reliefs(by_size if reason == SMALL or task.job.goal != "general" else ())
+        return
+    if reason == ONE_VALUE:
+        return
+    broken = demands if reason in (REQUIREMENT, HIDDEN) else [d for d in demands if d.name == reason]
+    yield from reliefs(broken)
+    if max(entry.scope.size for entry in _concerned(task, name)) > 1:
+        yield "lower L"
+        yield "ask for coarser values of the neighbours"

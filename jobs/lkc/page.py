@@ -15,11 +15,11 @@ from jobs.data.counted import counted
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
-from jobs.lkc.joint_stopping import REQUIREMENT, SMALL, whole_jointly
+from jobs.lkc.joint_stopping import advice_jointly, why
 from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
 from jobs.lkc.sentences import promises_of
-from jobs.lkc.stopping import advice, named
+from jobs.lkc.stopping import NO_NEED, advice, named
 from jobs.page.html import tag
 from jobs.page.page import promises
 from jobs.page.parts import (
@@ -146,12 +146,12 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
             said.append(f"{percent(loss[name])} of its detail is generalized away.")
         yield tag("h3", name)
         yield paragraph(" ".join(said), "soft")
-        yield listing(_why(task, name, each) for each in stopped.get(name, ()) if each.reason in _WHY)
+        yield listing(_why(task, name, each) for each in stopped.get(name, ()) if each.reason not in NO_NEED)
         counts = ordered(counts_of(column, table.counts), report.get("cut", {}).get(name, ()))
         if joined := about_joined(counts):
             yield paragraph(joined)
         yield bars(_without_rare(counts) if role in ("plain", "class") else counts, name)
-    frees = [*(f"{words}." for words in advice(task.job, stopped, {})), *whole_jointly(task, report)]
+    frees = [f"{words}." for words in (*advice(task.job, stopped, {}), *advice_jointly(task, report))]
     if frees:
         yield tag("h3", "To keep more detail")
         yield listing(frees)
@@ -176,16 +176,18 @@ _WHY: Mapping[str, str] = {
     **dict.fromkeys(
         ("distinct", "ruled_out", "diversity", "t", "colluders"), "a finer value would break `{reason}`"
     ),
-    REQUIREMENT: "a finer value would break the requirement",
-    SMALL: "any step that parts the records would leave fewer than K of them",
     "one value": "all records have the same finer value",
     "no gain": "a finer value tells nothing more of {target}",
     "adds nothing": "a finer value tells nothing more of {target}",
 }
-"""Reason of the end of a column, in words. Single values, and values without a record, need no reason."""
+"""Reason of the end of a column, in words."""
 
 
 def _why(task: Task, name: str, stopped: Stopped) -> str:
+    if stopped.reason not in _WHY:
+        return (
+            f"{named(task.job, name, stopped.values)}: no finer{why(task, name, {'reason': stopped.reason})}."
+        )
     target = next(iter(task.job.names("class")), "the clusters")
     words = _WHY[stopped.reason].format(sensitive=stopped.sensitive, target=target, reason=stopped.reason)
     on = f" on {counted(stopped.columns, 'column', 'columns')}" if stopped.columns else ""

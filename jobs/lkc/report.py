@@ -24,7 +24,7 @@ from jobs.data.rows_read import RowsRead
 from jobs.file.columns import Column
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.joint_stopping import whole_jointly
+from jobs.lkc.joint_stopping import advice_jointly, reasons_jointly
 from jobs.lkc.linked_columns import parts_apart, told_beside_groups
 from jobs.lkc.requirement import job_score
 from jobs.lkc.sentences import linked_words, notes_on, verified_words
@@ -205,7 +205,7 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     worth = [risk["meaning"]] if risk.get("below_k") or risk.get("linked") else []
     worth += [risk["as_it_is"]["meaning"]] if "as_it_is" in risk else []
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
-    notes = [*report.get("notes", []), *whole_jointly(task, report)]
+    notes = [*report.get("notes", []), *reasons_jointly(task, report), *advice_jointly(task, report)]
     return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *notes])
 
 

@@ -9,11 +9,13 @@ from jobs.data.counted import counted
 from jobs.file.job import Job
 from jobs.file.makers import ROOT
 
-_NO_REASON = frozenset({"leaf", "empty"})
+NO_NEED = frozenset({"leaf", "empty"})
 """Ends of a column that need no sentence: values without a finer value, and values without a record."""
 _MISSING = "?"
 _MOST_NAMED = 3
 _WITHOUT_GAIN = frozenset({"no gain", "adds nothing"})
+KEEP_UNPREDICTIVE = "`goal: general` keeps detail that predicts no class"
+"""Remedy for columns whose steps predict no class."""
 
 
 def reasons(
@@ -29,7 +31,7 @@ def reasons(
     for name, found in stopped.items():
         values: dict[str, list[str]] = {}
         for each in found:
-            if each.reason not in _NO_REASON:
+            if each.reason not in NO_NEED:
                 values.setdefault(_reason(job, name, each, blocked), []).extend(each.values)
         if len(values) == 1:
             (lines[name],) = values
@@ -85,7 +87,7 @@ def advice(
     held = [name for name, found in whole.items() if found.columns is not None]
     lines = []
     if useless and job.names("class"):
-        lines.append(f"{', '.join(useless)}: `goal: general` keeps detail that predicts no class")
+        lines.append(f"{', '.join(useless)}: {KEEP_UNPREDICTIVE}")
     if held:
         lines.append(f"{', '.join(held)}: to free detail, {', or '.join(_remedies(job, held, blocked))}")
     return lines
@@ -93,7 +95,7 @@ def advice(
 
 def _is_whole(found: Sequence[Stopped]) -> bool:
     """Return True for a column with a single value in the cut that could be finer."""
-    return len(found) == 1 and len(found[0].values) == 1 and found[0].reason not in _NO_REASON
+    return len(found) == 1 and len(found[0].values) == 1 and found[0].reason not in NO_NEED
 
 
 def _remedies(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], Blocked]) -> Iterator[str]:
@@ -105,13 +107,17 @@ def _remedies(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], B
     ]
     if missing:
         yield f"leave out the rows without a value (`missing: drop` at {', '.join(missing)})"
+    yield from one_by_one(job, held)
+    if job.lkc.withhold is None and not job.names("plain"):
+        yield "suppress a few rows of rare groups (`withhold: 1/50`)"
+    yield "ask for a smaller K or L, or for coarser values of the neighbours"
+
+
+def one_by_one(job: Job, held: Sequence[str]) -> list[str]:
+    """Return the remedy `refine: child`, for the columns whose children leave together; empty without one."""
     together = [
         name
         for name in held
         if job.columns[name].taxonomy is not None and job.columns[name].refine != "child"
     ]
-    if together:
-        yield f"let children leave one by one (`refine: child` at {', '.join(together)})"
-    if job.lkc.withhold is None and not job.names("plain"):
-        yield "suppress a few rows of rare groups (`withhold: 1/50`)"
-    yield "ask for a smaller K or L, or for coarser values of the neighbours"
+    return [f"let children leave one by one (`refine: child` at {', '.join(together)})"] if together else []

@@ -154,6 +154,39 @@ def test_a_horizontal_run_says_that_a_step_was_refused(tmp_path: Path) -> None:
     ran = jointly(tmp_path, "horizontal", RARE)
     assert "sex: no finer, because a step breaks K; the parties do not open the group" in ran.out
     assert "record" not in next(line for line in ran.out.splitlines() if line.startswith("sex: no finer"))
+    frees = (
+        "sex: to free detail, let children leave one by one (`refine: child` at sex), or lower K, or lower L, or ask "
+        "for coarser values of the neighbours"
+    )
+    assert frees in ran.out
+    assert "To keep more detail" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_horizontal_run_names_the_values_that_stopped(tmp_path: Path) -> None:
+    """Only the values, with no count of records; a small value is freed by K alone."""
+    rows = [*people(F_Clerk=40, F_Lawyer=40), *people(M_Mover=6, M_Cook=2)]
+    columns = {"id": {"role": "id"}, "job": QIDS["job"]}
+    ran = jointly(tmp_path, "horizontal", rows, columns=columns, disclosure="strict")
+    assert "job (Craft): no finer, because any step that parts the records leaves fewer than K" in ran.out
+    assert "job: to free detail, lower K\n" in ran.out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Craft: no finer, because any step that parts the records leaves fewer than K" in page
+
+
+def test_k_of_1_is_no_reason(tmp_path: Path) -> None:
+    """An interval with a single record: no step parts it, and no smaller K would free it."""
+    ages = [5] * 30 + [95]
+    rows = [{"age": str(age), "ill": "NNY"[i % 3]} for i, age in enumerate(ages)]
+    columns = {
+        "id": {"role": "id"},
+        "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "10"}},
+        "ill": {"role": "sensitive", "domain": ["Y", "N"], "values": ["Y"]},
+    }
+    ran = jointly(
+        tmp_path, "horizontal", rows, columns=columns, model={"lkc": {"L": "1", "K": "1", "C": "0.9"}}
+    )
+    assert "no finer, because a value has a single record, which no step parts" in ran.out
+    assert "lower K" not in ran.out
 
 
 def test_a_horizontal_run_of_several_thresholds_tells_none(tmp_path: Path) -> None:
@@ -166,6 +199,8 @@ def test_a_horizontal_run_of_several_thresholds_tells_none(tmp_path: Path) -> No
     model = {"lkc": {"L": "2", "K": "5", "C": "0.9"}}
     ran = jointly(tmp_path, "horizontal", rows, columns=columns, model=model)
     assert "sex: no finer, because a step breaks the requirement; the parties open neither" in ran.out
+    (frees,) = [line for line in ran.out.splitlines() if ": to free detail" in line]
+    assert "lower K, or raise C, or protect fewer values, or lower L" in frees
 
 
 @pytest.mark.parametrize(("partition", "disclosure"), [("vertical", "sealed"), ("horizontal", "strict")])
@@ -179,6 +214,22 @@ def test_a_horizontal_run_that_gains_nothing(tmp_path: Path) -> None:
     columns = {"id": {"role": "id"}, **QIDS, "died": {"role": "class", "domain": ["Y", "N"]}}
     ran = jointly(tmp_path, "horizontal", rows, goal="classification", columns=columns)
     assert "sex: no finer, because no step that K allows tells more of died" in ran.out
+    assert "sex: `goal: general` keeps detail that predicts no class" in ran.out
+
+
+def test_a_horizontal_run_of_c_does_not_speak_of_k_alone(tmp_path: Path) -> None:
+    rows = [
+        {**row, "died": "YN"[i // 2 % 2], "ill": "NNY"[i % 3]} for i, row in enumerate(people(F_Clerk=84))
+    ]
+    columns = {
+        "id": {"role": "id"},
+        **QIDS,
+        "died": {"role": "class", "domain": ["Y", "N"]},
+        "ill": {"role": "sensitive", "domain": ["Y", "N"], "values": ["Y"]},
+    }
+    model = {"lkc": {"L": "2", "K": "5", "C": "0.9"}}
+    ran = jointly(tmp_path, "horizontal", rows, goal="classification", columns=columns, model=model)
+    assert "no finer, because no step that the requirement allows tells more of died" in ran.out
 
 
 def test_a_finer_column_has_no_sentence(tmp_path: Path) -> None:
