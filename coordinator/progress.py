@@ -1,4 +1,4 @@
-"""Progress of a job, on standard error: one live line on a terminal, else a line each, or JSON lines if asked for."""
+"""Progress of a job, on standard error: a bar on a terminal, else a line each, or JSON lines if asked for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
+from rich.progress import BarColumn, ProgressColumn, Task
+from rich.progress import Progress as Bar
+from rich.table import Column
+from rich.text import Text
 
 from anonymize.tds import ROOT, Observer, Step
 from jobs.data.meter import Meter, Rows
@@ -70,45 +72,48 @@ def progress_of(job: str, parties: int) -> Progress:
 
 
 class ForPeople:
-    """Lines for people: the job, the parties, the state, the last turn, the time."""
+    """Lines for people: the job, the parties, the state, the last turn, the time.
+
+    share:  done part of the present pass or of all runs, from 0 to 1; None: unknown.
+    """
 
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties
         self._start = time.monotonic()
         self._phase, self._last = "", ""
+        self.share: float | None = None
 
     def phase(self, name: str) -> None:
-        self._phase, self._last = name, ""
-        self._show()
+        self._phase = name
+        self._now("")
 
     def turn(self, iteration: int, column: str, applied: bool) -> None:
-        self._last = f"iteration {iteration}: {column} {'specialized' if applied else 'step refused'}"
-        self._show()
+        self._now(f"iteration {iteration}: {column} {'specialized' if applied else 'step refused'}")
 
     def front(self, number: int) -> None:
-        self._last = f"groups are cut, round {number}"
-        self._show()
+        self._now(f"groups are cut, round {number}")
 
     def root(self) -> None:
-        self._last = "the whole table is checked"
-        self._show()
+        self._now("the whole table is checked")
 
     def sweep(self, number: int) -> None:
-        self._last = f"sweep {number}"
-        self._show()
+        self._now(f"sweep {number}")
 
     def trial(self, number: int, most: int) -> None:
-        self._last = f"run {number} of at most {most}"
-        self._show()
+        self._now(f"run {number} of at most {most}", (number - 1) / most)
 
     def rows(self, read: int, of: int | None, left_s: float | None) -> None:
         so_far = f"{read:,} of " if read and of is not None else ""
-        self._last = f"{read:,} rows" if of is None else f"{so_far}about {of:,} rows"
+        words = f"{read:,} rows" if of is None else f"{so_far}about {of:,} rows"
         if left_s is not None:
-            self._last += f", about {max(round(left_s), 1):,} s left"
+            words += f", about {max(round(left_s), 1):,} s left"
+        self._now(words, read / of if read and of else None)
+
+    def _now(self, last: str, share: float | None = None) -> None:
+        self._last, self.share = last, share
         self._show()
 
-    def _text(self) -> str:
+    def text(self) -> str:
         who = f"{self._parties} parties" if self._parties > 1 else "one holder"
         doing = self._last or _MEANING.get(self._phase, "")
         parts = [self._job, who, self._phase, doing, f"{time.monotonic() - self._start:.1f} s"]
@@ -119,24 +124,58 @@ class ForPeople:
 
 
 class _Live(ForPeople):
+    """Bar with the line behind. The bar shows the share, or moves to and fro without a known share."""
+
     def __init__(self, job: str, parties: int) -> None:
         super().__init__(job, parties)
-        self._status = Status("", console=Console(stderr=True))
+        bar = BarColumn(_BAR_CHARS, table_column=Column(no_wrap=True))
+        self._bar = Bar(bar, _Share(), _Words(self), console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=None)
 
     def _show(self) -> None:
-        self._status.update(escape(printable(self._text(), None)))
+        if self.share is None:
+            self._bar.reset(self._task, total=None)
+        else:
+            self._bar.update(self._task, total=1, completed=self.share)
 
     def __enter__(self) -> Progress:
-        self._status.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._status.stop()
+        self._bar.refresh()
+        self._bar.stop()
+
+
+_BAR_CHARS = 20
+_PERCENT_CHARS = 5
+"""Characters of "100 %"."""
+
+
+class _Share(ProgressColumn):
+    """Share in percent; empty if unknown."""
+
+    def __init__(self) -> None:
+        super().__init__(Column(no_wrap=True, min_width=_PERCENT_CHARS))
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.percentage:.0f} %")
+
+
+class _Words(ProgressColumn):
+    """Line for people, in the width that the bar leaves."""
+
+    def __init__(self, line: ForPeople) -> None:
+        super().__init__(Column(ratio=1))
+        self._line = line
+
+    def render(self, _: Task) -> Text:
+        return Text(printable(self._line.text(), None), no_wrap=True, overflow="ellipsis")
 
 
 class _Lines(ForPeople):
     def _show(self) -> None:
-        tell(self._text())
+        tell(self.text())
 
     def __enter__(self) -> Progress:
         return self

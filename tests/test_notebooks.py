@@ -162,12 +162,28 @@ def test_an_interrupt_ends_a_joint_run(in_process: bool, running: Kernel) -> Non
     assert running.execute(LEFT).text.splitlines() == ["no child process; 0", "[]"]
 
 
+def test_a_comparison_shows_its_share(running: Kernel) -> None:
+    """Explored requirements are runs of a known number, so the bar has a value."""
+    script = """
+own = jc.Job(name="ages", model=jc.Lkc(L=1, K=2), goal="general",
+             columns={"age": jc.Column(role="qid", numeric=jc.Numeric(min=0, max=120, step=10))})
+jc.explore(own, table[["age"]], K=[2, 3, 4, 5]);
+"""
+    cell = running.execute(script)
+    assert not cell.error, cell.text
+    shares = [drawn.partition('value="')[2][:4] for drawn in cell.drawn if 'value="' in drawn]
+    assert shares == ["0.00", "0.25", "0.50", "0.75"]
+
+
 def test_a_run_shows_one_line(running: Kernel) -> None:
     cell = running.execute("jc.simulate(job, {name: table[:60] for name in tables}, in_process=True).tables")
     assert cell.text == "('anonymized.csv',)"
     ((first, *_, last),) = cell.lines.values()
     assert first.startswith("visits · 2 parties · read · read the table · ")
     assert last.startswith("visits · 2 parties · done · ")
+    *bars, without = cell.drawn
+    assert all(bar.startswith('<div><progress aria-label="progress"></progress> visits · ') for bar in bars)
+    assert "<progress" not in without
     hidden = running.execute(
         "jc.simulate(job, {name: table[:60] for name in tables}, in_process=True, progress=False);"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 from coordinator.progress import ForPeople, Progress, progress_of
@@ -72,7 +73,7 @@ class Rewritten(ForPeople):
     _width = 0
 
     def _show(self) -> None:
-        self._write(self._text())
+        self._write(self.text())
 
     def _write(self, text: str) -> None:
         print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
@@ -87,7 +88,7 @@ class Rewritten(ForPeople):
 
 
 class CellOutput:
-    """Line in the output of a notebook cell. A run with several parts has a single line."""
+    """Bar and line in the output of a notebook cell. A run with several parts has a single bar."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
@@ -97,11 +98,11 @@ class CellOutput:
         """Return the progress of a part of the run."""
         return _InCell(job, parties, self)
 
-    def show(self, text: str) -> None:
-        """Show the line, or change the line."""
+    def show(self, text: str, bar: str = "") -> None:
+        """Show the bar and the line, or change both. bar: HTML; empty after the end of a run."""
         from IPython.display import display
 
-        shown = {"text/plain": text}
+        shown = {"text/plain": text, "text/html": f"<div>{bar}{escape(text)}</div>"}
         if self._handle is None:
             self._handle = display(shown, raw=True, display_id=True)
         else:
@@ -114,11 +115,13 @@ class _InCell(ForPeople):
         self._start, self._output = output.start, output
 
     def _show(self) -> None:
-        self._output.show(self._text())
+        # Without a value the bar of a browser moves to and fro.
+        value = "" if self.share is None else f' value="{self.share:.2f}"'
+        self._output.show(self.text(), f'<progress{value} aria-label="progress"></progress> ')
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._phase, self._last = "", "done" if kind is None else "stopped"
-        self._show()
+        self._output.show(self.text())

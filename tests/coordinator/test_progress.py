@@ -1,4 +1,4 @@
-"""Progress: one live line on a terminal, plain lines elsewhere, JSON lines for programs."""
+"""Progress: a bar on a terminal, plain lines elsewhere, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -137,6 +137,61 @@ def test_a_name_with_brackets_is_shown_as_it_is(
         progress.turn(1, "age [years]", True)
     shown = ANSI.sub("", capfd.readouterr().err)
     assert "job [bold] · one holder · iteration 1: age [years] specialized" in shown
+
+
+def drawn(code: str, columns: str = "140") -> str:
+    """Run code with `progress` and a pseudo-terminal as standard error; return what the terminal got."""
+    script = f"""
+import time
+from coordinator.progress import progress_of
+with progress_of("visits", 1) as progress:
+    {code}
+    time.sleep(0.5)  # several frames
+"""
+    master, slave = pty.openpty()
+    env = {**bare(), "TERM": "xterm", "COLUMNS": columns}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=slave, env=env
+    ) as ran:
+        os.close(slave)
+        shown = bytearray()
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:  # the writer is gone
+                break
+            shown.extend(part)
+        out, _ = ran.communicate(timeout=GUARD_S)
+    os.close(master)
+    assert (ran.returncode, out) == (0, b"")
+    return shown.decode()
+
+
+BAR = re.compile(r"[━╸╺]{20}")
+
+
+def test_a_bar_on_a_terminal_shows_a_known_share() -> None:
+    frame = ANSI.sub("", drawn("progress.phase('read'); progress.rows(2500, 10_000, None)"))
+    assert BAR.search(frame)
+    assert "25 %  visits · one holder · read · 2,500 of about 10,000 rows" in frame
+
+
+def test_a_bar_without_a_share_moves() -> None:
+    """Frames differ in the place of the bright part; no percent is told."""
+    shown = drawn("progress.phase('run'); progress.turn(3, 'age', True)")
+    frames = {
+        line.partition("visits")[0] for line in shown.replace("\x1b[2K", "\n").splitlines() if "━" in line
+    }
+    assert len(frames) > 1
+    assert "%" not in ANSI.sub("", shown)
+    assert "visits · one holder · run · iteration 3: age specialized" in ANSI.sub("", shown)
+
+
+def test_a_narrow_terminal_keeps_the_bar_in_one_line() -> None:
+    shown = drawn("progress.phase('read'); progress.rows(2500, 10_000, None)", columns="50")
+    lines = [line for line in ANSI.sub("", shown).replace("\r", "\n").splitlines() if line.strip()]
+    assert lines
+    assert [line for line in lines if not BAR.search(line) or len(line) > 50] == []
 
 
 class Told:

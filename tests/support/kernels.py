@@ -33,12 +33,13 @@ class Cell:
     """Outputs of an executed cell.
 
     text:     the texts of streams and results.
-    lines:    the states of each display, one after the other.
+    lines:    the states of each display, one after the other. drawn: the same as HTML.
     error:    the name of the exception that ended the cell, or an empty text.
     """
 
     text: str = ""
     lines: dict[str, list[str]] = field(default_factory=dict)
+    drawn: list[str] = field(default_factory=list)
     error: str = ""
 
 
@@ -61,6 +62,7 @@ class Kernel:
             if kind in ("display_data", "update_display_data"):
                 text = content["data"]["text/plain"]
                 cell.lines.setdefault(content.get("transient", {}).get("display_id", ""), []).append(text)
+                cell.drawn.append(content["data"].get("text/html", ""))
                 seen(text)
             elif kind in ("execute_result", "stream"):
                 cell.text += content["text"] if kind == "stream" else content["data"]["text/plain"]
