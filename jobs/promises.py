@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from jobs.file.job import Job
 
 _MOST_LISTED = 3
 """Largest number of protected values of a column in a sentence."""
+_USUAL_K = 5
+"""Smallest K that guides on the release of health data usually name."""
 
 
 def promise(job: Job, who: str, never: list[str]) -> list[str]:
@@ -23,6 +25,18 @@ def promise(job: Job, who: str, never: list[str]) -> list[str]:
 def found(least: int) -> list[str]:
     """Say how few records nobody finds; nothing where K asks for nothing."""
     return [f"finds fewer than {least} matching records"] if least > 1 else []
+
+
+def weakness(least: Iterable[int]) -> list[str]:
+    """Say that a job asks for small groups, if it does. least: K of every requirement."""
+    smallest = min((k for k in least if k > 1), default=1)
+    if smallest >= _USUAL_K:
+        return []
+    chance = "for certain" if smallest == 1 else f"with a chance of 1 in {smallest}"
+    return [
+        f"K={smallest} is weak: a reader may find the record of a person {chance}; the literature mostly asks for "
+        f"K={_USUAL_K} or more"
+    ]
 
 
 def inferred(job: Job, bounds: Mapping[str, Fraction]) -> list[str]:

@@ -22,6 +22,7 @@ from jobs.page.parts import (
     Line,
     Section,
     bars,
+    checked,
     facts,
     listing,
     number,
@@ -29,14 +30,14 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
-    verdict,
+    warning,
 )
 from jobs.page.words import term
 from jobs.task import Task
 
 
-def guarantee(report: Mapping[str, Any], checked: str) -> Section:
-    """Return the section on the guarantee of any DP release. checked: by the program, before the release."""
+def guarantee(report: Mapping[str, Any], what: str) -> Section:
+    """Return the section on the guarantee of any DP release. what: checked by the program, before the release."""
     privacy = report["privacy"]
     lines: list[Line] = [
         (term("ε"), str(privacy["epsilon"]), _meaning(Fraction(privacy["epsilon"]))),
@@ -51,7 +52,7 @@ def guarantee(report: Mapping[str, Any], checked: str) -> Section:
         "What the table promises",
         [
             listing(sentence(words) for words in privacy["guarantees"]),
-            verdict(f"Checked: {checked}, and the spending adds up to ε. {_UNCHECKED}"),
+            checked(f"{what}, and the spending adds up to ε", f"{_UNCHECKED} "),
             facts(lines, head=("parameter", "value", "meaning")),
             tag("h3", "Not covered"),
             listing(sentence(words) for words in privacy.get("not_covered", [])),
@@ -173,13 +174,12 @@ def _warning(values: Ints, width: int) -> Element | None:
     """
     larger = "A larger ε, fewer specializations or fewer columns make larger counts per cell."
     if not len(values):
-        return verdict(f"Nothing is left: no count reached the threshold. {larger}", good=False)
+        return warning(f"Nothing is left: no count reached the threshold. {larger}")
     if (values > width).any():
         return None
-    return verdict(
+    return warning(
         "No cell tells that it has a record: every count may be noise alone. Read sums of many cells only. "
-        f"{larger}",
-        good=False,
+        f"{larger}"
     )
 
 

@@ -15,7 +15,7 @@ from jobs.data.counted import counted
 from jobs.lkc.entries import Entry, entries_read
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.verify import told_apart
-from jobs.page.parts import Line, facts, percent, verdict
+from jobs.page.parts import Line, facts, percent, warning
 from jobs.task import Task
 
 _MOST_SUBSETS = 100
@@ -51,7 +51,7 @@ def inferences(task: Task, report: Mapping[str, Any], table: Release) -> Iterato
         warnings += _unbounded(entries, name, what, of_all)
     if lines:
         yield facts(lines, head=("inference", "figure", "meaning"))
-    yield from (verdict(words, good=False) for words in warnings)
+    yield from (warning(words) for words in warnings)
 
 
 def _of_whom(entry: Entry) -> str:

@@ -80,7 +80,7 @@ class LkcPrivacy(Model):
             requirement.requirement_words(task.job),
             settings,
             columns,
-            notes_on(task),
+            [*notes_on(task), *_warned(task)],
             "a row for each record, with generalized values",
             promises_of(task),
         )
@@ -156,7 +156,15 @@ class LkcPrivacy(Model):
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of
 
-        return replace(method_of(task.job).shown(task, report), verified=promises_of(task))
+        found = method_of(task.job).shown(task, report)
+        return replace(found, lines=[*found.lines, *_warned(task)], verified=promises_of(task))
+
+
+def _warned(task: Task) -> list[str]:
+    """Return the warnings of a weak job, for the console."""
+    from jobs.lkc.sentences import weakness_of
+
+    return [f"warning: {words}" for words in weakness_of(task)]
 
 
 MODEL = LkcPrivacy()

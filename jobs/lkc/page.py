@@ -18,7 +18,7 @@ from jobs.lkc.inferences import inferences
 from jobs.lkc.joint_stopping import advice_jointly, why
 from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
-from jobs.lkc.sentences import promises_of
+from jobs.lkc.sentences import promises_of, weakness_of
 from jobs.lkc.stopping import NO_NEED, advice, named
 from jobs.page.html import tag
 from jobs.page.page import promises
@@ -36,7 +36,7 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
-    verdict,
+    warning,
 )
 from jobs.page.words import term
 from jobs.task import Task
@@ -44,7 +44,7 @@ from jobs.task import Task
 
 def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[Section]:
     """Yield the sections of an LKC release. table: the rows that readers can make of the release."""
-    yield promises(report, promises_of(task))
+    yield promises(report, promises_of(task), weakness_of(task))
     yield Section("What the table does not promise", [listing(sentence(words) for words in limits_of(task))])
     sizes = partition_sizes(table, form_of(task.job).groups(task.job))
     yield _risk(task, report, table, sizes)
@@ -97,12 +97,12 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
             "quasi-identifiers.",
         ),
     ]
-    warning = verdict(risk["meaning"], good=False) if risk["below_k"] else None
+    small = warning(risk["meaning"]) if risk["below_k"] else None
     return Section(
         "Risk",
         [
             facts(lines, head=("risk", "figure", "meaning")),
-            warning,
+            small,
             _of_unprotected(plain),
             *inferences(task, report, table),
         ],
@@ -117,7 +117,7 @@ def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
     if not found:
         return None
     if found["alone"] or any(of["alone"] or of["few"] or of["formulas"] for of in found["columns"].values()):
-        return verdict(found["meaning"], good=False)
+        return warning(found["meaning"])
     return paragraph(found["meaning"])
 
 

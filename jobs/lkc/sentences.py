@@ -21,7 +21,7 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.linked_columns import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.options.option import Option, in_order
 from jobs.lkc.settings import LkcModel
-from jobs.promises import inferred, promise
+from jobs.promises import inferred, promise, weakness
 from jobs.task import Task
 
 
@@ -214,6 +214,11 @@ def _joined(clauses: Sequence[str]) -> str:
 def promises_of(task: Task) -> list[str]:
     """Say for each requirement what no reader of the released table can do, and the further properties of groups."""
     return [_promise(task.job, entry) for entry in entries_read(task.job)]
+
+
+def weakness_of(task: Task) -> list[str]:
+    """Say that the smallest groups of the job are small, if they are."""
+    return weakness(entry.said.K for entry in entries_of(task.job))
 
 
 def _promise(job: Job, entry: Entry) -> str:

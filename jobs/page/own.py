@@ -29,7 +29,7 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
-    verdict,
+    warning,
 )
 from jobs.page.words import term, with_words
 from jobs.release.checking import read_report
@@ -68,7 +68,7 @@ def own_page(task: Task, sections: Iterable[Section]) -> str:
     return document(
         f"Only for the owner: {name}",
         tag("h1", f"Only for the owner: {name}"),
-        verdict(_WARNING, good=False),
+        warning(_WARNING),
         paragraph(_OF_ALL) if task.job.roster else None,
         *with_words(sections),
     )

@@ -10,7 +10,7 @@ from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import Content, document, tag
 from jobs.page.learned import learned
-from jobs.page.parts import Section, facts, listing, number, paragraph, sentence, verdict
+from jobs.page.parts import Section, checked, facts, listing, number, paragraph, sentence, warning
 from jobs.page.words import with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
@@ -120,10 +120,20 @@ def _earlier(task: Task, report: Mapping[str, Any]) -> str:
     return f"{alone} Releases are listed in {listed}."
 
 
-def promises(report: Mapping[str, Any], sentences: Sequence[str]) -> Section:
-    """Return the section on the requirement. sentences: what no reader can do, from the job."""
-    checked = verdict(f"Checked: {report['verified']}.")
-    return Section("What the table promises", [listing(sentence(each) for each in sentences), checked])
+def promises(report: Mapping[str, Any], sentences: Sequence[str], weak: Sequence[str]) -> Section:
+    """Return the section on the requirement.
+
+    sentences:  what no reader can do, from the job.
+    weak:       what the job asks too little of.
+    """
+    return Section(
+        "What the table promises",
+        [
+            listing(sentence(each) for each in sentences),
+            *(warning(sentence(each)) for each in weak),
+            checked(report["verified"]),
+        ],
+    )
 
 
 def _after(task: Task, report: Mapping[str, Any], release: bytes) -> Iterator[Section]:

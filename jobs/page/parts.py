@@ -74,9 +74,17 @@ def marked(text: str) -> Iterator[Content]:
         yield tag("code", part) if place % 2 else part or None
 
 
-def verdict(text: str, *, good: bool = True) -> Element:
-    """Return a highlighted sentence."""
-    return tag("div", paragraph(text), class_="verdict" if good else "warning")
+def warning(text: str) -> Element:
+    """Return a highlighted warning."""
+    return tag("div", paragraph(text), class_="warning")
+
+
+def checked(what: str, more: str = "") -> Element:
+    """Return the sentences on a check of the table: no approval of the job. more: a sentence on the check."""
+    return paragraph(f"Checked: {what}. {more}{_NO_APPROVAL}", "soft")
+
+
+_NO_APPROVAL = "The check says that the table is as the job asks, not that the job asks for enough."
 
 
 def listing(items: Iterable[str]) -> Element | None:

@@ -2,9 +2,9 @@
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2129; --soft: #545b66; --line: #d4d8de; --page: #ffffff; --box: #f4f6f8;
-  --bar: #2f6fb5; --good: #1c6b3c; --bad: #a3261b; --link: #1a56a0; }
+  --bar: #2f6fb5; --bad: #a3261b; --link: #1a56a0; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #a9b0bb; --line: #3a404a; --page: #16181d;
-  --box: #1f232a; --bar: #6aa5e6; --good: #7fd39f; --bad: #ff9f94; --link: #8cbcf5; } }
+  --box: #1f232a; --bar: #6aa5e6; --bad: #ff9f94; --link: #8cbcf5; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
@@ -14,7 +14,6 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; overflow-wrap: anywhere; }
 p { margin: .4rem 0; max-width: 46rem; }
 a { color: var(--link); }
 .soft { color: var(--soft); }
-.verdict { background: var(--box); border-left: .3rem solid var(--good); padding: .7rem 1rem; margin: 1rem 0; }
 .warning { background: var(--box); border-left: .3rem solid var(--bad); padding: .7rem 1rem; margin: .6rem 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .95rem; }
@@ -38,9 +37,9 @@ code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
   th, td { padding-right: .5rem; } .scroll table { font-size: .85rem; } .scroll :is(td, th) { padding-right: .4rem; }
   .scroll :is(td, th):is(:nth-child(-n+3):not(:first-child, :last-child), .number) { white-space: normal;
     overflow-wrap: normal; } }
-@media print { :root { --ink: #000; --soft: #333; --line: #bbb; --page: #fff; --box: #fff; --bar: #555; --good: #000;
+@media print { :root { --ink: #000; --soft: #333; --line: #bbb; --page: #fff; --box: #fff; --bar: #555;
   --bad: #000; --link: #000; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
-  h2, h3 { break-after: avoid; } tr, .verdict, .warning { break-inside: avoid; }
+  h2, h3 { break-after: avoid; } tr, .warning { break-inside: avoid; }
   rect { fill: #555; print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 """The only style of a page; its digest stands in the page's policy."""

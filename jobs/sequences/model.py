@@ -64,7 +64,7 @@ class Sequences(Model):
             requirement.requirement_words(task.job),
             others,
             columns,
-            requirement.notes(task),
+            [*requirement.notes(task), *_warned(task)],
             "a row for each record, without the items of rare sequences",
             promises_of(task),
         )
@@ -131,7 +131,15 @@ class Sequences(Model):
         from jobs.sequences.report import shown_fields
         from jobs.sequences.sentences import promises_of
 
-        return replace(shown_fields(report), verified=promises_of(task))
+        found = shown_fields(report)
+        return replace(found, lines=[*found.lines, *_warned(task)], verified=promises_of(task))
+
+
+def _warned(task: Task) -> list[str]:
+    """Return the warnings of a weak job, for the console."""
+    from jobs.promises import weakness
+
+    return [f"warning: {words}" for words in weakness([settings(task.job).K])]
 
 
 MODEL = Sequences()

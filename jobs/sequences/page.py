@@ -23,9 +23,10 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
-    verdict,
+    warning,
 )
 from jobs.page.words import term
+from jobs.promises import weakness
 from jobs.sequences.domains import time_column
 from jobs.sequences.own_page import sizes_of_paths
 from jobs.sequences.reading import settings
@@ -40,7 +41,7 @@ from jobs.task import Task
 def sections(task: Task, report: Mapping[str, Any], sentences: list[str], seen: Reread) -> Iterator[Section]:
     """Yield the sections. sentences: what no reader can do, from the job. seen: the records of the release."""
     sizes = sizes_of_paths(seen.paths)
-    yield promises(report, sentences)
+    yield promises(report, sentences, weakness([settings(task.job).K]))
     yield _risk(task, report, sizes)
     yield _groups(task, sizes)
     yield Section("Records", [*_records(report["items"], seen)])
@@ -167,8 +168,7 @@ def _left(report: Mapping[str, Any]) -> Section:
     if frequent is not None:
         lines.append(("Frequent sequences", number(frequent), "Maximal sequences that many records share."))
     lost = [
-        verdict(words, good=False) if words.startswith("warning") else paragraph(f"{words}.")
-        for words in _lost(report)
+        warning(words) if words.startswith("warning") else paragraph(f"{words}.") for words in _lost(report)
     ]
     return Section("Worth of the table", [facts(lines, head=("measure", "figure", "meaning")), *lost])
 

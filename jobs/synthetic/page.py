@@ -16,7 +16,7 @@ from jobs.data.coders import numbers_in
 from jobs.data.counted import counted, noun
 from jobs.dp.page import guarantee
 from jobs.page.html import tag
-from jobs.page.parts import INTERVAL, Section, bars, facts, number, paragraph, percent, verdict
+from jobs.page.parts import INTERVAL, Section, bars, facts, number, paragraph, percent, warning
 from jobs.synthetic.report import MANY, below_words, many_mended
 from jobs.task import Task
 
@@ -24,7 +24,7 @@ from jobs.task import Task
 def sections(task: Task, report: Mapping[str, Any], drawn: Release, marginals: Release) -> Iterator[Section]:
     """Yield the sections. drawn: the synthetic rows; marginals: the noisy counts."""
     yield guarantee(report, "the rows follow from the noisy counts, byte for byte")
-    yield Section("Use", [verdict(report["use"], good=False), *_noise(report)])
+    yield Section("Use", [warning(report["use"]), *_noise(report)])
     yield _one_way(task, report, marginals, drawn)
     yield _two_way(report)
     yield Section("Columns", [*_columns(task, report, marginals, drawn)])
@@ -37,19 +37,17 @@ def _noise(report: Mapping[str, Any]) -> Iterator[Any]:
         n = len(noise["tables"])
         which = "; ".join(dict.fromkeys(named[number] for number in noise["tables"]))
         many = f"Of {counted(len(named), 'measured table', 'measured tables')} {n:,} {noun(n, 'is', 'are')}"
-        yield verdict(
-            f"{many} mostly noise: {noise['meaning']}. Columns of these tables: {which}.", good=False
-        )
+        yield warning(f"{many} mostly noise: {noise['meaning']}. Columns of these tables: {which}.")
     yield paragraph(f"The table has {report['rows']:,} synthetic rows.")
     for pair in report.get("order", []):
         first, second = pair["columns"]
         rows = counted(pair["mended_rows"], "drawn row", "drawn rows")
         yield paragraph(f"{rows} had {second} below {first}, and got the same value in both columns.")
-        if warning := many_mended(report, pair):
-            yield verdict(f"{warning}.", good=False)
+        if many := many_mended(report, pair):
+            yield warning(f"{many}.")
     for pair in report.get("unordered_dates", []):
         is_few = pair["rows_below"] < MANY * report["rows"]
-        yield paragraph(below_words(pair)) if is_few else verdict(below_words(pair), good=False)
+        yield paragraph(below_words(pair)) if is_few else warning(below_words(pair))
 
 
 def _named(columns: Sequence[str]) -> str:

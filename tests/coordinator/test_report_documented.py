@@ -207,12 +207,14 @@ def test_settings_without_effect_are_noted(
     assert "at most L=2 quasi-identifiers" in report["verified"]
     job = tmp_path / "job" / "job.yaml"
     assert f"note         {note}" in invoke("coordinator", "validate", job).out
-    assert json.loads(invoke("coordinator", "validate", job, "--format", "json").out)["notes"] == [note]
+    told, weak = json.loads(invoke("coordinator", "validate", job, "--format", "json").out)["notes"]
+    assert (told, weak.split(" is ")[0]) == (note, "warning: K=2")
     assert note in invoke("coordinator", "run", job, "--out", tmp_path / "again").out
 
 
 def test_a_job_without_such_settings_has_no_notes(tmp_path: Path) -> None:
-    assert run_single(tmp_path / "job" / "out", single_job())["notes"] == []
+    fields = single_job(model={"lkc": {"L": "2", "K": "5", "C": "0.9"}})
+    assert run_single(tmp_path / "job" / "out", fields)["notes"] == []
     assert "note" not in invoke("coordinator", "validate", tmp_path / "job" / "job.yaml").out
 
 

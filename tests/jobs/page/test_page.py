@@ -18,6 +18,7 @@ from jobs.loading import load_task
 from jobs.page.learned import words_of
 from jobs.page.page import PAGE, page_of, page_of_folder
 from jobs.page.parts import about_joined, in_few, percent
+from jobs.promises import weakness
 from jobs.release.sums import SUMS, release_digest
 from tests.jobs.page.releases import EVIL, JOBS
 from tests.support import jobs
@@ -364,3 +365,33 @@ def test_figures_of_sequences_are_those_of_the_table(releases: Mapping[str, Path
 
 def shown(share: float) -> str:
     return percent(share).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("name", ["single", "kd", "joint", "sequences"])
+def test_a_weak_k_is_a_warning_and_the_check_no_approval(
+    releases: Mapping[str, Path], tmp_path: Path, name: str, k: int
+) -> None:
+    """The warning stands above the check, and the check says what it is not."""
+    text = (releases[name] / "job.yaml").read_text()
+    (tmp_path / "job.yaml").write_text(re.sub(r"""(["']?K["']?: ["']?)\d+""", rf"\g<1>{k}", text))
+    task, (_, report) = load_task(tmp_path / "job.yaml"), read(releases[name])
+    page = page_of_folder(task, releases[name] / "out")
+    promised = page.partition("What the table promises")[2].partition("</section>")[0]
+    above, _, behind = promised.partition("Checked: ")
+    assert ("K=2 is weak: a reader may find the record of a person with a chance of 1 in 2" in above) == (
+        k == 2
+    )
+    assert "not that the job asks for enough" in behind
+    assert 'class="warning"' not in behind
+    for lines in (task.model.shown(task, report).lines, task.model.described(task).notes):
+        assert any(line.startswith("warning: K=2 is weak") for line in lines) == (k == 2)
+
+
+@pytest.mark.parametrize(
+    ("least", "said"), [([1], "for certain"), ([4], "of 1 in 4"), ([1, 3, 20], "of 1 in 3")]
+)
+def test_small_groups_are_weak(least: list[int], said: str) -> None:
+    (words,) = weakness(least)
+    assert said in words
+    assert weakness([5]) == weakness([1, 5]) == []

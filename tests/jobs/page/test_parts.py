@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.page.html import document
-from jobs.page.parts import INTERVAL, MOST_BARS, bars, in_few, listing, ordered, paragraph, verdict
+from jobs.page.parts import INTERVAL, MOST_BARS, bars, in_few, listing, ordered, paragraph, warning
 from tests.support.pages import Reader
 
 VALUES = st.dictionaries(
@@ -89,7 +89,7 @@ def test_sentences_have_code_and_spaced_percents() -> None:
     """Also hostile texts stay texts."""
     text = "`own_k` is 5% or 9.5 %, <b>`a` and 7%x and `"
     inner = "<code>own_k</code> is 5\u00a0% or 9.5 %, &lt;b&gt;<code>a</code> and 7%x and `"
-    for made in (paragraph(text), verdict(text), listing([text])):
+    for made in (paragraph(text), warning(text), listing([text])):
         assert made is not None
         assert inner in tostring(made, "unicode", "html")
     assert tostring(paragraph("`a`"), "unicode", "html") == "<p><code>a</code></p>"
