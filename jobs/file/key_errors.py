@@ -23,6 +23,20 @@ _BOUNDS = {
     "less_than_equal": ("le", "up to {}"),
     "less_than": ("lt", "below {}"),
 }
+_LENGTHS = {
+    "string_too_short": ("min_length", "a text of {} or more characters"),
+    "string_too_long": ("max_length", "a text of at most {} characters"),
+    "too_long": ("max_length", "at most {} entries"),
+}
+_FORMS = {
+    **dict.fromkeys(
+        ("float_parsing", "float_type", "finite_number", "decimal_parsing"), "a number, e.g. 2.5"
+    ),
+    **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing"), "a date, e.g. 2024-05-31"),
+    "path_type": "a path",
+}
+_OWN = {"value_error", "assertion_error"}
+"""Kinds of findings with a sentence of ours. All other kinds have a sentence of pydantic."""
 
 
 Advice: TypeAlias = Callable[[Sequence[str], Any], str]
@@ -200,7 +214,7 @@ def _finding(keys: tuple[str, ...], item: Mapping[str, Any], show: bool) -> _Fin
         where = f" under `{'.'.join(keys[:-1])}`" if keys[:-1] else ""
         remedy = f"add `{keys[-1]}: ...`{where}"
         return _Finding(keys, f"`{path}` is missing: {remedy}", remedy)
-    message = _message(item)
+    message = fault_of(item)
     fault, remedy = with_remedy(message)
     value = _shown(item) if show and not fault else ""
     sentence = f"`{path}`{f' is {value}' if value else ''}: {message}" if path else message
@@ -278,7 +292,8 @@ _EXAMPLES = {
 _ONE_CHARACTER = {"delimiter": '";", or "\\t" for a tab', "quote": '"\'"'}
 
 
-def _message(item: Mapping[str, Any]) -> str:
+def fault_of(item: Mapping[str, Any]) -> str:
+    """Return a sentence on a finding of pydantic, without the key: mostly what to write."""
     kind, value = item["type"], item.get("input")
     if kind in _LISTS:
         shown = value if isinstance(value, str) else "VALUE"
@@ -306,6 +321,15 @@ def _message(item: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"write a number {words.format(item['ctx'][key])}"
+    if kind in _LENGTHS:
+        bound, words = _LENGTHS[kind]
+        return f"write {words.format(item['ctx'][bound])}"
+    if kind in _FORMS:
+        return f"write {_FORMS[kind]}"
+    if kind == "string_pattern_mismatch":
+        return f"write a text of the form {item['ctx']['pattern']}"
+    if kind not in _OWN:
+        return "write a value of another form: the documentation of jobs and of configurations has the forms"
     said = str(item["msg"]).removeprefix("Value error, ")
     if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) and "number" in said:
         return f"write {value.replace(',', '.')}, with a decimal point"

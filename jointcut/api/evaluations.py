@@ -107,13 +107,13 @@ def evaluate(
 
 def _check(splits: int, scores: Sequence[str], seed: int) -> None:
     """Refuse arguments that a command line would refuse. Raises ConfigError."""
-    if not 1 <= splits <= MOST_SPLITS:
-        raise ConfigError("usage", f"splits={splits}", remedy=f"write a number from 1 to {MOST_SPLITS}")
-    if isinstance(scores, str):
+    if not isinstance(splits, int) or not 1 <= splits <= MOST_SPLITS:
+        raise ConfigError("usage", f"splits={splits!r}", remedy=f"write a number from 1 to {MOST_SPLITS}")
+    if isinstance(scores, str) or not isinstance(scores, Sequence):
         raise ConfigError(
-            "usage", f"scores={scores!r} is a text", remedy=f"write a list: scores=[{scores!r}]"
+            "usage", f"scores={scores!r} is no list", remedy="write a list: scores=['infogain']"
         )
     if unknown := [score for score in scores if score not in SCORES]:
         raise ConfigError("usage", f"scores={unknown}", remedy=f"name scores of {', '.join(SCORES)}")
-    if seed < 0:
-        raise ConfigError("usage", f"seed={seed}", remedy="write a number from 0")
+    if not isinstance(seed, int) or seed < 0:
+        raise ConfigError("usage", f"seed={seed!r}", remedy="write a whole number from 0")

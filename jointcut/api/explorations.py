@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from coordinator.loss_picture import picture
-from jobs.errors import ConfigError
+from jobs.errors import ConfigError, printable
 from jobs.file.fields import Confidence, Least
+from jobs.file.key_errors import fault_of
 from jobs.lkc.exploring import Explorer, Point, grid_of, require_explorable
 from jobs.lkc.settings import Known
 from jobs.lkc.suggesting import Suggested, explored
@@ -142,14 +143,31 @@ def _refuse_empty(**arguments: Any) -> None:
             )
 
 
+_MOST_SHOWN = 40
+"""Most characters of a wrong value in an error."""
+
+
 def _several(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    return list(values) if is_list else [values]
 
 
 def _read(name: str, form: Any, values: Sequence[Any]) -> list[Any]:
     """Return the different values of an argument as the job format reads the values. Raises ConfigError."""
-    try:
-        return list(dict.fromkeys(TypeAdapter(form).validate_python(written(each)) for each in values))
-    except ValidationError as error:
-        words = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise ConfigError("usage", f"{name}={values}: {words}", remedy="see docs/guide/python.md") from None
+    reads = TypeAdapter(form).validate_python
+    found = []
+    for value in values:
+        try:
+            found.append(reads(written(value)))
+        except ValidationError as error:
+            words = fault_of({**error.errors(include_url=False)[0], "loc": (name,)})
+            shown = repr(value) if len(repr(value)) <= _MOST_SHOWN else f"{repr(value)[:_MOST_SHOWN]}..."
+            raise ConfigError(
+                "usage",
+                f"{name}={printable(shown)}: {words}",
+                remedy=f"give a value, or a list of values: {name}={_EXAMPLES[name]}",
+            ) from None
+    return list(dict.fromkeys(found))
+
+
+_EXAMPLES = {"K": "[5, 10]", "L": "[2, 'all']", "C": "[0.5, 0.8]", "goal": "['general', 'classification']"}

@@ -8,17 +8,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from anonymize.errors import DataError
+from anonymize.errors import AnonymizeError, DataError
 from coordinator.arguments import table_at, table_of_job
 from jobs.data.arrow import pa, pc
 from jobs.data.sources import Feather, FileSource, Source
 from jobs.data.wording import AS_WRITTEN, Wording
-from jobs.errors import BudgetError, ConfigError
-from jointcut.api.errors import path_of
+from jobs.errors import BudgetError, ConfigError, PartyError, problem_of
+from jointcut.api.errors import Error, path_of
 from jointcut.api.job import Job
+from jointcut.api.wording import in_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +95,13 @@ def require_place(source: Source, consequence: str) -> None:
 
 @contextmanager
 def source_of_data(data: Data | None, job: Job, ledger: Path | None = None) -> Iterator[Source]:
-    """Yield the table of a run; without data the job's own table. Raises ConfigError or DataError."""
+    """Yield the table of a run; without data the job's own table. Raises ConfigError, DataError or Error."""
+    with _told_of(_in_memory({None: data})), _source(data, job, ledger) as source:
+        yield source
+
+
+@contextmanager
+def _source(data: Data | None, job: Job, ledger: Path | None = None) -> Iterator[Source]:
     like = job.settings.table
     if data is None:
         if like is None:
@@ -106,6 +114,41 @@ def source_of_data(data: Data | None, job: Job, ledger: Path | None = None) -> I
         columns = job.settings.columns
         with frame_of(data, wording, ledger, lambda name: wording.name(name) in columns) as frame:
             yield frame
+
+
+def _in_memory(tables: Mapping[Any, object]) -> dict[str | None, object]:
+    """Return the tables that are no files."""
+    return {
+        name: data for name, data in tables.items() if data is not None and not isinstance(data, str | Path)
+    }
+
+
+@contextmanager
+def _told_of(tables: Mapping[str | None, object]) -> Iterator[None]:
+    """Word errors about a table in memory for its owner: rows of the table instead of lines of a file.
+
+    tables:  by party; of a single holder under None. Errors of a run in this process name no party.
+    """
+    try:
+        yield
+    except (PartyError, AnonymizeError) as error:
+        found = problem_of(error)
+        is_of_file = found.named is not None and found.named not in tables
+        if not tables or is_of_file or not found.error_id.startswith("data-"):
+            raise
+        label = partial(_row_words, tables.get(found.named))
+        advice = found.advice(to_owner=found.party is None and not found.hops)
+        message, remedy, private = (in_memory(text, label) for text in (found.message, advice, found.private))
+        raise Error(replace(found, message=message, remedy=remedy, private=private)) from None
+
+
+def _row_words(table: object, row: int) -> str:
+    """Return the words for a row, by its position from 0, and by its label in a DataFrame of pandas."""
+    place = f"row {row + 1:,} (position {row})"
+    if not _is_of_pandas(table):
+        return place
+    index = cast("pd.DataFrame", table).index
+    return f"row with the label {index[row]!r} (position {row})" if row < len(index) else place
 
 
 @contextmanager
@@ -127,7 +170,8 @@ def sources_of_data(tables: Mapping[str, Data], job: Job) -> Iterator[dict[str, 
     if missing := [name for name in roster if name not in tables]:
         raise ConfigError("usage", f"no table for {', '.join(missing)}", remedy="give a table for each party")
     with ExitStack() as stack:
-        yield {name: stack.enter_context(source_of_data(tables[name], job)) for name in roster}
+        stack.enter_context(_told_of(_in_memory(tables)))
+        yield {name: stack.enter_context(_source(tables[name], job)) for name in roster}
 
 
 @contextmanager
@@ -136,7 +180,7 @@ def file_source(data: Data) -> Iterator[FileSource]:
     if isinstance(data, str | Path):
         yield table_at(path_of(data))
     else:
-        with frame_of(data, AS_WRITTEN, None) as frame:
+        with _told_of({None: data}), frame_of(data, AS_WRITTEN, None) as frame:
             yield frame
 
 

@@ -7,7 +7,7 @@ layer asks who will read a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 _PHRASES: Mapping[str, str] = {
     "see the command with --help": "see help() of the function",
@@ -52,6 +52,42 @@ def in_python(text: str, names: Iterable[str] = ()) -> str:
     """
     kept = [re.escape(name) for name in names if name]
     return re.sub("|".join([*kept, _SAID]), _worded, text)
+
+
+_OF_FILES: Mapping[str, str] = {
+    r"list the value in `missing`, beside the path or query in `data`": "make the cell None in your table",
+    r'say `decimal: ","` under `data`, or write numbers with a point': "make numbers of the texts in your table: "
+    """.str.replace(",", ".") and .astype(float)""",
+    r', or say `decimal: ","` under `data`': "",
+    r': say `decimal: ","` under `data`, which reads such numbers': ": make numbers of the texts in your table",
+    r"check the file and": "check your table and",
+    r"give the table a header line with the names of the columns, and rows": "give a table with columns and rows",
+    r"a table given in Python has no header": "your table has no column",
+    r"a table given in Python:": "your table:",
+    r"; the file looks ('.'|tab)-separated: set `delimiter: .*?` beside the path; a command that names the "
+    r"file has an option of this name": r"; the name looks like several names, \1-separated: read the file into "
+    r"your table again, with this separator (pandas: `sep`)",
+    r"""say `quote: "'"` under `data`""": "rename the columns of your table",
+    r"say under `data` in the configuration of the table's owner what the value means \(`map`: a value of the job; "
+    r"`missing`: a missing cell\), correct the value, or ask the author of the job to": "correct the value in your "
+    "table (None for a missing cell), or change the job:",
+    r"in the table, or leave the column out of the file": "of your table, or drop one",
+}
+"""Parts of sentences about files, as patterns, and the parts instead for a table in memory."""
+_ROW = re.compile(r"(?<!\w)'[^'\n]*'(?!\w)|\brow (?P<row>[0-9,]+)(?=:)")
+
+
+def in_memory(text: str, label: Callable[[int], str]) -> str:
+    """Return a sentence about a file for a table in memory.
+
+    label:  returns the words for a row, by its position from 0.
+    """
+    for pattern, words in _OF_FILES.items():
+        text = re.sub(pattern, words, text)
+    return _ROW.sub(
+        lambda found: found[0] if found["row"] is None else label(int(found["row"].replace(",", "")) - 1),
+        text,
+    )
 
 
 def all_in_python(texts: Iterable[str]) -> tuple[str, ...]:
