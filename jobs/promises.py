@@ -32,7 +32,7 @@ def weakness(least: Iterable[int]) -> list[str]:
     smallest = min((k for k in least if k > 1), default=1)
     if smallest >= _USUAL_K:
         return []
-    chance = "for certain" if smallest == 1 else f"with a chance of 1 in {smallest}"
+    chance = "for certain" if smallest == 1 else f"with a chance of up to 1 in {smallest}"
     return [
         f"K={smallest} is weak: a reader may find the record of a person {chance}; the literature mostly asks for "
         f"K={_USUAL_K} or more"

@@ -379,9 +379,9 @@ def test_a_weak_k_is_a_warning_and_the_check_no_approval(
     page = page_of_folder(task, releases[name] / "out")
     promised = page.partition("What the table promises")[2].partition("</section>")[0]
     above, _, behind = promised.partition("Checked: ")
-    assert ("K=2 is weak: a reader may find the record of a person with a chance of 1 in 2" in above) == (
-        k == 2
-    )
+    assert (
+        "K=2 is weak: a reader may find the record of a person with a chance of up to 1 in 2" in above
+    ) == (k == 2)
     assert "not that the job asks for enough" in behind
     assert 'class="warning"' not in behind
     for lines in (task.model.shown(task, report).lines, task.model.described(task).notes):
@@ -389,7 +389,7 @@ def test_a_weak_k_is_a_warning_and_the_check_no_approval(
 
 
 @pytest.mark.parametrize(
-    ("least", "said"), [([1], "for certain"), ([4], "of 1 in 4"), ([1, 3, 20], "of 1 in 3")]
+    ("least", "said"), [([1], "for certain"), ([4], "of up to 1 in 4"), ([1, 3, 20], "of up to 1 in 3")]
 )
 def test_small_groups_are_weak(least: list[int], said: str) -> None:
     (words,) = weakness(least)
