@@ -1,12 +1,14 @@
 """Figures of the papers beside ours, in one run.
 
-    python -m benchmarks.reproduce [--adult FOLDER] [--runs 5] [FIGURE ...]
+    python -m benchmarks.reproduce [--data FOLDER] [--runs 5] [FIGURE ...]
 
 Figures: 3.5, 5.4 and 6.4 of the thesis ([T]) on Adult; Tables 4.1 to 4.5 of the thesis, whose records stand in the
 thesis; Figures 9 to 11 of the paper on several sensitive attributes ([MSA]), on Adult, because the registry of that
-paper is not public. FOLDER has `adult.csv` or `adult.csv.gz` of the UCI repository, with a header and a column
-`split` (train, test), and may have `hierarchies/COLUMN.csv` without header, leaf first; default: data/adult of the
-shared folder. The papers show curves as pictures: the printed figures of the papers are the numbers in their text.
+paper is not public. FOLDER has `adult.data` and `adult.test` as the UCI repository has the files
+(https://archive.ics.uci.edu/dataset/2/adult); or `adult.csv` or `adult.csv.gz` with a header and a column `split`
+(train, test). FOLDER may have `hierarchies/COLUMN.csv` without header, leaf first; without the file a column's values
+stand below one root, so the table loses more. The papers show curves as pictures: the printed figures of the papers
+are the numbers in their text.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from anonymize.trajectory.requirement import Bounds, bounds_of
 from benchmarks.bench_kd import worth
 from benchmarks.bench_utility import anonymous, tree_error
 from benchmarks.dp_utility import Released, majority, worth_of
-from benchmarks.shared_jobs import OUT, SHARED
+from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
 from crypto.rng import SystemRng
 from jobs.data.sources import Csv
@@ -80,8 +82,15 @@ IMMIGRATION = (
 class Adult:
     """Complete records of Adult in a folder, and jobs on these records."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+    def __init__(self, folder: Path | None) -> None:
+        """Take the folder. None: any figure that needs a record ends the program."""
+        self._given = folder
+
+    @property
+    def _folder(self) -> Path:
+        if self._given is None:
+            raise SystemExit(f"this figure needs Adult: name a folder with --data; {_DOWNLOAD}")
+        return self._given.resolve()
 
     @cached_property
     def rows(self) -> Records:
@@ -151,13 +160,37 @@ class Adult:
         return {"role": "sensitive", "domain": values, "values": ["Divorced", "Separated"]}
 
 
+_PARTS = {"train": "adult.data", "test": "adult.test"}
+"""File of the UCI repository by split."""
+_NAMES = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
+    "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+)  # fmt: skip
+"""Columns of the files of the UCI repository, which have no header."""
+_DOWNLOAD = (
+    f"download {' and '.join(_PARTS.values())} from https://archive.ics.uci.edu/dataset/2/adult into the folder, "
+    "under these names"
+)
+
+
 def _read(folder: Path) -> list[dict[str, str]]:
-    """Read adult.csv or adult.csv.gz. Ends the program if there is neither."""
+    """Read the files of the UCI repository, adult.csv or adult.csv.gz. Ends the program if there are none."""
     for name, opened in (("adult.csv.gz", gzip.open), ("adult.csv", open)):
         if (folder / name).is_file():
             with opened(folder / name, "rt", newline="") as file:
                 return list(csv.DictReader(file))
-    raise SystemExit(f"{folder} has no adult.csv or adult.csv.gz: name its folder with --adult")
+    if missing := [name for name in _PARTS.values() if not (folder / name).is_file()]:
+        raise SystemExit(f"{folder} has no {' and no '.join(missing)} (and no adult.csv): {_DOWNLOAD}")
+    return [row for split, name in _PARTS.items() for row in _of_repository(folder / name, split)]
+
+
+def _of_repository(path: Path, split: str) -> Iterator[dict[str, str]]:
+    """Yield the records of a file of the UCI repository. Values have blanks around, classes of the test a point."""
+    with path.open(newline="") as file:
+        for values in csv.reader(file, skipinitialspace=True):
+            if len(values) == len(_NAMES):  # not the comment above the test, nor the empty line at the end
+                row = dict(zip(_NAMES, map(str.strip, values), strict=True))
+                yield {**row, CLASS: row[CLASS].rstrip("."), "split": split}
 
 
 # ---- [T] Figure 3.5 and Figure 5.4: the error of a tree on the anonymous table
@@ -374,7 +407,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.reproduce", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("--adult", type=Path, default=SHARED / "data" / "adult", help="folder of Adult")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help=f"folder of Adult: {_DOWNLOAD}")
     parser.add_argument(
         "--runs", type=int, default=5, help="releases of each DP setting; the mean is printed"
     )
@@ -383,7 +416,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = said.figures or list(FIGURES)
     if unknown := set(chosen) - set(FIGURES):
         raise SystemExit(f"no such figure: {', '.join(sorted(unknown))}; there are {', '.join(FIGURES)}")
-    adult = Adult(said.adult)
+    adult = Adult(said.data)
     rows: list[Row] = []
     try:
         for name in chosen:

@@ -30,12 +30,28 @@ def test_a_folder_without_the_table_is_named(
     """The figures of an earlier run stay."""
     monkeypatch.setattr(reproduce, "OUT", tmp_path / "out")
     (tmp_path / "reproduce.json").write_text("earlier")
-    with pytest.raises(SystemExit, match=r"has no adult\.csv"):
-        main(["--adult", str(tmp_path), "5.4"])
+    with pytest.raises(SystemExit, match=r"has no adult\.data and no adult\.test .*archive\.ics\.uci\.edu"):
+        main(["--data", str(tmp_path), "5.4"])
+    with pytest.raises(SystemExit, match=r"name a folder with --data; download adult\.data and adult\.test"):
+        main(["5.4"])
     assert (tmp_path / "reproduce.json").read_text() == "earlier"
     assert capsys.readouterr().out == ""
     with pytest.raises(SystemExit, match=r"no such figure: 9\.9"):
         main(["9.9"])
+
+
+def test_files_of_the_repository_are_read_as_they_are(tmp_path: Path) -> None:
+    """No header; blanks behind commas; in the test a comment above, and a point behind each class."""
+    values = "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 0, 0, 40"
+    (tmp_path / "adult.data").write_text(f"{values}, United-States, <=50K\n{values}, ?, >50K\n\n")
+    (tmp_path / "adult.test").write_text(f"|1x3 Cross validator\n{values}, United-States, >50K.\n\n")
+    rows = Adult(tmp_path).rows
+    assert [(row["income"], row["split"]) for row in rows] == [("<=50K", "train"), (">50K", "test")]
+    assert (rows[0]["workclass"], rows[0]["native-country"], len(rows[0])) == (
+        "State-gov",
+        "United-States",
+        16,
+    )
 
 
 def test_figures_of_a_registry_that_is_not_public_say_so(
@@ -53,7 +69,7 @@ def test_figures_of_a_registry_that_is_not_public_say_so(
     }  # fmt: skip
     write_csv(tmp_path / "adult.csv", [{**each, **rest} for each in kinds * 5])
     monkeypatch.setattr(reproduce, "_SENSITIVE", ("workclass", "occupation"))
-    main(["--adult", str(tmp_path), "several"])
+    main(["--data", str(tmp_path), "several"])
     said = " ".join(capsys.readouterr().out.split())
     assert "[MSA] 9 average group: K=50 L=2 m=2" in said
     assert "measured a registry that is not public" in said
