@@ -240,6 +240,7 @@ def _suggested_fields(better: Suggested) -> Mapping[str, Any]:
         "whole": dict(better.reasons),
         "tried": better.tried,
         "compared": better.compared,
+        "untried": better.untried,
         "best": [each.fields for each in better.best],
         **({} if better.before is not None else {"unmet": better.unmet}),
     }

@@ -48,7 +48,7 @@ from jobs.task import Task
 MOST_CHANGES = 200
 """Largest number of tried changes. Each change is a run on the whole table.
 
-In jobs with many columns, changes of the last columns are not tried.
+In jobs with many columns, changes of the last columns are not tried, and the owner is told their number.
 """
 MOST_SEARCHES = 16
 """Most changes of columns that a job with `withhold` tries with the search for rows to suppress.
@@ -148,6 +148,7 @@ class Suggested:
     reasons:  by whole column, the reason that the column is no finer.
     tried:    number of changes with a table.
     compared: number of changes of columns that were first compared without `withhold`; 0 if all changes were tried.
+    untried:  number of changes beyond ``MOST_CHANGES``.
     """
 
     before: float | None
@@ -156,6 +157,7 @@ class Suggested:
     tried: int
     best: tuple[Suggestion, ...]
     compared: int = 0
+    untried: int = 0
 
     def as_strong(self, most: int = 3) -> list[Suggestion]:
         """Return the best changes that keep K, L and C, one of each setting."""
@@ -169,7 +171,22 @@ class Suggested:
     def why(self) -> list[str]:
         """Reasons that the unchanged job has no table, or whole columns, in words."""
         unmet = [] if self.before is not None else [f"the job itself cannot be met: {self.unmet}"]
-        return [*unmet, *(f"{name} stays whole: {reason}" for name, reason in self.reasons.items())]
+        return [
+            *unmet,
+            *(f"{name} stays whole: {reason}" for name, reason in self.reasons.items()),
+            *self._untried_words,
+        ]
+
+    @property
+    def _untried_words(self) -> list[str]:
+        """Say how many changes were not tried."""
+        if not self.untried:
+            return []
+        further = counted(self.untried, "further change was", "further changes were")
+        return [
+            f"{further} not tried, of the last columns or without a column: a suggestion tries at most "
+            f"{MOST_CHANGES}; a job with fewer quasi-identifiers has fewer changes"
+        ]
 
     @property
     def lines(self) -> list[str]:
@@ -198,6 +215,11 @@ _GRADED = ("`refine:", "`withhold:", "`K:")
 def changes_of(task: Task) -> list[Change]:
     """Return the changes to try, the smaller change first. A job may refuse some of the changes."""
     return list(islice(_changes(task), MOST_CHANGES))
+
+
+def number_untried(task: Task) -> int:
+    """Return the number of changes beyond :func:`changes_of`."""
+    return sum(1 for _ in _changes(task)) - len(changes_of(task))
 
 
 def _changes(task: Task) -> Iterator[Change]:
@@ -380,7 +402,7 @@ def suggested(explorer: Explorer, trial: Callable[[int], None]) -> Suggested:
         freeing, key=lambda each: -round(each.freed, _SAME_LOSS)
     )  # of equals the smaller change first
     before = None if unchanged is None else unchanged.figures.loss
-    return Suggested(before, unmet, reasons, len(made), tuple(best), len(compared))
+    return Suggested(before, unmet, reasons, len(made), tuple(best), len(compared), number_untried(task))
 
 
 def _promising(explorer: Explorer, compared: list[Change], trial: Callable[[int], None]) -> list[Change]:

@@ -362,6 +362,18 @@ def test_wide_jobs_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(changes_of(jobs.task_of(single_job()))) == 3
 
 
+def test_changes_that_are_not_tried_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner reads the number, on the console and in Python; without any the owner reads nothing."""
+    rows = sample_rows(60)
+    all_of_them = suggested_of(tmp_path / "all", single_job(goal="general"), rows)
+    assert all_of_them.untried == 0
+    assert "not tried" not in " ".join(all_of_them.why)
+    monkeypatch.setattr(suggesting, "MOST_CHANGES", 3)
+    cut = suggested_of(tmp_path / "cut", single_job(goal="general"), rows)
+    assert cut.untried == len(list(suggesting._changes(jobs.task_of(single_job(goal="general"))))) - 3
+    assert cut.why[-1].startswith(f"{cut.untried} further changes were not tried")
+
+
 def test_what_is_said(tmp_path: Path) -> None:
     """Two rare values block a step: a share of the rows frees the column, and so does a smaller K."""
     rows = [{**row, "job": "Mover" if i > 1 else "Lawyer"} for i, row in enumerate(sample_rows(100))]
