@@ -144,6 +144,11 @@ def _left_out(column: Counted) -> _Reason | None:
             "its dates have a time zone (Z or +01:00), which no job reads: write local times without a zone"
         )
     if share > 0.5:
+        if (post := kinds.post_of(column)) is not None:
+            return _Reason(
+                f"most of its values are different: {post.name} of few records; write coarser parts of the codes in "
+                "the table"
+            )
         form = kinds.unread_dates(column.counts)
         is_text = any(" " in value for value in column.counts)
         different = _Reason("most of its values are different: an id or free text", is_of_ids=not is_text)
@@ -196,7 +201,7 @@ def _of_people(column: Counted, distinct: int) -> _Reason | None:
 
 def _qid(column: Counted, dp: bool) -> Guess:
     """Return the guess about a column without a given role."""
-    for kind in (_dates, _icd, _prefix, _numbers):
+    for kind in (_dates, _icd, _post, _prefix, _numbers):
         if (found := kind(column)) is not None:
             return found
     return _listed(column, dp)
@@ -265,6 +270,19 @@ def _icd(column: Counted) -> Guess | None:
         column,
         lambda values: {"icd": {"version": version, "values": values}},
         f"codes of ICD-{version}, grouped by chapter, block and category",
+    )
+
+
+def _post(column: Counted) -> Guess | None:
+    post = kinds.post_of(column)
+    if post is None:
+        return None
+    return _codes(
+        column,
+        lambda values: {
+            "taxonomy": kinds.grouped_by_post(post, [v for v in values if post.pattern.fullmatch(v)])
+        },
+        f"{post.name}, grouped by {post.parts}",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from anonymize.dates import ISO, DateGrid
 from jobs.drafting.counting import RARE, Counted
@@ -309,6 +310,76 @@ def prefixes_of(column: Counted) -> list[int] | None:
         return None
     longest = max(lengths)
     return sorted({1, max(1, (longest + 1) // 2)}) if longest > 1 else None
+
+
+@dataclass(frozen=True)
+class Post:
+    """Form of postal codes of letters and digits.
+
+    name:    the codes, in words. parts: the levels from coarse to fine, in words.
+    pattern: a code, with a group for each part; a part includes the parts before.
+    """
+
+    name: str
+    parts: str
+    pattern: re.Pattern[str] = field(repr=False)
+
+    def levels(self, code: str) -> list[str]:
+        """Return the groups of a code, from coarse to fine, without the blank at the end of a group."""
+        found = self.pattern.fullmatch(code)
+        assert found is not None, "a code of the form"
+        return [code[: found.end(number)] for number in range(1, self.pattern.groups + 1)]
+
+
+_POSTS = tuple(
+    Post(name, parts, re.compile(pattern, re.IGNORECASE))
+    for name, parts, pattern in (
+        (
+            "UK postcodes",
+            "area (SW), district (SW1A) and sector (SW1A 1)",
+            "([A-Z]{1,2})([0-9][0-9A-Z]?)( ?[0-9])[A-Z]{2}",
+        ),
+        ("outward codes of UK postcodes", "area (SW)", "([A-Z]{1,2})[0-9][0-9A-Z]?"),
+        (
+            "Canadian postal codes",
+            "province (K), area (K1A) and block (K1A 0)",
+            "([A-Z])([0-9][A-Z])( ?[0-9])[A-Z][0-9]",
+        ),
+        ("Dutch postcodes", "region (12) and district (1234)", "([1-9][0-9])([0-9]{2}) ?[A-Z]{2}"),
+    )
+)
+
+
+def post_of(column: Counted) -> Post | None:
+    """Return the form of nearly all values, postal codes of letters and digits; None for other columns.
+
+    Codes without a blank are postal codes by the name of their column alone.
+    """
+    is_named = bool(words_of(column.name) & POST)
+    for post in _POSTS:
+        fitting = [value for value in column.counts if post.pattern.fullmatch(value)]
+        if fitting and column.share(fitting) >= MOSTLY:
+            blanks = column.share([value for value in fitting if " " in value])
+            return post if is_named or blanks >= MOSTLY else None
+    return None
+
+
+def grouped_by_post(post: Post, codes: Sequence[str]) -> dict[str, Any]:
+    """Return a tree of postal codes below `*`."""
+    tree: dict[str, Any] = {}
+    for code in codes:
+        inside = tree
+        for label in post.levels(code):
+            inside = inside.setdefault(label, {})
+        inside[code] = {}
+    return {"*": _with_lists(tree)}
+
+
+def _with_lists(tree: Mapping[str, Any]) -> Any:
+    """Return a tree with lists of codes in the place of the groups that have no group below."""
+    if not any(tree.values()):
+        return list(tree)
+    return {label: _with_lists(below) for label, below in tree.items()}
 
 
 # Order

@@ -16,8 +16,10 @@ from jobs.drafting.kinds import (
     MOST_CELLS,
     Range,
     days_of,
+    grouped_by_post,
     icd_of,
     ordered,
+    post_of,
     prefixes_of,
     range_of,
     sounds_sensitive,
@@ -294,3 +296,35 @@ def test_names_of_sensitive_columns(name: str, sounds: bool) -> None:
 
 def test_words_of_a_name() -> None:
     assert words_of("patientAge_ICD10 Code") == {"patient", "age", "icd", "10", "code"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "parts"),
+    [
+        ("home", "SW1A 1AA", ["SW", "SW1A", "SW1A 1"]),
+        ("home", "M1 1AE", ["M", "M1", "M1 1"]),
+        ("postcode", "EC1A1BB", ["EC", "EC1A", "EC1A1"]),
+        ("postcode", "SW1A", ["SW"]),
+        ("home", "K1A 0B1", ["K", "K1A", "K1A 0"]),
+        ("postal_code", "k1a0b1", ["k", "k1a", "k1a0"]),
+        ("home", "1234 AB", ["12", "1234"]),
+        ("home", "EC1A1BB", None),
+        ("home", "12345 AB", None),
+        ("home", "0234 AB", None),
+    ],
+)
+def test_postal_codes_of_letters_and_digits(name: str, code: str, parts: list[str] | None) -> None:
+    found = post_of(column({code: 20}, name))
+    assert (None if found is None else found.levels(code)) == parts
+
+
+def test_a_tree_of_postal_codes() -> None:
+    post = post_of(column(dict.fromkeys(["SW1A 1AA", "SW1A 1AB", "SW1P 3BU", "M1 1AE"], 20), "home"))
+    assert post is not None
+    tree = grouped_by_post(post, ["SW1A 1AA", "SW1A 1AB", "SW1P 3BU", "M1 1AE"])
+    assert tree == {
+        "*": {
+            "SW": {"SW1A": {"SW1A 1": ["SW1A 1AA", "SW1A 1AB"]}, "SW1P": {"SW1P 3": ["SW1P 3BU"]}},
+            "M": {"M1": {"M1 1": ["M1 1AE"]}},
+        }
+    }
