@@ -9,6 +9,7 @@ from coordinator.owner_figures import tell_dates
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
 from jobs.file.job import require_confirmed
+from jobs.synthetic.raw_order import order_words
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
 
@@ -35,7 +36,7 @@ def check(job: JobFile) -> None:
     rows = task.model.reading.load(source, task).rows
     lines = rows.words()
     if task.job.model.dp is not None:
-        lines += outside_words(task, rows, source)
+        lines += [*outside_words(task, rows, source), *order_words(task, source)]
         share = settings(task.job).max_outside
         if names := rows.mostly_outside(MOST_OUTSIDE if share is None else share):
             lines.append(f"a run would be refused before a charge, for {', '.join(names)} (`max_outside`)")

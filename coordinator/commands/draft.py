@@ -15,6 +15,7 @@ from jobs.data.sources import Csv, FileSource, source_of_file
 from jobs.drafting.codes import without_codes
 from jobs.drafting.counting import Counted, counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
+from jobs.drafting.ordering import order_of_dates
 from jobs.drafting.writing import job_text, name_of, unnameable
 from jobs.errors import ConfigError
 from jobs.reading import header_of
@@ -95,7 +96,10 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
             "or of 10 people where ids repeat: name the ids by `--id COLUMN`",
             private="; ".join(f"{each.name}: {each.why}" for each in guesses),
         )
-    text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source))
+    order: list[str] = []
+    if asked.dp:
+        order, guesses = order_of_dates(source, guesses, counted)
+    text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source), order=order)
     return [*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text
 
 

@@ -38,6 +38,10 @@ _DP = """\
 # Differential privacy. A smaller epsilon protects more and tells less. Each domain was taken from the table, and DP
 # does not protect a domain: replace each one by a public one and remove `from_data`, or write `from_data: confirmed`.
 """
+_ORDER = """\
+# No drawn row has a later column of `order` before an earlier one. The order was guessed: in nearly all rows of the
+# table the dates follow each other. Remove `order` if the order is no rule.
+"""
 _GOAL = {
     "general": "# No column has `role: class`, so no use of the table is known.\n",
     "classification": "# The table keeps detail that predicts the class.\n",
@@ -59,6 +63,7 @@ def job_text(
     *,
     dp: bool,
     form: Mapping[str, str],
+    order: Sequence[str] = (),
 ) -> str:
     """Return the text of a job.
 
@@ -66,11 +71,12 @@ def job_text(
     guesses:  columns of the job, in order.
     columns:  the counted columns, by name.
     form:     facts on the form of the file, by key under `data`.
+    order:    columns of dates in their order; empty without an order.
     """
     roles = [guess.role for guess in guesses]
     goal = "classification" if "class" in roles else "general"
     kept = [columns[guess.name] for guess in guesses]
-    model = _dp_lines(guesses, columns) if dp else _lkc_lines(guesses, columns)
+    model = _dp_lines(guesses, columns, order) if dp else _lkc_lines(guesses, columns)
     lines = [
         _HEAD,
         "version: 1\n",
@@ -141,11 +147,16 @@ def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iter
     yield from yaml_lines("model", {"lkc": {**lkc, "withhold": "1/100"}}, "")
 
 
-def _dp_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
-    dp = {"method": "synthetic", "epsilon": "1"}
+def _dp_lines(
+    guesses: Sequence[Guess], columns: Mapping[str, Counted], order: Sequence[str]
+) -> Iterator[str]:
+    dp: dict[str, Any] = {"method": "synthetic", "epsilon": "1"}
     if any(_repeats(columns[guess.name]) for guess in guesses if guess.role == "id"):
         dp["max_records_per_person"] = "1"
     yield _DP
+    if order:
+        dp["order"] = list(order)
+        yield _ORDER
     yield from yaml_lines("model", {"dp": dp}, "")
 
 

@@ -435,3 +435,43 @@ def test_values_that_are_not_written_have_a_reason_each(tmp_path: Path) -> None:
         "town: 20 rows with '=1+1' (20): no text for a release",
     ):
         assert f"  {line}\n" in ran.out
+
+
+def stays(n: int = 200, n_wrong: int = 3) -> Iterator[Row]:
+    """Rows of stays with three dates in order; some discharges lie before the admission."""
+    for i in range(n):
+        admitted = date(2024, 1, 1) + timedelta(days=i % 150)
+        discharged = admitted + timedelta(days=-2 if i < n_wrong else i % 9)
+        billed = max(admitted, discharged) + timedelta(days=5 + i % 20)
+        yield {
+            "billed": str(billed),
+            "admitted": str(admitted),
+            "discharged": str(discharged),
+            "born": str(date(1950, 1, 1) + timedelta(days=i * 40)),
+        }
+
+
+def test_a_dp_draft_orders_dates(tmp_path: Path) -> None:
+    """The order holds but for three rows, of which the owner alone reads; check counts them."""
+    table, job = written(tmp_path / "stays.csv", list(stays())), tmp_path / "job.yaml"
+    ran = succeeded("draft", table, "--out", job, "--model", "dp")
+    text = job.read_text()
+    assert "order: [admitted, discharged, billed]" in text
+    assert "Remove `order` if the order is no rule" in text
+    assert "3 rows have discharged before admitted, against `order`" in ran.out
+    assert "3 rows" not in text
+    job.write_text(text.replace("from_data: true", "from_data: confirmed"))
+    checked = succeeded("check", job)
+    assert "3 rows have discharged below admitted, of 200 rows with both" in checked.out
+    assert "no row of 200 rows has billed below discharged" in checked.out
+    assert "`order`" not in succeeded("draft", table, "--out", tmp_path / "lkc.yaml").out
+    assert "order:" not in (tmp_path / "lkc.yaml").read_text()
+
+
+@pytest.mark.parametrize("n_wrong", [10, 200])
+def test_dates_that_often_change_places_have_no_order(tmp_path: Path, n_wrong: int) -> None:
+    rows = [{key: row[key] for key in ("admitted", "discharged")} for row in stays(n_wrong=n_wrong)]
+    table, job = written(tmp_path / "stays.csv", rows), tmp_path / "job.yaml"
+    succeeded("draft", table, "--out", job, "--model", "dp")
+    order = "order: [discharged, admitted]" if n_wrong == 200 else "order:"
+    assert (order in job.read_text()) == (n_wrong == 200)
