@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from jobs.drafting.codes import without_codes
 from jobs.drafting.counting import Counted, counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
 from jobs.drafting.ordering import order_of_dates
-from jobs.drafting.writing import job_text, name_of, unnameable
+from jobs.drafting.writing import job_text, name_of, owner_lines, unnameable
 from jobs.errors import ConfigError
+from jobs.file.fields import NAME, NAME_RULE
 from jobs.reading import header_of
 from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say
@@ -36,6 +38,14 @@ from party.cli.console import format_option, note, say
     show_default=True,
     help="lkc: groups of records. dp: a synthetic table with differential privacy.",
 )
+@click.option(
+    "--parties", metavar="NAME,NAME", help="A joint job of these parties, each with different people."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["sealed", "strict", "leader"]),
+    help="With --parties: what the parties of an LKC job learn during a run (`disclosure`); default sealed.",
+)
 @delimiter_option
 @format_option
 def draft(
@@ -45,13 +55,15 @@ def draft(
     sensitive: tuple[str, ...],
     classes: tuple[str, ...],
     model: str,
+    parties: str | None,
+    mode: str | None,
     delimiter: str | None,
 ) -> None:
     """Write a first job for a table, to edit.
 
     Roles, ranges and hierarchies are guessed; a comment gives each reason. Values of fewer than 10 records (of fewer
     than 10 people with --id, or where ids repeat) and columns that name people are shown here, and not written. The
-    output is for the owner of the table.
+    output is for the owner of the table. With --parties the job is joint, and TABLE is like the table of a party.
     """
     if out.exists():
         raise ConfigError("usage", f"--out {out} exists", remedy="name a new file: drafts overwrite nothing")
@@ -60,19 +72,63 @@ def draft(
     source = source_of_file(table, dialect_of(delimiter))
     for words in source.notes():
         note(words)
-    asked = Asked(ids, sensitive, classes, dp=model == "dp")
-    guesses, text = drafted(source, asked, os.path.relpath(table, out.parent), name_of(table))
+    asked = asked_of(ids, sensitive, classes, model, () if parties is None else parties.split(","), mode)
+    found = drafted(source, asked, os.path.relpath(table, out.parent), name_of(table))
     try:
         with out.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(found.text)
     except OSError as error:
         raise ConfigError(
             "usage", f"--out {out}: {error.strerror}", remedy="name a file that can be written"
         ) from error
-    _show(out, guesses, asked)
+    _show(out, found, asked)
 
 
-def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[list[Guess], str]:
+@dataclass(frozen=True)
+class Drafted:
+    """Draft of a job.
+
+    guesses:  about all columns.
+    owner:    lines of a configuration that the owner of the table needs, beside a joint job.
+    """
+
+    guesses: Sequence[Guess]
+    text: str
+    owner: Sequence[str] = ()
+
+
+def asked_of(
+    ids: Sequence[str],
+    sensitive: Sequence[str],
+    classes: Sequence[str],
+    model: str,
+    parties: Sequence[str],
+    mode: str | None,
+) -> Asked:
+    """Return what a draft is asked for. parties: empty for a single holder. Raises ConfigError."""
+    names, dp = [name.strip() for name in parties], model == "dp"
+    if not names and mode is not None:
+        raise ConfigError(
+            "usage", f"--mode {mode} is for joint jobs", remedy="name the parties by --parties, too"
+        )
+    for name in names:
+        if not NAME.fullmatch(name) or names.count(name) > 1:
+            raise ConfigError(
+                "usage", f"--parties: {name!r} cannot name a party", remedy=f"{NAME_RULE}; each name once"
+            )
+    fewest = 3 if mode == "leader" else 2
+    if names and len(names) < fewest:
+        raise ConfigError(
+            "usage", f"--parties names {len(names)}", remedy=f"name {fewest} parties or more, split by commas"
+        )
+    if dp and mode not in (None, "sealed"):
+        raise ConfigError(
+            "usage", f"--mode {mode} is for LKC jobs", remedy="leave --mode out: noise is drawn sealed"
+        )
+    return Asked(ids, sensitive, classes, dp=dp, parties=names, mode=mode or "sealed")
+
+
+def drafted(source: FileSource, asked: Asked, path: str, name: str) -> Drafted:
     """Return the guesses about all columns, and the text of the job. Raises ConfigError or DataError."""
     if isinstance(source, Csv):
         source = source.with_quote()
@@ -99,8 +155,10 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> tuple[lis
     order: list[str] = []
     if asked.dp:
         order, guesses = order_of_dates(source, guesses, counted)
-    text = job_text(path, name, kept, counted, dp=asked.dp, form=_form_of(source), order=order)
-    return [*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text
+    form = _form_of(source)
+    text = job_text(path, name, kept, counted, asked, form=form, order=order)
+    owner = owner_lines(kept, counted, form) if asked.parties else []
+    return Drafted([*guesses, *(Guess(each, None, why) for each, why in unfit.items())], text, owner)
 
 
 def _guessed(
@@ -148,22 +206,34 @@ def _check_class(asked: Asked, n_values: Sequence[int]) -> None:
             )
 
 
-def _show(out: Path, guesses: Sequence[Guess], asked: Asked) -> None:
+def _show(out: Path, found: Drafted, asked: Asked) -> None:
     """Show the draft, what it leaves out, and the next step."""
-    n_kept = sum(each.keys is not None for each in guesses)
-    lines = [f"{out}: a draft of {n_kept} columns", *draft_lines(guesses, asked)]
-    lines.append(f"next: read and edit the file, then: coordinator run '{out}' --out result")
-    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in guesses}})
+    n_kept = sum(each.keys is not None for each in found.guesses)
+    lines = [f"{out}: a draft of {n_kept} columns", *draft_lines(found, asked)]
+    tables = " ".join(f"--data {name}=TABLE" for name in asked.parties)
+    then = f"simulate '{out}' {tables}" if asked.parties else f"run '{out}'"
+    lines.append(f"next: read and edit the file, then: coordinator {then} --out result")
+    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in found.guesses}})
 
 
-def draft_lines(guesses: Sequence[Guess], asked: Asked) -> list[str]:
+def draft_lines(found: Drafted, asked: Asked) -> list[str]:
     """Return the guesses, and what the draft leaves out, for the owner of the table."""
+    guesses = found.guesses
     kept = [each for each in guesses if each.keys is not None]
     lines = [f"  {each.name}: {_kind(each)}: {each.why}" for each in kept]
     lines += [f"  {each.name}: left out: {each.why}" for each in guesses if each.keys is None]
     if told := [words for each in guesses for words in each.told]:
-        counts = "count as missing, or as the nearest number" if asked.dp else "count as missing"
-        lines += [f"not written, for you alone; such values {counts}:", *(f"  {words}" for words in told)]
+        counts = "such values stop a run, unless the job lists them or the owner of a table maps them"
+        if asked.dp:
+            counts = "such values count as missing, or as the nearest number"
+        elif not asked.parties:
+            counts = "such values count as missing"
+        lines += [f"not written, for you alone; {counts}:", *(f"  {words}" for words in told)]
+    if found.owner:
+        lines += [
+            "the owner of this table writes in its configuration:",
+            *(f"  {each}" for each in found.owner),
+        ]
     lines += [
         f"warning: values of {each.name} repeat, and K counts rows: if a person has several rows, draft again with "
         f"`--id {each.name}`"

@@ -52,12 +52,19 @@ class Guess:
 
 @dataclass(frozen=True)
 class Asked:
-    """Roles that the owner names. dp: the job is of differential privacy."""
+    """Roles that the owner names.
+
+    dp:       the job is of differential privacy.
+    parties:  names of the parties of a joint job with different people at each party; empty for a single holder.
+    mode:     `disclosure` of a joint job.
+    """
 
     ids: Sequence[str] = ()
     sensitive: Sequence[str] = ()
     classes: Sequence[str] = ()
     dp: bool = False
+    parties: Sequence[str] = ()
+    mode: str = "sealed"
 
 
 def guess(column: Counted, asked: Asked) -> Guess:
@@ -66,7 +73,7 @@ def guess(column: Counted, asked: Asked) -> Guess:
     if name in asked.ids:
         return Guess(name, {"role": "id"}, "named by --id: never published")
     if name in asked.classes:
-        return _class(column, asked.dp)
+        return _class(column, asked)
     is_named = name in asked.sensitive
     reason = _left_out(column)
     against = None if reason is None else reason.words
@@ -74,12 +81,12 @@ def guess(column: Counted, asked: Asked) -> Guess:
         return Guess(name, None, reason.words, repeats=reason.is_of_ids and _repeats(column))
     why = None if asked.dp else _why_sensitive(column, asked)
     if why is not None:
-        return _with_codes(_with_warning(_sensitive(column, why), against), column)
+        return _with_codes(_with_warning(_sensitive(column, why, asked), against), column)
     found = _qid(column, asked.dp)
     found = _with_warning(
         found, against or (_may_be_ids(column) if "numeric" in (found.keys or {}) else None)
     )
-    return found if found.keys is None else _with_codes(_with_domain_marks(found, asked.dp), column)
+    return found if found.keys is None else _with_codes(_with_domain_marks(found, asked), column)
 
 
 def _why_sensitive(column: Counted, asked: Asked) -> str | None:
@@ -371,16 +378,23 @@ def _with_codes(found: Guess, column: Counted) -> Guess:
     return replace(found, warnings=(*found.warnings, *warnings))
 
 
-def _with_domain_marks(found: Guess, dp: bool) -> Guess:
-    """Let values outside a drafted domain stop no run, and take no row away; in DP jobs mark the domain."""
+def _with_domain_marks(found: Guess, asked: Asked) -> Guess:
+    """Let values outside a drafted domain stop no run, and take no row away; in DP jobs mark the domain.
+
+    A joint LKC job has no key for such values: a run refuses the values.
+    """
     assert found.keys is not None
-    if dp:
+    if asked.dp:
         return replace(found, keys={**found.keys, "from_data": "true"})
     leaf = {"missing": "leaf"} if found.keys.keys() & {"numeric", "dates"} else {}
-    return replace(found, keys={**found.keys, **leaf, "outside": "missing"})
+    return replace(found, keys={**found.keys, **leaf, **_outside(asked)})
 
 
-def _sensitive(column: Counted, why: str) -> Guess:
+def _outside(asked: Asked) -> dict[str, str]:
+    return {} if asked.parties else {"outside": "missing"}
+
+
+def _sensitive(column: Counted, why: str, asked: Asked) -> Guess:
     """Return the guess about a sensitive column of an LKC job. Its values stay out of the job where possible."""
     name = column.name
     told: tuple[str, ...] = ()
@@ -394,7 +408,7 @@ def _sensitive(column: Counted, why: str) -> Guess:
     )
     if numbers is not None:
         grid, beyond = numbers
-        keys |= {"numeric": _grid(grid), "missing": "leaf", "outside": "missing"}
+        keys |= {"numeric": _grid(grid), "missing": "leaf", **_outside(asked)}
         cells: dict[int, int] = {}
         for text, number in column.numbers.items():
             cell = int((number - float(grid.low)) // float(grid.step))
@@ -402,6 +416,10 @@ def _sensitive(column: Counted, why: str) -> Guess:
         largest = max(cells.values())
         told = _told_beyond(column, beyond)
         why += "; numbers are published as cells of this grid"
+    elif asked.parties and column.common:
+        keys |= {"domain": sorted(column.common), "missing": "leaf"}
+        told = _told_others(column, column.others(column.common))
+        why += "; all values are protected; list `values` to protect only these"
     elif has_rare_spellings(column) and column.common:
         keys |= {"domain": sorted(column.common), "missing": "leaf", "outside": "missing"}
         told = _told_others(column, column.others(column.common))
@@ -422,14 +440,16 @@ def _value(fraction: str) -> float:
     return int(over) / int(under)
 
 
-def _class(column: Counted, dp: bool) -> Guess:
+def _class(column: Counted, asked: Asked) -> Guess:
     """Return the guess about the class. A class has few values, so no name of a column suggests a person."""
     name, why = column.name, "named by --class: published as it is; rows without a class are left out"
     domain = {"domain": sorted(column.common)}
     told = _told_others(column, column.others(column.common))
     keys = {"role": "class", **({"publish_as_is": "true"} if names_a_person(name) else {})}
-    if dp:
+    if asked.dp:
         return Guess(name, {**keys, **domain, "from_data": "true"}, why, told)
+    if asked.parties:
+        return Guess(name, {**keys, **domain, "missing": "drop"}, why, told)
     if has_rare_spellings(column):
         return Guess(name, {**keys, **domain, "missing": "drop", "outside": "missing"}, why, told)
     return Guess(name, {**keys, "missing": "drop"}, why)

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.data.texts import alike, fault_of
 from jobs.drafting.counting import Counted
-from jobs.drafting.guessing import Guess, confidence
+from jobs.drafting.guessing import Asked, Guess, confidence
 from jobs.file.fields import NAME
 
 _WIDTH = 110
@@ -50,6 +50,22 @@ _COLUMNS = """\
 # Columns that are not named are not published. qid: known to attackers, so generalized. In this job a value outside
 # its domain counts as missing (`outside: missing`). `missing: leaf` keeps a row without a number or date under `?`.
 """
+_COLUMNS_JOINT = """\
+# Columns that are not named are not published. qid: known to attackers, so generalized. Each column lists all of its
+# values: a run refuses a table with another value or a number outside the range. Add the values of all parties; a
+# party may also map its own values in its configuration (`party draft --job JOB`).
+"""
+_JOINT = """\
+partition: horizontal   # the parties have different people, and the same columns
+# No `data`: each party names its own table in its own configuration. A joint job has no `withhold` and no `outside`,
+# because the parties would learn which rows of others are rare.
+"""
+_MODES = {
+    "sealed": "no count finer than the table is opened; which steps are refused becomes known",
+    "strict": "no count finer than the table is opened, and which steps are refused stays hidden",
+    "leader": "the leader learns sums over all parties for every step, also of groups below K: quicker",
+}
+"""Meaning of each `disclosure`, for a comment."""
 _COLUMNS_DP = """\
 # Columns that are not named are not published. A value outside its domain counts as missing, a number as its nearest.
 """
@@ -60,8 +76,8 @@ def job_text(
     name: str,
     guesses: Sequence[Guess],
     columns: Mapping[str, Counted],
+    asked: Asked,
     *,
-    dp: bool,
     form: Mapping[str, str],
     order: Sequence[str] = (),
 ) -> str:
@@ -73,20 +89,27 @@ def job_text(
     form:     facts on the form of the file, by key under `data`.
     order:    columns of dates in their order; empty without an order.
     """
-    roles = [guess.role for guess in guesses]
+    roles, dp = [guess.role for guess in guesses], asked.dp
     goal = "classification" if "class" in roles else "general"
     kept = [columns[guess.name] for guess in guesses]
-    model = _dp_lines(guesses, columns, order) if dp else _lkc_lines(guesses, columns)
+    model = _dp_lines(guesses, columns, order) if dp else _lkc_lines(guesses, columns, asked)
+    holders = (
+        _joint_lines(asked)
+        if asked.parties
+        else [
+            "partition: single   # one holder has the whole table\n",
+            *yaml_lines("data", _data(path, kept, form), ""),
+        ]
+    )
     lines = [
         _HEAD,
         "version: 1\n",
         f"name: {name}\n",
-        "partition: single   # one holder has the whole table\n",
-        *yaml_lines("data", _data(path, kept, form), ""),
+        *holders,
         *model,
         _GOAL[goal],
         f"goal: {goal}\n",
-        _COLUMNS_DP if dp else _COLUMNS,
+        _COLUMNS_DP if dp else _COLUMNS_JOINT if asked.parties else _COLUMNS,
         "columns:\n",
     ]
     for guess in guesses:
@@ -130,7 +153,32 @@ def _data(path: str, kept: Sequence[Counted], form: Mapping[str, str]) -> Any:
     return {"path": path, **more} if more else path
 
 
-def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iterator[str]:
+def _joint_lines(asked: Asked) -> Iterator[str]:
+    """Yield the parties and the mode of a joint job."""
+    leader, deputy, *_ = asked.parties
+    yield _JOINT
+    yield '# With daemons on several machines, write the address of each party: {address: "HOST:PORT"}.\n'
+    yield from yaml_lines("parties", {name: {} for name in asked.parties}, "")
+    if asked.mode == "leader":
+        yield f"leader: {quoted(leader)}   # adds up the counts of all\n"
+    else:
+        yield "# Leader and deputy compute for all parties: they must not put their shares together.\n"
+        yield f"leader: {quoted(leader)}\ndeputy: {quoted(deputy)}\n"
+    if not asked.dp:
+        yield f"# {asked.mode}: {_MODES[asked.mode]}.\ndisclosure: {asked.mode}\n"
+
+
+def owner_lines(
+    guesses: Sequence[Guess], columns: Mapping[str, Counted], form: Mapping[str, str]
+) -> list[str]:
+    """Return the keys that a party's configuration needs under `data` for the table of a joint draft, if any."""
+    words = _data("TABLE", [columns[guess.name] for guess in guesses], form)
+    if not isinstance(words, Mapping):
+        return []
+    return ["".join(yaml_lines("data", words, "")).rstrip("\n")]
+
+
+def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted], asked: Asked) -> Iterator[str]:
     sensitive = [guess for guess in guesses if guess.role == "sensitive"]
     known = min(2, sum(guess.role == "qid" for guess in guesses))
     lkc = {"L": str(known), "K": "5"}
@@ -143,8 +191,10 @@ def _lkc_lines(guesses: Sequence[Guess], columns: Mapping[str, Counted]) -> Iter
         yield _NONE_SENSITIVE
     elif lkc["C"] != "1/2":
         yield _FREQUENT
-    yield _WITHHELD
-    yield from yaml_lines("model", {"lkc": {**lkc, "withhold": "1/100"}}, "")
+    if not asked.parties:
+        yield _WITHHELD
+        lkc["withhold"] = "1/100"
+    yield from yaml_lines("model", {"lkc": lkc}, "")
 
 
 def _dp_lines(

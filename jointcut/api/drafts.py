@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from coordinator.commands.draft import draft_lines, drafted
-from jobs.drafting.guessing import Asked
+from coordinator.commands.draft import asked_of, draft_lines, drafted
 from jobs.drafting.writing import name_of
 from jobs.errors import ConfigError
 from jobs.file.fields import NAME, NAME_RULE
@@ -39,6 +38,8 @@ def draft(
     sensitive: str | Sequence[str] | None = (),
     class_: str | None = None,
     model: Literal["lkc", "dp"] = "lkc",
+    parties: Sequence[str] = (),
+    mode: Literal["sealed", "strict", "leader"] | None = None,
     name: str | None = None,
 ) -> Draft:
     """Guess a first job for a table. Raises Error.
@@ -50,6 +51,8 @@ def draft(
     sensitive:  columns whose values nobody may infer.
     class_:     the column that the table is to predict.
     model:      `lkc`: groups of records. `dp`: a synthetic table with differential privacy.
+    parties:    names of the parties of a joint job; each party has different people, in a table like this one.
+    mode:       with `parties`: what the parties of an LKC job learn during a run (`disclosure`); default `sealed`.
     name:       of the job; default from the name of the file.
 
     >>> import jointcut as jc
@@ -64,15 +67,17 @@ def draft(
     if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
         raise ConfigError("usage", f"name={name!r} cannot name a job", remedy=NAME_RULE)
     ids, protected = _several("id", id), _several("sensitive", sensitive)
-    asked = Asked(ids, protected, _several("class_", class_), dp=model == "dp")
+    asked = asked_of(ids, protected, _several("class_", class_), model, _several("parties", parties), mode)
     path = path_of(data) if isinstance(data, str | Path) else None
     with file_source(data) as source:
         said = source.notes()
         table = "table.csv" if path is None else str(path)
         named = name if name is not None else ("table" if path is None else name_of(path))
-        guesses, text = drafted(source, asked, table, named)
+        found = drafted(source, asked, table, named)
     return Draft(
-        Job.from_yaml(text, files_anywhere=True), text, all_in_python((*said, *draft_lines(guesses, asked)))
+        Job.from_yaml(found.text, files_anywhere=True),
+        found.text,
+        all_in_python((*said, *draft_lines(found, asked))),
     )
 
 

@@ -475,3 +475,108 @@ def test_dates_that_often_change_places_have_no_order(tmp_path: Path, n_wrong: i
     succeeded("draft", table, "--out", job, "--model", "dp")
     order = "order: [discharged, admitted]" if n_wrong == 200 else "order:"
     assert (order in job.read_text()) == (n_wrong == 200)
+
+
+def simulated(job: Path, rows: Sequence[Row], parties: Sequence[str], out: Path) -> Ran:
+    """Cut a table into the tables of the parties, and run the job in this process."""
+    tables = [written(job.parent / f"{name}.csv", rows[i :: len(parties)]) for i, name in enumerate(parties)]
+    data = [f"--data={name}={table}" for name, table in zip(parties, tables, strict=True)]
+    return invoke("coordinator", "simulate", job, *data, "--in-process", "--out", out)
+
+
+@pytest.mark.parametrize(
+    ("parties", "mode", "more"),
+    [
+        (["north", "south"], "sealed", []),
+        (["north", "south"], "sealed", ["--id", "patient"]),
+        (["north", "south"], "strict", []),
+        (["north", "south", "west"], "leader", ["--class", "died"]),
+    ],
+)
+def test_a_joint_draft_runs_as_it_is(tmp_path: Path, parties: list[str], mode: str, more: list[str]) -> None:
+    """The table is one of all parties together; the draft lists its values, and has no key of a single holder."""
+    towns, ills = ("Bonn", "Lyon", "Gent"), ("I21.4", "E11.9", "J45.0", "C50.9")
+    rows = [
+        {
+            "patient": f"p{i // 2}",
+            "age": str(20 + (i * 7) % 60),
+            "town": towns[i % 3],
+            "diagnosis": ills[i // 3 % 4],
+            "died": "NY"[i // 5 % 2],
+        }
+        for i in range(240)
+    ]
+    table, job = written(tmp_path / "all.csv", rows), tmp_path / "job.yaml"
+    ran = succeeded(
+        "draft",
+        table,
+        "--out",
+        job,
+        "--sensitive",
+        "diagnosis",
+        "--parties",
+        ",".join(parties),
+        "--mode",
+        mode,
+        *more,
+    )
+    assert f"coordinator simulate '{job}' --data north=TABLE --data south=TABLE" in ran.out
+    fields = drafted(job)
+    assert (list(fields["parties"]), fields["disclosure"], fields["partition"]) == (
+        parties,
+        mode,
+        "horizontal",
+    )
+    assert "data" not in fields
+    assert "withhold" not in fields["model"]["lkc"]
+    assert not any("outside" in column for column in fields["columns"].values())
+    assert fields["columns"]["diagnosis"]["domain"] == sorted(ills)
+    made = simulated(job, rows, parties, tmp_path / "out")
+    assert made.code == 0, made.err
+    succeeded("verify", job, tmp_path / "out")
+
+
+def test_a_joint_draft_of_synthetic_rows(tmp_path: Path) -> None:
+    table, job = written(tmp_path / "stays.csv", list(stays())), tmp_path / "job.yaml"
+    succeeded("draft", table, "--out", job, "--model", "dp", "--parties", "north, south")
+    fields = drafted(job)
+    assert fields["model"]["dp"]["order"] == ["admitted", "discharged", "billed"]
+    assert "disclosure" not in fields
+    refused = simulated(job, list(stays()), ["north", "south"], tmp_path / "out")
+    assert "from_data" in refused.err
+    job.write_text(job.read_text().replace("from_data: true", "from_data: confirmed"))
+    made = simulated(job, list(stays()), ["north", "south"], tmp_path / "out")
+    assert made.code == 0, made.err
+
+
+def test_the_owner_of_a_joint_draft_is_told_its_own_words(tmp_path: Path) -> None:
+    """Marks of missing cells belong into the owner's configuration. A rare value stops a run, as the draft says."""
+    rows = [{"town": ("Bonn", "Lyon", "NA")[i % 3], "sex": "FM"[i % 2]} for i in range(90)]
+    table, job = written(tmp_path / "t.csv", [*rows, {"town": "Guam", "sex": "F"}]), tmp_path / "job.yaml"
+    ran = succeeded("draft", table, "--out", job, "--parties", "north,south")
+    assert (
+        "the owner of this table writes in its configuration:\n  data: {path: TABLE, missing: [NA]}"
+        in ran.out
+    )
+    assert "such values stop a run, unless the job lists them or the owner of a table maps them" in ran.out
+    assert "Guam" not in job.read_text()
+    refused = simulated(job, [{"town": "Guam", "sex": "F"}, *rows[:8]], ["north", "south"], tmp_path / "out")
+    assert "data-unknown-value" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--mode", "strict"], "--mode strict is for joint jobs"),
+        (["--parties", "north"], "--parties names 1"),
+        (["--parties", "north,south", "--mode", "leader"], "name 3 parties or more"),
+        (["--parties", "north,north"], "'north' cannot name a party"),
+        (["--parties", "north,the south"], "'the south' cannot name a party"),
+        (["--parties", "north,south", "--mode", "strict", "--model", "dp"], "--mode strict is for LKC jobs"),
+    ],
+)
+def test_wrong_parties_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    table = written(tmp_path / "t.csv", [{"sex": "FM"[i % 2]} for i in range(40)])
+    ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml", *words)
+    assert (ran.code, message in ran.err) == (2, True), ran.err
+    assert not (tmp_path / "job.yaml").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import jointcut as jc
@@ -87,3 +88,14 @@ def test_a_client_proposes_and_asks_for_the_decisions(tmp_path: Path) -> None:
     with pytest.raises(jc.Error) as refused:
         client.propose(shared_job().with_(partition="single", parties=None, data="x.csv", disclosure=None))
     assert "jointcut.anonymize" in refused.value.remedy
+
+
+def test_a_joint_draft_runs() -> None:
+    """The draft of a table of all parties runs on its parts; a party cannot have a mode alone."""
+    table = pd.DataFrame({"sex": ["f", "m"] * 30, "age": [20 + i for i in range(60)]})
+    drafted = jc.draft(table, parties=["north", "south"], mode="strict")
+    assert drafted.job.settings.disclosure == "strict"
+    parts = {"north": table[::2], "south": table[1::2]}
+    assert len(jc.simulate(drafted.job, parts, in_process=True).table) == 60
+    with pytest.raises(jc.Error, match="name the parties"):
+        jc.draft(table, mode="strict")
