@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -219,6 +219,15 @@ class Daemon:
         """Note that somebody without an installed certificate was turned away."""
         if not self._repeated.is_told("strangers", error.problem):
             self._note_refusal("a stranger", error.problem, None)
+
+    async def turned_away(self, n_connections: int, addresses: Sequence[str]) -> None:
+        """Note connections without a call, with some of their addresses. The daemon goes on without a line, too."""
+        said = f"connections without a call: {n_connections} (no certificate that we accept, or only opened)"
+        log.warning("%s%s", said, f", from {', '.join(addresses)}" if addresses else "")
+        facts = {"caller": "strangers", "error": "identity-unknown", "message": said}
+        found = {"connections": n_connections, "addresses": list(addresses)}
+        with _lines_missed():
+            await in_thread(partial(self._audit.note, "refusal", {**facts, **found}, durable=False))
 
     def _note_failure(self, caller: str, problem: Problem, session: Session | None) -> None:
         """Note a refusal, or the failure of a run. The work has ended, with or without a line."""

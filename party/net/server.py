@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ from party.net.conversions import (
 from party.net.link import HELLO, Duplex
 from party.net.mailbox import Mailbox
 from party.net.mesh import Dial
+from party.net.strangers import CALL_S, Strangers
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
 from party.owner.config import PartyConfig
@@ -85,6 +86,10 @@ class Served(Protocol):
         """Note that somebody without an installed certificate was turned away."""
         ...
 
+    async def turned_away(self, n_connections: int, addresses: Sequence[str]) -> None:
+        """Note connections without a call, with some of their addresses."""
+        ...
+
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
         """Take a proposal; return the owner's decision. Raises PartyError."""
         ...
@@ -114,7 +119,10 @@ class PartyServer:
         self._calls = self._calls_under(self._adopted)
         self._daemon = daemon(config, self._open_mesh, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
-        identify = _Identify(lambda: self._in_force.latest().peers, self._daemon.refuse)
+        self._strangers = Strangers(self._daemon.turned_away, config.timeouts.hello_s + CALL_S)
+        identify = _Identify(
+            lambda: self._in_force.latest().peers, self._daemon.refuse, self._strangers.called
+        )
         rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
         rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
 
@@ -130,7 +138,9 @@ class PartyServer:
                 "no peers are known: nobody could connect",
                 remedy="install a peer: party peers add NAME CERTIFICATE",
             )
-        renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not allow None for "no change"
+        renewal: Any = _Renewal(
+            self._in_force, settings, self._strangers.begun
+        )  # "no change" is not in the stubs
         secure = grpc.dynamic_ssl_server_credentials(
             _accepting(settings), renewal, require_client_authentication=True
         )
@@ -145,6 +155,7 @@ class PartyServer:
                 f"cannot listen on {self._config.listen}: the address is in use, or not ours",
                 remedy="choose a different `listen`, or stop the process that uses the port",
             ) from error
+        self._strangers.start(port)
         await self._server.start()
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
@@ -152,6 +163,7 @@ class PartyServer:
         """Refuse new calls, end running calls, and close our own calls."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for abandoned handshakes
+        await self._strangers.close()
         await self._daemon.ended()
         await self._calls.close()
         self._leave()
@@ -201,11 +213,14 @@ class _Renewal:
     before have begun. Further handshakes wait for the answer.
     """
 
-    def __init__(self, in_force: InForce, settings: Settings) -> None:
+    def __init__(self, in_force: InForce, settings: Settings, begun: Callable[[], object]) -> None:
+        """``begun``: told of each handshake."""
         self._in_force = in_force
+        self._begun = begun
         self._given = _certificates(settings)
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        self._begun()
         settings = self._in_force.latest()
         certificates = _certificates(settings)
         if certificates == self._given:
@@ -233,12 +248,18 @@ class _Identify:
     """Interceptor that identifies the calling peer by the presented certificate."""
 
     def __init__(
-        self, peers: Callable[[], Mapping[str, Peer]], refused: Callable[[IdentityError], object]
+        self,
+        peers: Callable[[], Mapping[str, Peer]],
+        refused: Callable[[IdentityError], object],
+        called: Callable[[str], object],
     ) -> None:
+        """``called``: told of the connection of each call."""
         self._peers = peers
         self._refused = refused
+        self._called = called
 
     def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
+        self._called(context.peer())
         try:
             return self._name(context)
         except IdentityError as error:

@@ -2148,6 +2148,27 @@ MUTANTS = (
         ("tests/end_to_end/test_audit.py::test_heads_of_one_stand_with_the_others",),
     ),
     Mutant(
+        "handshakes-that-nobody-counts",
+        "_Renewal.__call__",
+        "self._begun()",
+        "",
+        ("tests/party/net/test_strangers.py::test_peers_beside_strangers_are_not_counted",),
+    ),
+    Mutant(
+        "peers-counted-as-strangers",
+        "_Identify.__call__",
+        "self._called(context.peer())",
+        "",
+        ("tests/party/net/test_strangers.py::test_peers_beside_strangers_are_not_counted",),
+    ),
+    Mutant(
+        "strangers-told-without-a-limit",
+        "Strangers._watch",
+        "if time.monotonic() >= self._next_report:",
+        "if True:",
+        ("tests/party/net/test_strangers.py::test_a_thousand_connections_leave_a_line_in_a_minute",),
+    ),
+    Mutant(
         "a-page-for-any-host-name",
         "Guard._let_in",
         'if headers.getlist("host") not in [[host] for host in self._hosts]:',

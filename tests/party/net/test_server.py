@@ -45,12 +45,15 @@ class _Presenting:
     def auth_context(self) -> dict[str, tuple[bytes, ...]]:
         return {"x509_pem_cert": self._presented} if self._presented else {}
 
+    def peer(self) -> str:
+        return "ipv4:192.0.2.1:7400"
+
 
 def test_who_calls_is_told_by_the_certificate_alone(net: Network) -> None:
     """Behind TLS, which lets nobody else in: the second lock."""
     peers = peers_of(net.config(A))
     refused: list[PartyError] = []
-    identify: Any = _Identify(lambda: peers, refused.append)
+    identify: Any = _Identify(lambda: peers, refused.append, lambda _: None)
     assert identify(_Presenting(peers[B].certificate)) == B
     for presented in ([], [make_credentials(B).certificate], [peers[B].certificate, peers[C].certificate]):
         with pytest.raises(PartyError) as caught:
