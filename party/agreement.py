@@ -45,8 +45,6 @@ class Ballot:
     peers: Collection[str]
     release: bytes
     trouble: Problem | None = None
-    heads: dict[str, bytes] = field(default_factory=dict)
-    """Heads of the audits of peers, 32 bytes, as told with the votes."""
     _votes: set[str] = field(default_factory=set)
     _withdrawn: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
@@ -69,7 +67,6 @@ class Ballot:
             self.withdrew(peer, Problem.told(payload, peer))
         elif step == CHECKED:
             expect_length(payload, DIGEST_BYTES + HEAD_BYTES, peer, step)
-            self.heads[peer] = payload[DIGEST_BYTES:]
             self._voted(peer, payload[:DIGEST_BYTES], kept=False)
         elif step == KEPT:
             expect_length(payload, DIGEST_BYTES, peer, step)
@@ -114,8 +111,8 @@ class Agreement:
 
     Functionality:  all parties keep the release, or no party does.
     Input, each:    the digest of the release that the party checked and set aside; the head of its audit.
-    Output, each:   the decision to keep the release, and then all digests are equal; or the reason against. The
-                    heads of the peers' audits.
+    Output, each:   the decision to keep the release, and then all digests are equal; or the reason against. Each
+                    link has the head of its peer's audit.
     Leakage:        the digest; the head, which says nothing about its line; for a withdrawal the reason.
     Rounds:         2 ("commit/checked", "commit/kept"); 1 more if a party withdraws ("commit/withdrawn").
     Bytes:          96 to each peer.
@@ -152,11 +149,6 @@ class Agreement:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await stopped(*self._listening, *self._sending)
-
-    @property
-    def heads(self) -> Mapping[str, bytes]:
-        """Heads of the peers' audits, as far as heard."""
-        return self._ballot.heads
 
     async def reached(self) -> None:
         """Vote; return when the release is to be kept. Raises JobFailed if nobody keeps the release."""
@@ -213,3 +205,6 @@ class Agreement:
             self._ballot.hear(peer, step, payload)
         except RemoteProtocolError as error:
             self._ballot.lost(peer, problem_of(error))
+            return
+        if step == CHECKED:
+            self._links[peer].head = payload[DIGEST_BYTES:]

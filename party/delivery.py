@@ -139,8 +139,8 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
         await agreement.reached()
         await in_thread(session.unfinished.close)
         await _kept(session, checked.run)
-        heads = {peer: found.hex() for peer, found in agreement.heads.items()}
-        await in_thread(_note_release, session, {**release, "files": checked.agreed, "heads": heads})
+        noted = {**release, "files": checked.agreed, "heads": session.mesh.heads}
+        await in_thread(_note_release, session, noted)
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)

@@ -76,6 +76,8 @@ class Link:
         """``greeted``: True if the server read the peer's hello. ``max_bytes``: the largest accepted message."""
         self.peer = peer
         self.traffic = Traffic()
+        self.head: bytes | None = None
+        """Head of the peer's audit, 32 bytes, as the peer told last."""
         self._me = me
         self._key = key
         self._duplex = duplex

@@ -38,6 +38,11 @@ class Mesh:
         self._streams: list[Duplex] = []
         self._pumps: list[asyncio.Task[None]] = []
 
+    @property
+    def heads(self) -> dict[str, str]:
+        """Heads of the peers' audits as far as told, hexadecimal, by peer."""
+        return {peer: link.head.hex() for peer, link in self.links.items() if link.head is not None}
+
     def expect(self, peers: Iterable[str]) -> None:
         """Allow each of the given peers a single stream from now on."""
         loop = asyncio.get_running_loop()

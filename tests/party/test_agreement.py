@@ -40,7 +40,7 @@ class Side:
 
     def copy(self) -> Side:
         sets = {key: set(getattr(self.ballot, key)) for key in ("_votes", "_withdrawn", "_gone")}
-        ballot = replace(self.ballot, heads=dict(self.ballot.heads))
+        ballot = replace(self.ballot)
         for key, value in sets.items():
             setattr(ballot, key, value)
         return Side(self.name, ballot, self.stage)
@@ -245,7 +245,7 @@ async def outcome(
             await agreement.reached()
         except JobFailed as error:
             return error.problem
-        assert set(agreement.heads.values()) <= {HEAD}
+        assert {link.head for link in links.values()} <= {HEAD, None}
         agreement.kept()
         await agreement.ended()
         return None
