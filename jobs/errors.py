@@ -421,9 +421,12 @@ class Problem:
         }
         return {key: value for key, value in fields.items() if value}
 
-    def for_others(self) -> str:
-        """Return the shared fields as JSON of bounded length; :meth:`told` reads the JSON."""
-        fields = self.shared().items()
+    def for_others(self, **more: str) -> str:
+        """Return the shared fields as JSON of bounded length; :meth:`told` reads the JSON.
+
+        more:  further fields, for a reader who knows them.
+        """
+        fields = {**self.shared(), **more}.items()
         return json.dumps(
             {key: printable(value) if isinstance(value, str) else value for key, value in fields}
         )

@@ -142,6 +142,7 @@ class Daemon:
             if visit.session is not None:
                 visit.session.forget_source()
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
+                await visit.session.hear_peers()
                 await visit.session.mesh.close()
                 await _note_end(visit.session)
 
@@ -235,8 +236,11 @@ class Daemon:
             self._note_refusal(caller, problem, None)
             return
         event = "refusal" if isinstance(session.state, Submitted) else "failure"
+        heads = session.new_heads()
         with _lines_missed():
-            session.note(event, _said(caller, problem), durable=False)
+            session.note(
+                event, {**_said(caller, problem), **({"heads": heads} if heads else {})}, durable=False
+            )
 
     def _note_refusal(self, caller: str, problem: Problem, task: Task | None) -> None:
         """Note a refusal, of a job if one was read."""

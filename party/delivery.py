@@ -139,7 +139,7 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
         await agreement.reached()
         await in_thread(session.unfinished.close)
         await _kept(session, checked.run)
-        noted = {**release, "files": checked.agreed, "heads": session.mesh.heads}
+        noted = {**release, "files": checked.agreed, "heads": session.new_heads()}
         await in_thread(_note_release, session, noted)
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
@@ -174,7 +174,7 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
 
     A peer may have the delivery, and wait for our check.
     """
-    await session.mesh.abort(Problem("cancelled", "the coordinator left before the delivery", session.me))
+    await session.tell_peers(Problem("cancelled", "the coordinator left before the delivery", session.me))
     if session.task.job.deliver == "coordinator":
         await _kept(session, finished.run)
     session.log("ended before a release was delivered: charged, not delivered")

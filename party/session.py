@@ -64,7 +64,7 @@ def _row(
 async def abort(session: Session, state: State, broke: Broke) -> Failed:
     """Tell every peer why the run ends here."""
     session.problem = broke.problem
-    await session.mesh.abort(broke.problem)
+    await session.tell_peers(broke.problem)
     return Failed()
 
 

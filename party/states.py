@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from jobs.data.sources import Source
@@ -20,6 +20,7 @@ from party.net.control import Emit
 from party.net.link import RunKey
 from party.net.mesh import Mesh
 from party.net.runner import Meter
+from party.net.waiting import in_thread
 from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.current import CurrentJob
@@ -138,6 +139,9 @@ class Session:
     """Phase for people: of the present row, or of the protocol inside."""
     turn: int = 0
     """Last turn of the protocol's loop, or last sweep, for people; 0 before the first."""
+    _heads: dict[str, str] = field(default_factory=dict, repr=False)
+    """Heads of the peers' audits that stand in lines of ours."""
+    _told_peers: bool = field(default=False, repr=False)
 
     @property
     def key(self) -> RunKey:
@@ -164,6 +168,40 @@ class Session:
         """Add a line about the run to the audit; see :meth:`Audit.note`. Raises PartyError."""
         job = {"job": self.task.job.name, "job_sha256": self.key.job.hex(), "run": self.key.run.hex()}
         self.audit.note(event, {**job, **facts}, durable=durable)
+
+    def new_heads(self) -> dict[str, str]:
+        """Return the heads of the peers' audits that no line has yet, hexadecimal, for a line."""
+        heads = {peer: head for peer, head in self.mesh.heads.items() if self._heads.get(peer) != head}
+        self._heads |= heads
+        return heads
+
+    async def tell_peers(self, problem: Problem) -> None:
+        """Tell every peer why the run ends here, with the head of our audit."""
+        if self.mesh.links:
+            self._told_peers = True
+            await self.mesh.abort(problem, await in_thread(self._head))
+
+    def _head(self) -> bytes | None:
+        """Return the head of our audit, or None if the audit cannot be read: the peers are told why in any case."""
+        try:
+            return self.audit.head()
+        except PartyError:
+            return None
+
+    async def hear_peers(self) -> None:
+        """Hear the last words of peers that were told why the run ends, and note the heads that come with them.
+
+        Nobody is waited for longer than a moment. The work has ended, with or without the line.
+        """
+        if not self._told_peers:
+            return
+        await self.mesh.last_words()
+        if not (heads := self.new_heads()):
+            return
+        try:
+            await in_thread(partial(self.note, "heads", {"heads": heads}, durable=False))
+        except PartyError as error:
+            self.log(f"the heads of the other audits have no line: {error.problem.cause}")
 
     def log(self, text: str) -> None:
         """Log a text with the run's fields."""

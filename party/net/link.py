@@ -3,24 +3,31 @@
 Every envelope is checked against the run: job hash, run, sender, recipient, and a sequence without gaps. A stream
 that ends without the closing envelope means that the peer is gone. Every party of the run learns of the loss at
 once, waiting or not.
+
+A party that stops tells its peers the reason, with the head of its audit (64 bytes more; the head says nothing about
+its line). A head of another form counts as no head.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
 from crypto.errors import RemoteProtocolError
-from jobs.errors import JobFailed, PartyError, Problem, TransportError, printable
+from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, printable
 from party.net.control import PIECE_BYTES, Envelope
+from party.owner.audit import HEAD_BYTES
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
 MAX_MESSAGE_BYTES = 64 << 20
 """Largest message, unless the configuration says otherwise."""
 MAX_STEP_CHARS = 80
+_HEAD = "audit_head"
+"""Key of a head in the reason of a party that stops."""
 _AHEAD_BYTES = 64 << 20
 _AHEAD_MESSAGES = 4096
 """Largest number of unread messages, beside the bound on payload: messages without payload take memory, too."""
@@ -137,9 +144,10 @@ class Link:
         """Announce that nothing follows."""
         await self._outgoing.put((END, b"", True))
 
-    async def abort(self, problem: Problem) -> None:
-        """Tell the peer why we stop, ahead of everything queued."""
-        await self._write(ABORT, problem.for_others().encode(), last=True)
+    async def abort(self, problem: Problem, head: bytes | None = None) -> None:
+        """Tell the peer why we stop, ahead of everything queued. ``head``: of our audit, 32 bytes, if known."""
+        told = {} if head is None else {_HEAD: head.hex()}
+        await self._write(ABORT, problem.for_others(**told).encode(), last=True)
 
     async def run(self) -> None:
         """Pump both directions until both sides ended, then close the stream. Raises what broke the link.
@@ -201,6 +209,7 @@ class Link:
             if payload is None or envelope.step == HELLO:
                 continue
             if envelope.step == ABORT:
+                self.head = _head_told(payload) or self.head
                 raise JobFailed(Problem.told(payload, self.peer))
             if envelope.step == END:
                 await self._arrive(None)
@@ -220,6 +229,14 @@ class Link:
             await self._changed.wait_for(
                 lambda: self._ahead <= _AHEAD_BYTES and len(self._arrived) <= _AHEAD_MESSAGES
             )
+
+
+def _head_told(reason: bytes) -> bytes | None:
+    """Return the head of an audit that came with a reason to stop; None without one, or for anything else."""
+    text = (json_object(reason) or {}).get(_HEAD)
+    if not isinstance(text, str) or not re.fullmatch(f"[0-9a-f]{{{2 * HEAD_BYTES}}}", text):
+        return None
+    return bytes.fromhex(text)
 
 
 def _record(transcript: hashlib._Hash, step: str, payload: bytes) -> None:

@@ -88,12 +88,17 @@ class Mesh:
         """Do the work, unless a link breaks meanwhile. The cause is then raised at once."""
         return await unless_broken(work, self._pumps)
 
-    async def abort(self, problem: Problem) -> None:
-        """Tell every reachable peer why the run ends here."""
-        aborts = [asyncio.create_task(_abort(link, problem)) for link in self.links.values()]
+    async def abort(self, problem: Problem, head: bytes | None = None) -> None:
+        """Tell every reachable peer why the run ends here. ``head``: of our audit, 32 bytes, if known."""
+        aborts = [asyncio.create_task(_abort(link, problem, head)) for link in self.links.values()]
         if aborts:
             await asyncio.wait(aborts, timeout=_ABORT_S)
         await stopped(*aborts)
+
+    async def last_words(self) -> None:
+        """Wait a moment until the peers have ended, or told why the run ends there."""
+        if self._pumps:
+            await asyncio.wait(self._pumps, timeout=_ABORT_S)
 
     async def close(self) -> None:
         """End every stream of the run, including opened but unused streams."""
@@ -103,8 +108,8 @@ class Mesh:
         await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
 
 
-async def _abort(link: Link, problem: Problem) -> None:
+async def _abort(link: Link, problem: Problem, head: bytes | None) -> None:
     try:
-        await link.abort(problem)
+        await link.abort(problem, head)
     except PartyError as error:
         log.debug("link to %s is gone: %s", link.peer, error.problem.error_id)

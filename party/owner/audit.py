@@ -1,9 +1,10 @@
 """Audit of a party: who asked for what, who decided, what was opened to whom, and what left the house.
 
 The audit is a file of JSON lines that the program only adds to. Each line has the SHA-256 of the line before, so a
-changed, removed or added line shows, up to the end of the file. With their votes on a release the parties tell each
-other the SHA-256 of their last lines (*heads*): an owner who shortens or rewrites the audit cannot change the heads
-at the other parties. Each line has 16 random bytes, so that a head tells nothing about its line.
+changed, removed or added line shows, up to the end of the file. With their votes on a release, and with the reasons
+of a failed run, the parties tell each other the SHA-256 of their last lines (*heads*): an owner who shortens or
+rewrites the audit cannot change the heads at the other parties. Each line has 16 random bytes, so that a head tells
+nothing about its line.
 
 Without a line there is no work: a line that cannot be written ends the job.
 """

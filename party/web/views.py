@@ -42,6 +42,7 @@ _EVENTS = (
     "configuration",
     "decision",
     "failure",
+    "heads",
     "proposal",
     "refusal",
     "release",

@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ import pytest
 from coordinator.run import conduct
 from crypto.rng import SystemRng
 from jobs.errors import PartyError
+from party.admission import addresses_after_us
+from party.net.control import Release, Start
 from party.net.link import Link
 from party.owner import audit as module
 from party.owner.audit import Audit, Line
 from party.owner.config import peers_of
+from party.session import TABLE
+from party.states import Admitted, Finished, Session
 from tests.support.commands import invoke
 from tests.support.duplex import run
 from tests.support.network import Network, report_of, sample_network, served, serving, write_job
@@ -111,6 +116,78 @@ def test_heads_of_one_stand_with_the_others(net: Network, tmp_path: Path) -> Non
     assert ran.code == 1
     ran = invoke("party", "audit", "verify", "--head", "xyz", "--config", net.config_path(A))
     assert (ran.code, "64 digits" in ran.err) == (2, True)
+
+
+async def broken(session: Session, *_: Any) -> Any:
+    raise PartyError("data-unreadable", "the table is gone")
+
+
+async def broken_once_connected(session: Session, *_: Any) -> Any:
+    await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
+    await broken(session)
+
+
+FAILURES = pytest.mark.parametrize(
+    ("state", "trigger", "action"),
+    [(Admitted, Start, broken_once_connected), (Finished, Release, broken)],
+    ids=["while it computes", "while it checks"],
+)
+
+
+def fail_at_b(monkeypatch: pytest.MonkeyPatch, state: Any, trigger: Any, action: Any) -> None:
+    row = TABLE[state, trigger]
+
+    async def done(session: Session, *given: Any) -> Any:
+        return await (action if session.me == B else row.action)(session, *given)
+
+    monkeypatch.setitem(TABLE, (state, trigger), replace(row, action=done))
+
+
+@FAILURES
+def test_heads_of_a_failed_run_stand_with_the_others(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Any, trigger: Any, action: Any
+) -> None:
+    """Each audit has the heads of the two others, up to the lines about the failure."""
+    fail_at_b(monkeypatch, state, trigger, action)
+    with pytest.raises(PartyError) as caught:
+        conducted(net, tmp_path / "out")
+    assert (caught.value.problem.error_id, caught.value.problem.party) == ("data-unreadable", B)
+    for owner in PARTIES:
+        path = audit_of(net, owner).path
+        kept = path.read_bytes()
+        before_failure = kept[: kept.index(b'"event":"failure"')]
+        for name in {*PARTIES} - {owner}:
+            lines = [line for line in lines_of(net, name) if owner in line.facts.get("heads", {})]
+            head = lines[-1].facts["heads"][owner]
+            assert lines[-1].event in ("failure", "heads")
+            verify = ("audit", "verify", "--head", head, "--config", net.config_path(owner))
+            assert invoke("party", *verify).code == 0
+            path.write_bytes(before_failure[: before_failure.rindex(b"\n") + 1])
+            assert invoke("party", *verify).code == 1
+            path.write_bytes(kept)
+
+
+@FAILURES
+def test_without_a_head_the_others_hear_the_reason(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Any, trigger: Any, action: Any
+) -> None:
+    real, path = Audit.head, audit_of(net, B).path
+
+    def head(self: Audit) -> bytes:
+        if self.path == path:
+            raise PartyError("io-failed", "the audit cannot be written: no work without a line")
+        return real(self)
+
+    monkeypatch.setattr(Audit, "head", head)
+    fail_at_b(monkeypatch, state, trigger, action)
+    with pytest.raises(PartyError):
+        conducted(net, tmp_path / "out")
+    for name in (A, C):
+        lines = lines_of(net, name)
+        failure = next(line for line in lines if line.event == "failure")
+        # The coordinator, told first, may cancel the job before B's reason is here.
+        assert failure.facts["error"] in ("data-unreadable", "cancelled")
+        assert not [line for line in lines if B in line.facts.get("heads", {})]
 
 
 def test_a_disk_that_is_full_ends_the_job_before_anything_is_sent(

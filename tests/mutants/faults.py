@@ -2148,6 +2148,27 @@ MUTANTS = (
         ("tests/end_to_end/test_audit.py::test_heads_of_one_stand_with_the_others",),
     ),
     Mutant(
+        "a-failed-run-without-a-head",
+        "Session.tell_peers",
+        "await in_thread(self._head)",
+        "None",
+        ("tests/end_to_end/test_audit.py::test_heads_of_a_failed_run_stand_with_the_others",),
+    ),
+    Mutant(
+        "a-head-of-any-form",
+        "_head_told",
+        'if not isinstance(text, str) or not re.fullmatch(f"[0-9a-f]{{{2 * HEAD_BYTES}}}", text):',
+        "if not text:",
+        ("tests/party/net/test_link.py::test_a_head_in_an_abort_is_a_head_or_nothing",),
+    ),
+    Mutant(
+        "last-words-that-nobody-hears",
+        "Daemon._conduct",
+        "await visit.session.hear_peers()",
+        "",
+        ("tests/end_to_end/test_audit.py::test_heads_of_a_failed_run_stand_with_the_others",),
+    ),
+    Mutant(
         "handshakes-that-nobody-counts",
         "_Renewal.__call__",
         "self._begun()",

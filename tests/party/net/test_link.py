@@ -18,6 +18,7 @@ from jobs.errors import MAX_SHARED_CHARS, JobFailed, PartyError, Problem, Transp
 from party.net.control import PIECE_BYTES, Envelope
 from party.net.link import ABORT, END, HELLO, MAX_MESSAGE_BYTES, Link
 from party.net.waiting import stopped
+from party.owner.audit import HEAD_BYTES
 from tests.support.duplex import (
     KEY,
     MemoryDuplex,
@@ -306,6 +307,49 @@ def test_what_an_abort_says_is_bounded() -> None:
     error = broken_by([said(0, HELLO), said(1, ABORT, payload)])
     assert isinstance(error, JobFailed)
     assert len(error.problem.message) == MAX_SHARED_CHARS
+
+
+@pytest.mark.parametrize(
+    ("told", "head"),
+    [
+        ("ab" * HEAD_BYTES, b"\xab" * HEAD_BYTES),
+        ("AB" * HEAD_BYTES, None),
+        ("ab" * (HEAD_BYTES - 1), None),
+        ("ab" * (HEAD_BYTES + 1), None),
+        ("ab" * HEAD_BYTES + "\n", None),
+        ("ａ" * 2 * HEAD_BYTES, None),
+        ("", None),
+        (None, None),
+        (7, None),
+        (["ab"] * HEAD_BYTES, None),
+        ({"ab": "ab"}, None),
+        ("ab" * 10**5, None),
+    ],
+)
+def test_a_head_in_an_abort_is_a_head_or_nothing(told: Any, head: bytes | None) -> None:
+    reason = json.dumps({"error": "busy", "message": "later", "audit_head": told}).encode()
+
+    async def scenario() -> tuple[Link, Exception]:
+        link = Link("a", "b", KEY, ScriptedDuplex([said(0, HELLO), said(1, ABORT, reason)]), greeted=False)
+        with pytest.raises(JobFailed) as caught:
+            await link.run()
+        return link, caught.value
+
+    link, error = run(scenario())
+    assert isinstance(error, JobFailed)
+    assert (error.problem.error_id, error.problem.message) == ("busy", "later")
+    assert link.head == head
+
+
+def test_an_abort_brings_the_head_of_an_audit() -> None:
+    async def scenario() -> bytes | None:
+        one, other = linked()
+        await one.abort(Problem("data-empty", "no rows", "a", "load"), b"h" * HEAD_BYTES)
+        with pytest.raises(JobFailed):
+            await pumping(other, work=_receive_all(other))
+        return other.head
+
+    assert run(scenario()) == b"h" * HEAD_BYTES
 
 
 # ---- back-pressure
