@@ -17,7 +17,9 @@ from party.cli.moments import end_of, start_of
 from party.owner.accounts import release_folders
 from party.owner.approvals import Approvals
 from party.owner.audit import Audit, as_csv
+from party.owner.beginning import Beginnings
 from party.owner.config import PartyConfig, load_config
+from party.owner.deciding import user
 
 _MOST_BROKEN = 5
 """Most broken lines in a message."""
@@ -34,16 +36,21 @@ def _audit(settings: PartyConfig) -> Audit:
 
 @audit_group.command()
 @click.option("--head", help="Head of our audit as another party noted the head; see `heads` in its export.")
+@click.option(
+    "--accept", is_flag=True, help="Accept an audit that was begun anew; adds a line with your name."
+)
 @config_option
 @format_option
-def verify(head: str | None, config: Path) -> None:
+def verify(head: str | None, accept: bool, config: Path) -> None:
     """Check that no line of the audit was changed, removed or added.
 
-    Names the first line that does not follow from the line before. The end of the file is checked with --head alone:
-    the lines up to a head are those of that time.
+    Names the first line that does not follow from the line before, and an audit that was begun anew. The end of the
+    file is checked with --head alone: the lines up to a head are those of that time.
     """
     settings = load_config(PartyConfig, config)
     audit = _audit(settings)
+    if accept:
+        _accept(settings, audit)
     found = audit.checked()
     if not found.n_lines and (left := _left_by_work(settings)):
         raise PartyError(
@@ -57,6 +64,13 @@ def verify(head: str | None, config: Path) -> None:
             "verification-failed",
             "; ".join(said),
             remedy=f"compare with a backup of {audit.path}; the lines before are as they were written",
+        )
+    if found.n_lines and Beginnings(settings.state_dir).last() not in ("", audit.beginning()):
+        raise PartyError(
+            "verification-failed",
+            "the audit was begun anew: its first line is not the first line that the approvals remember",
+            remedy=f"put the earlier {audit.path} back from a backup, or, if you moved it away yourself: "
+            "party audit verify --accept",
         )
     if head is not None and not audit.has(_head(head)):
         raise PartyError(
@@ -74,8 +88,18 @@ def verify(head: str | None, config: Path) -> None:
     say(lines, {"lines": found.n_lines, "head": found.head, "torn": list(found.torn)})
 
 
+def _accept(settings: PartyConfig, audit: Audit) -> None:
+    """Let the audit count as it begins now, with a line about it, if another beginning is kept."""
+    beginnings = Beginnings(settings.state_dir)
+    if (before := beginnings.last()) not in ("", audit.beginning()):
+        audit.note("begun-anew", {"user": user(), "earlier": before})
+        beginnings.accept(audit.beginning())
+
+
 def _left_by_work(settings: PartyConfig) -> str:
     """Say what work left beside the audit; empty: nothing. Without a line there is no decision and no release."""
+    if Beginnings(settings.state_dir).last():
+        return "a daemon has started"
     proposals = Approvals(settings.state_dir).all(datetime.now(UTC))
     if any(each.decision is not None and each.decision.noted for each in proposals):
         return "the owner has decided on jobs"

@@ -24,6 +24,7 @@ from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
 from party.owner.accounts import RELEASES, give_up
 from party.owner.audit import Audit, policy_digest
+from party.owner.beginning import Beginnings
 from party.owner.config import PartyConfig, load_config
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     address = await server.start()  # from here on the state folder is ours alone
     audit = Audit(config.state_dir, SystemRng())
     audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
+    if Beginnings(config.state_dir).keep(audit.beginning()) != audit.beginning():
+        log.warning("the audit was begun anew: see `party audit verify`")
     if n_left := sweep(config.state_dir / RELEASES):
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
     if n_left := give_up(config.state_dir):

@@ -175,6 +175,11 @@ class Audit:
             before, expected = _digest(content), expected + 1
         return Checked(n_lines, before, tuple(broken), tuple(torn))
 
+    def beginning(self) -> str:
+        """Return the SHA-256 of the first line, hexadecimal; empty without a whole line."""
+        first = next(self._contents(), b"")
+        return _digest(first) if first.endswith(b"\n") else ""
+
     def has(self, head: str) -> bool:
         """Return True if a head, as another party noted it, is the SHA-256 of one of the lines."""
         return any(_digest(content) == head for content in self._contents())

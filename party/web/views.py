@@ -37,6 +37,7 @@ _MOST_COUNTED = 20
 _MOST_LINES = 200
 _MOST_RELEASES = 200
 _EVENTS = (
+    "begun-anew",
     "charge",
     "checked",
     "configuration",

@@ -2169,6 +2169,22 @@ MUTANTS = (
         ("tests/end_to_end/test_audit.py::test_heads_of_a_failed_run_stand_with_the_others",),
     ),
     Mutant(
+        "an-audit-begun-anew-unnoticed",
+        "party.cli.audit.verify",
+        'if found.n_lines and Beginnings(settings.state_dir).last() not in ("", audit.beginning()):',
+        "if False:",
+        (
+            "tests/party/cli/test_audit.py::test_an_audit_that_was_begun_anew_is_told_until_the_owner_accepts_it",
+        ),
+    ),
+    Mutant(
+        "a-beginning-that-each-start-replaces",
+        "Beginnings.keep",
+        "if not kept:",
+        "if True:",
+        ("tests/party/owner/test_beginning.py::test_the_first_beginning_counts_until_another_is_accepted",),
+    ),
+    Mutant(
         "handshakes-that-nobody-counts",
         "_Renewal.__call__",
         "self._begun()",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from party.owner.accounts import RELEASES
 from party.owner.approvals import Approvals
 from party.owner.audit import Audit
 from tests.support.commands import Ran, invoke
-from tests.support.network import Network, sample_network
+from tests.support.network import GUARD_S, Network, processes, sample_network
 from tests.support.samples import PARTIES
 
 A = PARTIES[0]
@@ -107,4 +108,68 @@ def test_an_audit_before_any_work_may_be_empty(net: Network, how: str) -> None:
     Approvals(state).propose(net.task, "coordinator", datetime.now(UTC))
     (state / RELEASES / ".half").mkdir(parents=True)
     take_away(net, how)
+    assert audit(net, "verify").code == 0
+
+
+# ---- an audit that was begun anew
+
+
+def events_of(net: Network) -> list[str]:
+    return [line.event for line in audit_of(net).lines()]
+
+
+@HOW
+@pytest.mark.parametrize("running", [False, True])
+def test_an_audit_that_was_begun_anew_is_told_until_the_owner_accepts_it(
+    net: Network, how: str, *, running: bool
+) -> None:
+    with processes(net, [A]) as daemons:
+        assert audit(net, "verify").code == 0
+        if not running:
+            daemons.running[A].process.terminate()
+            daemons.running[A].process.wait(GUARD_S)
+        take_away(net, how)
+        ran = audit(net, "verify")
+        assert (ran.code, "but a daemon has started: lines of the audit are missing" in ran.err) == (1, True)
+        if running:
+            audit_of(net).note("sign-in", {})
+        else:
+            daemons.restart(A)
+            assert "the audit was begun anew" in daemons.log(A)
+        ran = audit(net, "verify")
+        assert ran.code == Exit.FAILED
+        assert "the audit was begun anew" in ran.err
+        assert "party audit verify --accept" in ran.err
+        before = audit_of(net).path.read_bytes()
+        assert audit(net, "verify", "--accept").code == 0
+        assert audit_of(net).path.read_bytes().startswith(before)
+        assert events_of(net)[-1] == "begun-anew"
+        daemons.signal(A, signal.SIGTERM)
+        daemons.restart(A)
+        assert audit(net, "verify").code == 0
+        assert audit(net, "verify", "--accept").code == 0
+        assert events_of(net).count("begun-anew") == 1
+    assert "begun anew" not in "".join(line["message"] for line in daemons.log_of_this_life(A))
+
+
+def test_a_daemon_that_is_killed_before_the_beginning_is_kept_gives_no_alarm(net: Network) -> None:
+    """The line is there, its beginning is not."""
+    audit_of(net).note("serve", {})
+    assert audit(net, "verify").code == 0
+    with processes(net, [A]) as daemons:
+        daemons.signal(A, signal.SIGKILL)
+        daemons.restart(A)
+        assert audit(net, "verify").code == 0
+        assert "begun anew" not in daemons.log(A)
+
+
+def test_an_audit_from_a_backup_is_accepted_as_it_was(net: Network) -> None:
+    with processes(net, [A]):
+        pass
+    path = audit_of(net).path
+    kept = path.read_bytes()
+    path.unlink()
+    with processes(net, [A]):
+        assert audit(net, "verify").code == 1
+    path.write_bytes(kept)
     assert audit(net, "verify").code == 0

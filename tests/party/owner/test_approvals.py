@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +16,7 @@ from jobs.task import Task
 from party.owner import approvals as store
 from party.owner.approvals import APPROVALS, DAYS, Approvals, Decision, Terms
 from tests.support import jobs
+from tests.support.killed import killed_at
 from tests.support.samples import joint_job
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -282,34 +278,6 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
         Approvals(tmp_path).all(NOW)
     assert caught.value.problem.error_id == "io-failed"
     assert APPROVALS not in caught.value.problem.message
-
-
-def killed_at(statement: int, work: Callable[[], object]) -> bool:
-    """Do work in a forked process that is killed at a statement of SQL; return True if the work came to its end."""
-    pid = os.fork()
-    if pid == 0:  # pragma: no cover  the child ends by a signal, or at once
-        left = statement
-
-        def count(_: str) -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        connect: Any = sqlite3.connect
-
-        def traced(*given: Any, **named: Any) -> sqlite3.Connection:
-            made: sqlite3.Connection = connect(*given, **named)
-            made.set_trace_callback(count)
-            return made
-
-        sqlite3.connect = traced
-        try:
-            work()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status) == 0
 
 
 def test_a_run_that_is_killed_while_it_is_counted(approvals: Approvals) -> None:
