@@ -5,7 +5,8 @@ job, or until the proposal expires. An approval covers a number of runs, until a
 the coordinator and of the other parties, and the version of the program. If an approval has lapsed, and the
 coordinator asks again, the job waits again.
 
-Decisions and begun runs are only added: the last decision counts, and a run is on disk before the run begins.
+Decisions and begun runs are only added: the last decision counts, and a run is on disk before the run begins. Old
+proposals are removed once their approvals are over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ DAYS = 30
 """Days that a proposal waits for a decision."""
 MOST_WAITING, MOST_BYTES = 100, 64 << 20
 """Most proposals of a coordinator that wait, and most bytes of the proposals."""
+MOST_OVER = 1000
+"""Approved jobs that are kept after their approvals are over; see :func:`_forget`."""
 LEAST_DIGITS = 8
 """Fewest digits of a job hash that name a proposal."""
 
@@ -76,14 +79,33 @@ CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 _THIS = "WHERE job_sha256 = ? AND coordinator = ?"
 _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
-_LAST = """
+_IS_LAST = "decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)"
+
+_OVER = f"""
+SELECT proposals.id, job, decided FROM proposals JOIN decisions ON {_IS_LAST}
+WHERE approved
+    AND (until <> '' AND until <= ? OR runs <= (SELECT count(*) FROM begun WHERE decision = decisions.id))
+    AND decisions.id NOT IN (SELECT decision FROM asked UNION SELECT decision FROM unnoted)
+ORDER BY decisions.id DESC LIMIT -1 OFFSET ?
+"""  # noqa: S608
+"""Proposals whose approvals cover no run any more and that nobody asked for again, but the newest."""
+
+_FORGOTTEN = f"""
+SELECT id FROM ({_OVER}) AS over WHERE 2 <= (
+    SELECT count(DISTINCT job_sha256) FROM proposals JOIN decisions ON {_IS_LAST}
+    WHERE approved AND job = over.job AND decided > over.decided
+)
+"""  # noqa: S608
+"""Proposals of `_OVER` that :meth:`Approvals.before` returns for no job: two of the name were approved later."""
+
+_LAST = f"""
 SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, decisions.id, approved, decided, decided_by,
     terms, reason, runs, until, (SELECT count(*) FROM begun WHERE decision = decisions.id), asked,
     EXISTS (SELECT 1 FROM unnoted WHERE decision = decisions.id)
 FROM proposals
-LEFT JOIN decisions ON decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)
+LEFT JOIN decisions ON {_IS_LAST}
 LEFT JOIN asked ON asked.decision = decisions.id
-"""
+"""  # noqa: S608
 """Proposals with their last decisions."""
 
 
@@ -326,6 +348,7 @@ class Approvals:
         noted()
         with self._changed(decision.decided) as connection:
             connection.execute("DELETE FROM unnoted WHERE decision = ?", (made,))
+            _forget(connection, decision.decided)
 
     def all(self, now: datetime) -> list[Proposal]:
         """Return all proposals, oldest first."""
@@ -444,6 +467,16 @@ def _standing(
 
 def _found(connection: sqlite3.Connection, job_sha256: str, coordinator: str) -> Proposal | None:
     return next(iter(_proposals(connection, _THIS, (job_sha256, coordinator))), None)
+
+
+def _forget(connection: sqlite3.Connection, now: datetime) -> None:
+    """Remove old proposals whose removal changes no answer about a job.
+
+    An approval that still allows runs stays, and so does a denial. The runs stay, too, so that none begins again. The
+    last decision has the greatest number and stays, so that no number comes back.
+    """
+    connection.execute(f"DELETE FROM proposals WHERE id IN ({_FORGOTTEN})", (time_as_text(now), MOST_OVER))  # noqa: S608
+    connection.execute("DELETE FROM decisions WHERE proposal NOT IN (SELECT id FROM proposals)")
 
 
 def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] = ()) -> list[Proposal]:

@@ -2185,6 +2185,27 @@ MUTANTS = (
         ("tests/party/owner/test_beginning.py::test_the_first_beginning_counts_until_another_is_accepted",),
     ),
     Mutant(
+        "denials-that-are-forgotten",
+        "party.owner.approvals._OVER",
+        "WHERE approved",
+        "WHERE TRUE",
+        ("tests/party/owner/test_approvals.py::test_what_may_still_count_is_kept",),
+    ),
+    Mutant(
+        "jobs-that-no-later-job-is-compared-with",
+        "party.owner.approvals._FORGOTTEN",
+        "WHERE 2 <=",
+        "WHERE 0 <=",
+        ("tests/party/owner/test_approvals.py::test_no_answer_changes_when_proposals_are_removed",),
+    ),
+    Mutant(
+        "approvals-without-a-bound",
+        "Approvals.decide",
+        "_forget(connection, decision.decided)",
+        "",
+        ("tests/party/owner/test_approvals.py::test_approvals_that_are_over_are_bounded",),
+    ),
+    Mutant(
         "handshakes-that-nobody-counts",
         "_Renewal.__call__",
         "self._begun()",

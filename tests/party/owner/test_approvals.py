@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +20,7 @@ from jobs.errors import ConfigError, PartyError, PolicyError
 from jobs.loading import open_task
 from jobs.task import Task
 from party.owner import approvals as store
-from party.owner.approvals import APPROVALS, DAYS, Approvals, Decision, Terms
+from party.owner.approvals import APPROVALS, DAYS, Approvals, Decision, Proposal, Terms
 from tests.support import jobs
 from tests.support.killed import killed_at
 from tests.support.samples import joint_job
@@ -296,9 +302,171 @@ def test_a_run_that_is_killed_while_it_is_counted(approvals: Approvals) -> None:
 
 
 def test_a_decision_that_is_killed_while_it_is_written(approvals: Approvals) -> None:
-    for statement in range(40):
+    for statement in range(60):
         done = killed_at(statement, lambda: decide(approvals))
         assert (state(approvals) == "approved") == done
+        if done:
+            break
+    else:
+        pytest.fail("no process came to its end")
+
+
+# ---- proposals that are over
+
+
+def of_name(name: str, k: int) -> Task:
+    fields = joint_job()
+    fields["model"]["lkc"]["K"] = str(k)
+    return open_task(jobs.bundle_of({**fields, "name": name}))
+
+
+def approve_and_run(approvals: Approvals, made: Task, at: int, begun: int = 1, **decision: Any) -> None:
+    """Propose and approve a job for a run, and begin runs."""
+    now = NOW + timedelta(seconds=at)
+    approvals.propose(made, "registry", now)
+    found = approvals.exactly(made.digest.hex(), "registry", now)
+    assert found is not None
+    approvals.decide(found, replace(YES, decided=now, **decision))
+    for k in range(begun):
+        approvals.begin(made.digest, "registry", TERMS, at.to_bytes(15, "big") + bytes([k]), now)
+
+
+def kept(approvals: Approvals, now: datetime = NOW) -> list[str]:
+    return [each.job for each in approvals.all(now)]
+
+
+def test_approvals_that_are_over_are_bounded(approvals: Approvals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_OVER", 3)
+    for k in range(2, 12):
+        approve_and_run(approvals, of_name("monthly", k), k)
+    # The last is over only after its decision; the next decision removes one.
+    assert kept(approvals) == ["survey", *["monthly"] * 4]
+    numbers = [each.decision.number for each in approvals.all(NOW) if each.decision]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] == 10
+
+
+def test_what_may_still_count_is_kept(approvals: Approvals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are left, denials, jobs asked for again, unfinished decisions, and the last two of each name."""
+    monkeypatch.setattr(store, "MOST_OVER", 0)
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("left", {"runs": 2}),
+        ("denied", {"approved": False, "runs": 0, "begun": 0, "reason": "no"}),
+        ("until", {"begun": 0, "until": NOW + timedelta(days=900)}),
+        ("again", {}),
+        ("unnoted", {"begun": 0, "runs": 0}),
+        ("over", {}),
+        ("ended", {"begun": 0, "until": NOW + timedelta(seconds=100)}),
+    ]
+    for at, (name, case) in enumerate(cases):
+        approve_and_run(approvals, of_name(name, 2), at, **case)
+        if name == "again":
+            assert approvals.ask_again(of_name(name, 2), "registry", NOW)
+        if name == "unnoted":
+            with sqlite3.connect(approvals._path) as connection:
+                connection.execute("INSERT INTO unnoted SELECT max(id) FROM decisions")
+            connection.close()
+        for k in (3, 4):  # two later jobs of the name
+            approve_and_run(approvals, of_name(name, k), 20 * k + at)
+    approve_and_run(approvals, of_name("last", 2), 200)
+    names = kept(approvals)
+    assert [names.count(name) for name, _ in cases] == [3, 3, 3, 3, 3, 2, 2]
+    assert "survey" in names  # waits
+    for k, name in ((2, "left"), (2, "until")):
+        terms = (TERMS, NOW + timedelta(seconds=300))
+        assert approvals.standing(of_name(name, k).digest, "registry", *terms).state == "approved"
+    assert approvals.standing(of_name("denied", 2).digest, "registry", TERMS, NOW).reason == "no"
+
+
+def test_a_removed_approval_is_neither_run_nor_counted_again(
+    approvals: Approvals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_OVER", 0)
+    first = of_name("monthly", 2)
+    for k in (2, 3, 4, 5):
+        approve_and_run(approvals, of_name("monthly", k), k)
+    assert approvals.exactly(first.digest.hex(), "registry", NOW) is None
+    assert approvals.standing(first.digest, "registry", TERMS, NOW) == store.UNKNOWN
+    with pytest.raises(PolicyError):
+        approvals.begin(first.digest, "registry", TERMS, bytes(16), NOW)
+    approvals.propose(first, "registry", NOW)
+    found = approvals.exactly(first.digest.hex(), "registry", NOW)
+    assert found is not None
+    assert found.decision is None
+    approvals.decide(found, replace(YES, runs=2))
+    with pytest.raises(PartyError, match="begun before"):
+        approvals.begin(first.digest, "registry", TERMS, (2).to_bytes(15, "big") + b"\0", NOW)
+    approvals.begin(first.digest, "registry", TERMS, b"n" * 16, NOW)
+    (decision,) = [
+        e.decision for e in approvals.all(NOW) if e.job_sha256 == first.digest.hex() and e.decision
+    ]
+    assert (decision.runs, decision.begun) == (2, 1)
+
+
+def waiting_in_order(approvals: Approvals, now: datetime) -> list[Proposal]:
+    """Return what waits in an order that does not tell when a job was proposed."""
+    return sorted(approvals.waiting(now), key=lambda each: (each.job_sha256, each.coordinator))
+
+
+def answers(folder: Path, seed: int, tasks: Sequence[Task]) -> list[Any]:
+    """The answers about jobs during a history of proposals, decisions and runs."""
+    draw = random.Random(seed)  # noqa: S311  a history, no secret
+    approvals = Approvals(folder)
+    said: list[Any] = []
+    approved = set()
+    for step in range(40):
+        now = NOW + timedelta(hours=step)
+        made, coordinator = draw.choice(tasks), draw.choice(["coordinator", "registry"])
+        of = (made, coordinator, now)
+        if (
+            approvals.standing(made.digest, coordinator, TERMS, now).state == "unknown"
+            and draw.random() < 0.7
+        ):
+            approvals.propose(*of) or approvals.ask_again(*of)
+        waits = [each for each in waiting_in_order(approvals, now) if each.job_sha256 == made.digest.hex()]
+        for each in waits if draw.random() < 0.6 else ():
+            yes = (made.digest, each.coordinator) in approved or draw.random() < 0.8
+            runs, hours = draw.randint(1, 2), draw.choice([None, 1, 9])
+            until = None if hours is None else now + timedelta(hours=hours)
+            approvals.decide(each, replace(YES, approved=yes, decided=now, reason="", runs=runs, until=until))
+            approved |= {(made.digest, each.coordinator)} if yes else set()
+        with suppress(PolicyError):
+            approvals.begin(made.digest, coordinator, TERMS, step.to_bytes(16, "big"), now)
+        for job, name in product(tasks, ("coordinator", "registry")):
+            standing = approvals.standing(job.digest, name, TERMS, now)
+            said.append((standing.state, standing.reason))
+        for each in waiting_in_order(approvals, now):
+            before = approvals.before(each, now)
+            said.append((each.job_sha256, each.coordinator, before and before.job_sha256))
+    return [*said, len(approvals.all(now))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_answer_changes_when_proposals_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    tasks = [of_name(name, k) for name in ("monthly", "yearly") for k in (2, 3, 4, 5)]
+    *whole, n_whole = answers(tmp_path / "whole", seed, tasks)
+    monkeypatch.setattr(store, "MOST_OVER", 0)
+    *bounded, n_bounded = answers(tmp_path / "bounded", seed, tasks)
+    assert bounded == whole
+    assert n_bounded < n_whole
+
+
+def test_a_removal_that_is_killed(approvals: Approvals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proposal goes with its decisions, in the transaction that lets the new decision hold."""
+    for k in (2, 3, 4, 5):
+        approve_and_run(approvals, of_name("monthly", k), k)
+    monkeypatch.setattr(store, "MOST_OVER", 0)
+    for statement in range(60):
+        with suppress(ConfigError):  # an earlier try may have been decided
+            done = killed_at(statement, lambda: decide(approvals))
+        removed = kept(approvals).count("monthly") == 2
+        assert removed == (state(approvals) == "approved") == done
+        with sqlite3.connect(approvals._path) as connection:
+            orphans = "SELECT count(*) FROM decisions WHERE proposal NOT IN (SELECT id FROM proposals)"
+            assert connection.execute(orphans).fetchone() == (0,)
+        connection.close()
         if done:
             break
     else:
