@@ -302,7 +302,7 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.REFUSED,
         "the owner of a party's table denied the job",
         "change the job as the owner says",
-        "to allow the job after all: party approve HASH",
+        "to allow the job after all: party approve HASH --despite-denial",
     ),
     "proposals-full": Kind(
         Exit.REFUSED,

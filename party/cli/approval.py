@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from jobs.errors import ConfigError
 from jobs.loading import read_task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
@@ -20,6 +21,7 @@ from party.owner.identity import in_words
 
 _SHORT = 12
 """Digits of a job hash in lists."""
+_DESPITE = "--despite-denial"
 
 hash_argument = click.argument("digits", metavar="HASH")
 coordinator_option = click.option("--coordinator", help="The coordinator, if several proposed the job.")
@@ -32,6 +34,12 @@ class _Named:
     settings: PartyConfig
     proposal: Proposal
     now: datetime
+
+    @property
+    def denial(self) -> Decision | None:
+        """Return the last decision if the decision is a denial."""
+        decision = self.proposal.decision
+        return None if decision is None or decision.approved else decision
 
 
 def _named(config: Path, digits: str, coordinator: str | None) -> _Named:
@@ -81,7 +89,8 @@ def show_command(digits: str, coordinator: str | None, config: Path) -> None:
     lines = [line for part in parts for line in (_title(part), *(f"  {words}" for words in part.lines), "")]
     digest = named.proposal.job_sha256
     lines += [_title(part) for part in parts if part.warning]
-    lines.append(f"To decide: party approve {digest[:_SHORT]}, or party deny {digest[:_SHORT]} --reason TEXT")
+    approving = digest[:_SHORT] if named.denial is None else f"{digest[:_SHORT]} {_DESPITE}"
+    lines.append(f"To decide: party approve {approving}, or party deny {digest[:_SHORT]} --reason TEXT")
     fields = [{"title": p.title, "lines": list(p.lines), "warning": p.warning} for p in parts]
     say(lines, {"job_sha256": digest, "parts": fields})
 
@@ -98,18 +107,32 @@ def _title(part: Part) -> str:
 @click.option(
     "--until", callback=end_of, metavar="DATE", help="Last day of the approval (UTC); default none."
 )
+@click.option(_DESPITE, "despite_denial", is_flag=True, help="Approve a job that was denied.")
 @coordinator_option
 @config_option
 @format_option
 def approve_command(
-    digits: str, runs: int, until: datetime | None, coordinator: str | None, config: Path
+    digits: str,
+    runs: int,
+    until: datetime | None,
+    despite_denial: bool,
+    coordinator: str | None,
+    config: Path,
 ) -> None:
     """Allow a proposed job to run.
 
     HASH is the job hash, or its first 8 digits or more. The approval holds for this job of this coordinator, and as
-    long as the certificates of the others and the program stay the same.
+    long as the certificates of the others and the program stay the same. A denied job needs --despite-denial.
     """
     named = _named(config, digits, coordinator)
+    denial = named.denial
+    if denial is not None and not despite_denial:
+        chosen = "" if coordinator is None else f" --coordinator {coordinator}"
+        raise ConfigError(
+            "usage",
+            f"the job was {decided(denial)}",
+            remedy=f"to replace the denial: party approve {digits}{chosen} {_DESPITE}",
+        )
     decision = approve(named.settings, named.proposal, user(), named.now, runs=runs, until=until)
     policy = by_policy(named.settings, named.proposal, read_task(named.proposal.bundle))
     _say_decided(named.proposal, decision, policy)

@@ -106,7 +106,7 @@ def test_a_denial_tells_its_reason(net: Network) -> None:
             f"{B}: the owner denied the job: ages are too fine; {C} has not approved the job"
         )
         assert "as the owner says" in refused.problem["remedy"]
-        house.all_approve()  # an owner may change his mind
+        house.all_approve("--despite-denial")  # an owner may change his mind
         assert house.run("out").code == 0
 
 
@@ -271,8 +271,36 @@ def test_a_pinned_job_counts_as_approved(net: Network) -> None:
         assert "no decision; the policy asks for none" in house.owner(A, "jobs").out
         assert house.owner(A, "deny", house.digest[:8], "--reason", "no longer").code == 0
         assert house.run("again").problem["error"] == "approval-denied"
-        again = house.owner(A, "approve", house.digest[:8]).out
+        again = house.owner(A, "approve", house.digest[:8], "--despite-denial").out
         assert "replaces: denied by" in again
+        assert house.run("again").code == 0
+
+
+def test_a_denial_is_replaced_by_those_who_know_it(net: Network) -> None:
+    house = House(net)
+    with served(net):
+        house.coordinator("propose")
+        digest = house.digest[:8]
+        assert house.owner(A, "deny", digest, "--reason", "ages are too fine").code == 0
+        chosen = ("--coordinator", "coordinator")
+        for more, named in (
+            ((), digest),
+            (chosen, f"{digest} {' '.join(chosen)}"),
+            (("--runs", "3"), digest),
+        ):
+            refused = house.owner(A, "approve", digest, *more)
+            assert refused.code == 2
+            assert "the job was denied by" in refused.err
+            assert "ages are too fine" in refused.err
+            assert f"party approve {named} --despite-denial" in refused.err
+        assert house.states()[A] == "denied"
+        assert "--despite-denial" in house.owner(A, "show", digest).out
+        assert house.owner(A, "deny", digest, "--reason", "still too fine").code == 0
+        assert house.owner(A, "approve", digest, "--despite-denial").code == 0
+        assert house.states()[A] == "approved"
+        assert "--despite-denial" not in house.owner(A, "show", digest).out
+        assert house.owner(A, "approve", digest, "--runs", "2").code == 0  # more runs of an approved job
+        assert house.owner(B, "approve", digest, "--despite-denial").code == 0  # nothing to replace
 
 
 def test_what_a_policy_refuses_does_not_wait(net: Network) -> None:

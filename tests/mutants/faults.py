@@ -2206,6 +2206,13 @@ MUTANTS = (
         ("tests/party/owner/test_approvals.py::test_approvals_that_are_over_are_bounded",),
     ),
     Mutant(
+        "a-denial-replaced-unawares",
+        "approve_command",
+        "if denial is not None and not despite_denial:",
+        "if False:",
+        ("tests/end_to_end/test_approval.py::test_a_denial_is_replaced_by_those_who_know_it",),
+    ),
+    Mutant(
         "handshakes-that-nobody-counts",
         "_Renewal.__call__",
         "self._begun()",
