@@ -40,8 +40,8 @@ class Case:
     """A job of ../shared/jobs, with changed job keys, on a line.
 
     line:  round trip in milliseconds and Mbit/s; zeros: loopback.
-    runs:  runs per start of the daemons, after a warm-up run; 0: count the first run, since a second run
-           repeats the release.
+    runs:  runs per start of the daemons, after a warm-up run; 0: count the first run, since a DP ledger
+           charges a second run, too.
     """
 
     name: str

@@ -27,7 +27,7 @@ from benchmarks.support import Process, Row, median_s, publish, run_process
 from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
 from coordinator.simulate import CONFIG, Between, directly, own_accounts, parties_on_loopback, sources_of
-from jobs.loading import load_task, open_task
+from jobs.loading import load_task
 from jointcut.launcher import command
 from party.owner.config import CoordinatorConfig
 
@@ -209,20 +209,23 @@ def account(report: dict[str, Any]) -> str:
 def run_repeatedly(
     folder: Path, runs: int, between: Between = directly, job: str = "job.yaml"
 ) -> tuple[float, dict[str, Any]]:
-    """Run a joint job several times against the same daemons; return the median and the last report."""
-    bundle = load_task(folder / job).bundle
-    task = open_task(bundle)
-    sources = sources_of(task, {party: folder / f"{party}.csv" for party in bundle.job.roster})
+    """Run a joint job several times against the same daemons; return the median and the last report.
+
+    Each run has a name of its own: a job that ran before gets its release again.
+    """
+    tasks = [load_task(folder / job, {"name": f"run-{i}"}) for i in range(runs + 1)]  # the first is a warm-up
+    roster = tasks[0].job.roster
+    sources = sources_of(tasks[0], {party: folder / f"{party}.csv" for party in roster})
     out, times = OUT / "joint", []
-    with parties_on_loopback(task, sources, between) as config:
-        _allow(task.job.roster, config, runs + 1)
-        for _ in range(runs + 1):  # the first is a warm-up
+    with parties_on_loopback(tasks[0], sources, between) as config:
+        _allow(roster, config, len(tasks))
+        for task in tasks:
             shutil.rmtree(out, ignore_errors=True)
             start = time.perf_counter()
             run_joint(task, config, out)
             times.append(time.perf_counter() - start)
         report = json.loads((out / "report.json").read_text())
-        own = own_accounts(task, config, runs + 1)
+        own = own_accounts(task, config, len(tasks))
         report["cost"]["parties"] |= {party: account["cost"] for party, account in own.items()}
     return statistics.median(times[1:]), report
 
