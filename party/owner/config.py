@@ -115,7 +115,7 @@ class Limits(Fields):
         default=64,
         ge=1,
         le=2047,
-        description="MiB of a release that a coordinator delivers, besides a table whose size follows "
+        description="MiB of what a coordinator sends of a release, besides a table whose size follows "
         "from the result; at a coordinator, MiB that it fetches of one party. Too small: jobs"
         " with millions of rows fail at their end.",
     )
