@@ -14,12 +14,14 @@ import asyncio
 import hashlib
 import re
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, printable
 from party.net.control import PIECE_BYTES, Envelope
+from party.net.waiting import stopped
 from party.owner.audit import HEAD_BYTES
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
@@ -32,6 +34,8 @@ _AHEAD_BYTES = 64 << 20
 _AHEAD_MESSAGES = 4096
 """Largest number of unread messages, beside the bound on payload: messages without payload take memory, too."""
 _SEND_AHEAD = 8
+_WRITE_S = 1.0
+"""Time for a write to end when its link breaks."""
 
 
 class Duplex(Protocol):
@@ -163,9 +167,12 @@ class Link:
             await self._break(error)
             raise
         finally:
-            for task in (reader, writer):
-                task.cancel()
-            await asyncio.gather(reader, writer, return_exceptions=True)
+            reader.cancel()
+            # gRPC breaks a stream whose write is cancelled: our last words would not go out.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_WRITE_S), self._writing:
+                    writer.cancel()
+            await stopped(reader, writer)
 
     async def _break(self, error: Exception) -> None:
         async with self._changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -150,6 +150,51 @@ def test_a_broken_link_can_still_say_why() -> None:
         return duplex
 
     assert run(scenario()).heard[-1].step == ABORT
+
+
+@dataclass
+class _SlowDuplex(ScriptedDuplex):
+    """End whose writes take a while. A write that is cancelled breaks the stream, as with gRPC."""
+
+    takes_s: float = 0.05
+    broken: bool = False
+
+    async def write(self, envelope: Envelope) -> None:
+        if self.broken:
+            raise TransportError("peer-lost", "a write was cancelled")
+        try:
+            await asyncio.sleep(self.takes_s)
+        except asyncio.CancelledError:
+            self.broken = True
+            raise
+        await super().write(envelope)
+
+
+def test_a_broken_link_cancels_no_write() -> None:
+    """The peer stops while we write: our own reason goes out behind the write."""
+
+    async def scenario() -> ScriptedDuplex:
+        duplex = _SlowDuplex([*says(), said(1, ABORT, Problem("cancelled", "over").for_others().encode())])
+        link = Link("a", "b", KEY, duplex, greeted=False)
+        await link.send("x", b"1")
+        with pytest.raises(JobFailed):
+            await link.run()
+        await link.abort(Problem("cancelled", "over here, too"))
+        return duplex
+
+    assert [envelope.step for envelope in run(scenario()).heard] == [HELLO, ABORT]
+
+
+def test_a_write_that_never_ends_holds_up_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(party.net.link, "_WRITE_S", 0.05)
+
+    async def scenario() -> _SlowDuplex:
+        duplex = _SlowDuplex([*says(), said(1, ABORT, b"{}")], takes_s=3600)
+        with pytest.raises(JobFailed):
+            await Link("a", "b", KEY, duplex, greeted=False).run()
+        return duplex
+
+    assert run(scenario()).broken
 
 
 def test_a_hello_read_by_the_server_is_not_awaited_again() -> None:
