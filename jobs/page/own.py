@@ -223,7 +223,12 @@ class Aligned:
         return Aligned(one, other, self.size * further.size)
 
     def distance(self, weights: Ints, others: Ints) -> float:
-        """Return the total variation distance: the share of records that would have to move, 0 to 1."""
+        """Return the total variation distance: the share of records that would have to move, 0 to 1.
+
+        1 if one side alone has no records, as with noisy counts that are all negative.
+        """
+        if not (weights.any() and others.any()):
+            return float(weights.any() != others.any())
         ours, theirs, size = self.one, self.other, self.size
         if size > _MOST_SPACE:
             kinds, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)

@@ -165,6 +165,14 @@ def test_distances_of_many_values_are_those_of_few() -> None:
     assert Aligned(pair.one, pair.other, 1 << 40).distance(*ones) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("ours", "theirs", "expected"), [(3, 0, 1), (0, 3, 1), (0, 0, 0), (3, 2, 0)])
+def test_no_records_are_away_from_any_records(ours: int, theirs: int, expected: float) -> None:
+    """Noisy counts of a very small epsilon can all be negative: no record is left."""
+    column = LabelledColumn(("a",), np.zeros(1, dtype=np.int64))
+    pair = aligned(column, column)
+    assert pair.distance(np.array([ours]), np.array([theirs])) == expected
+
+
 def test_a_party_with_own_columns_compares_these_columns(tmp_path: Path) -> None:
     """Before and after are counted on the columns of the party, not on columns that the party does not have."""
     fields = {
