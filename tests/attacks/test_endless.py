@@ -15,7 +15,7 @@ import pytest
 
 from coordinator.conduct import Conductor
 from jobs.errors import PartyError, Problem
-from jobs.release.csv import TABLE
+from jobs.release.csv import REPORT
 from party.net import control
 from party.net.control import Event, Piece, ResultPart
 from protos import jointcut_pb2 as pb
@@ -85,7 +85,7 @@ def test_a_file_that_never_ends(net: Network) -> None:
             stream = conductor._members[A].stream
             with suppress(PartyError):
                 for _ in range(1000):
-                    await stream.write(control.Release(Piece(TABLE, bytes(1 << 20), False)))
+                    await stream.write(control.Release(Piece(REPORT, bytes(1 << 20), False)))
             async with asyncio.timeout(GUARD_S):
                 while not isinstance(event := (await conductor._news.get())[1], control.Failed):
                     pass
