@@ -228,11 +228,13 @@ class Rendered:
     report:  report without the keys of the maker (:data:`jobs.release.report.BY_MAKER`) and without
              `files`.
     beside:  tables for the maker alone: listed in `SHA256SUMS`, not sent to parties.
+    seen:    what readers see in the tables, as of :meth:`Model.seen`; None: to be read from the tables.
     """
 
     tables: Mapping[str, bytes] = field(repr=False)
     report: Mapping[str, Any] = field(repr=False)
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    seen: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -619,10 +621,15 @@ class Model(Protocol):
         """Return the part of a report that the console shows after the run."""
         ...
 
-    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+    def seen(self, task: Task, folder: Path) -> Any:
+        """Read what readers see in the tables of a release. Raises PartyError."""
+        ...
+
+    def sections(self, task: Task, report: Mapping[str, Any], seen: Any) -> Iterable[Section]:
         """Return the sections of the page of a release: from its requirement to its worth.
 
-        report, folder:  of the release, checked.
+        report:  of the release, checked.
+        seen:    as of :meth:`seen`.
         """
         ...
 
@@ -632,7 +639,7 @@ class Model(Protocol):
         """Return the sections of the page for the owner of a table.
 
         table:           of pass 1; in a joint job the own table.
-        report, folder:  of the release, as in :meth:`sections`.
+        report, folder:  of the release, checked.
         """
         ...
 

@@ -110,8 +110,8 @@ def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes],
     """Check files against our own result, and write the files."""
     release = checked_release(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
-    write_files(folder, release)
-    write_page(session.task, folder)
+    write_files(folder, release.files)
+    write_page(session.task, folder, release.seen)
     make_durable(folder)
 
 

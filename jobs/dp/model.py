@@ -21,6 +21,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.release import Release
     from jobs.data.tables import Table
     from jobs.dp.result import DpResult
     from jobs.page.parts import Section
@@ -99,11 +100,15 @@ class DifferentialPrivacy(Charged):
 
         return verify_counts(task, out)
 
-    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
-        from jobs.dp.page import sections
+    def seen(self, task: Task, folder: Path) -> Release:
         from jobs.release.csv import read_table
 
-        return sections(task, report, read_table(folder / COUNTS))
+        return read_table(folder / COUNTS)
+
+    def sections(self, task: Task, report: Mapping[str, Any], seen: Release) -> Iterable[Section]:
+        from jobs.dp.page import sections
+
+        return sections(task, report, seen)
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path

@@ -59,7 +59,7 @@ def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Map
     for name, table in tables.items():
         require_canonical(files[name], table, "result-mismatch", f"the delivered {name}")
     report = result.report(task, release, require_verified(release, task))
-    return Rendered({name: files[name] for name in tables}, report)
+    return Rendered({name: files[name] for name in tables}, report, seen=release)
 
 
 def follows(task: Task) -> bool:
@@ -97,7 +97,8 @@ def _coins_of(task: Task, result: Made) -> Rng:
 def _verified(task: Task, result: Made, arranged: Arranged, coins: Rng) -> Rendered:
     """Return the release with these tables. Raises PartyError unless the tables meet the requirement."""
     verified = require_arranged(task, arranged, is_linked=result.is_linked)
-    return Rendered(_as_bytes(arranged, coins), result.report(task, arranged.release, verified))
+    report = result.report(task, arranged.release, verified)
+    return Rendered(_as_bytes(arranged, coins), report, seen=arranged.release)
 
 
 def _as_bytes(arranged: Arranged, coins: Rng) -> dict[str, bytes]:

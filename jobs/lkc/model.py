@@ -29,6 +29,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.release import Release
     from jobs.lkc.result import Made
     from jobs.owner.rules import Rule
     from jobs.page.parts import Section
@@ -139,19 +140,22 @@ class LkcPrivacy(Model):
 
         return verify_table(task, out)
 
-    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+    def seen(self, task: Task, folder: Path) -> Release:
         from jobs.lkc.checked import table_of_folder
+
+        return table_of_folder(task, folder)
+
+    def sections(self, task: Task, report: Mapping[str, Any], seen: Release) -> Iterable[Section]:
         from jobs.lkc.page import sections
 
-        return sections(task, report, table_of_folder(task, folder))
+        return sections(task, report, seen)
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
     ) -> Iterable[Section]:
-        from jobs.lkc.checked import table_of_folder
         from jobs.lkc.own_page import own_sections
 
-        return own_sections(task, table, table_of_folder(task, folder))
+        return own_sections(task, table, self.seen(task, folder))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of

@@ -20,20 +20,24 @@ from jobs.task import Task
 PAGE = "report.html"
 
 
-def write_page(task: Task, folder: Path) -> None:
-    """Write the page of the release in a folder beside its report."""
-    place_page(page_of_folder(task, folder), folder)
+def write_page(task: Task, folder: Path, seen: Any = None) -> None:
+    """Write the page of the release in a folder beside its report. ``seen``: as in :class:`Rendered`."""
+    place_page(page_of_folder(task, folder, seen), folder)
 
 
 def place_page(page: str, folder: Path) -> None:
     (folder / PAGE).write_text(page, encoding="utf-8")
 
 
-def page_of_folder(task: Task, folder: Path) -> str:
-    """Return the page of the release in a folder with all files but the page. Raises PartyError."""
+def page_of_folder(task: Task, folder: Path, seen: Any = None) -> str:
+    """Return the page of the release in a folder with all files but the page. Raises PartyError.
+
+    seen:  as in :class:`Rendered`.
+    """
+    seen = task.model.seen(task, folder) if seen is None else seen
     report = read_report((folder / REPORT).read_bytes())
     release = release_digest((folder / SUMS).read_bytes())
-    return page_of(task, report, tuple(task.model.sections(task, report, folder)), release)
+    return page_of(task, report, tuple(task.model.sections(task, report, seen)), release)
 
 
 def page_of(task: Task, report: Mapping[str, Any], sections: Sequence[Section], release: bytes) -> str:

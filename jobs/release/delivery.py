@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.errors import PartyError, json_object
@@ -23,9 +24,21 @@ def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
     return report
 
 
+@dataclass(frozen=True)
+class Delivery:
+    """Checked release.
+
+    files:  by name, with report and digests.
+    seen:   as in :class:`jobs.task.Rendered`.
+    """
+
+    files: Mapping[str, bytes] = field(repr=False)
+    seen: Any = field(repr=False)
+
+
 def checked_release(
     task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-) -> dict[str, bytes]:
+) -> Delivery:
     """Check that the coordinator delivers the expected files, apart from the maker's keys; return the release.
 
     files:  the files that the coordinator sent. We make the other tables from the result: the digests of the
@@ -38,4 +51,4 @@ def checked_release(
     expected = task.model.expected_of(task, result, files, parts)
     check_sums(files, {**expected.tables, REPORT: files[REPORT], **expected.beside})
     require_report(following(expected), report)
-    return {**expected.tables, REPORT: files[REPORT], SUMS: files[SUMS]}
+    return Delivery({**expected.tables, REPORT: files[REPORT], SUMS: files[SUMS]}, expected.seen)

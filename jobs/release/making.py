@@ -56,11 +56,16 @@ def write_report(
     return release
 
 
-def write_release(task: Task, folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes]) -> bytes:
-    """Write the files of a release with page and digests; return the digest of the release."""
+def write_release(
+    task: Task, folder: Path, files: Mapping[str, bytes], beside: Mapping[str, bytes], seen: Any = None
+) -> bytes:
+    """Write the files of a release with page and digests; return the digest of the release.
+
+    seen:  as in :class:`Rendered`.
+    """
     write_files(folder, {**files, **beside})
     release = write_sums(folder, (*files, *beside))
-    write_page(task, folder)
+    write_page(task, folder, seen)
     return release
 
 
@@ -72,4 +77,4 @@ def write_joint_release(
         rendered = task.model.made_of(task, collected, options)
     seconds = {"seconds": dict(watch.seconds)} if task.model.tells_seconds else {}
     made = {"cost": {**seconds, "parties": dict(collected.parties)}, SIGNATURES: collected.signatures}
-    return write_release(task, folder, files_of(rendered, made), rendered.beside)
+    return write_release(task, folder, files_of(rendered, made), rendered.beside, rendered.seen)

@@ -27,6 +27,7 @@ from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rende
 if TYPE_CHECKING:
     from jobs.data.tables import Table
     from jobs.page.parts import Section
+    from jobs.sequences.reread import Reread
     from jobs.sequences.result import SequencesResult
 
 
@@ -108,14 +109,17 @@ class Sequences(Model):
 
         return verify_table(task, out)
 
-    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+    def seen(self, task: Task, folder: Path) -> Reread:
         from jobs.release.csv import read_csv
-        from jobs.sequences.page import sections
         from jobs.sequences.release import published
         from jobs.sequences.reread import reread
+
+        return reread(read_csv(folder / TABLE, published(task.job)), task)
+
+    def sections(self, task: Task, report: Mapping[str, Any], seen: Reread) -> Iterable[Section]:
+        from jobs.sequences.page import sections
         from jobs.sequences.sentences import promises_of
 
-        seen = reread(read_csv(folder / TABLE, published(task.job)), task)
         return sections(task, report, promises_of(task), seen)
 
     def own_sections(

@@ -21,6 +21,7 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.release import Release
     from jobs.data.tables import Table
     from jobs.page.parts import Section
     from jobs.synthetic.result import SyntheticResult
@@ -109,11 +110,17 @@ class SyntheticTables(Charged):
 
         return verify_synthetic(task, out)
 
-    def sections(self, task: Task, report: Mapping[str, Any], folder: Path) -> Iterable[Section]:
+    def seen(self, task: Task, folder: Path) -> tuple[Release, Release]:
         from jobs.release.csv import read_table
+
+        return read_table(folder / SYNTHETIC_TABLE), read_table(folder / MARGINALS)
+
+    def sections(
+        self, task: Task, report: Mapping[str, Any], seen: tuple[Release, Release]
+    ) -> Iterable[Section]:
         from jobs.synthetic.page import sections
 
-        return sections(task, report, read_table(folder / SYNTHETIC_TABLE), read_table(folder / MARGINALS))
+        return sections(task, report, *seen)
 
     def own_sections(
         self, task: Task, table: Table, report: Mapping[str, Any], folder: Path

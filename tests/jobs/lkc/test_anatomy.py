@@ -455,7 +455,7 @@ def test_parties_check_the_counts_that_they_made(tmp_path: Path, method: str) ->
     )
     files = {name: (tmp_path / "out" / name).read_bytes() for name in (GROUPS, SENSITIVE, REPORT, SUMS)}
     other = run.results[PARTIES[1]]
-    assert checked_release(run.task, other, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}) == files
+    assert checked_release(run.task, other, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}).files == files
     rewritten(tmp_path / "out", SENSITIVE, _swapped)
     tables = {name: (tmp_path / "out" / name).read_bytes() for name in (GROUPS, SENSITIVE)}
     report = json.loads(files[REPORT]) | {"files": file_fields(tables)}

@@ -87,7 +87,7 @@ def test_parties_and_readers_accept_what_is_delivered(run: Run, tmp_path: Path) 
     for result in run.results.values():
         sent = {name: files[name] for name in run.task.delivered}
         assert TABLE not in sent
-        assert checked_release(run.task, result, sent, {}) == {**sent, TABLE: files[TABLE]}
+        assert checked_release(run.task, result, sent, {}).files == {**sent, TABLE: files[TABLE]}
     checked = verify_table(run.task, tmp_path / "out")
     assert checked.fields["rows"] == 120
 

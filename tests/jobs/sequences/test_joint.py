@@ -161,7 +161,7 @@ def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
     files = run.written(tmp_path / "out")
     for result in run.results.values():
         sent = {name: files[name] for name in run.task.delivered}
-        assert checked_release(run.task, result, sent, {}) == files
+        assert checked_release(run.task, result, sent, {}).files == files
     checked, signed = verify_table(run.task, tmp_path / "out"), hashlib.sha256(run.result.encoded).hexdigest()
     assert (checked.fields["verified"], checked.result) == (True, signed)
     report = json.loads(files[REPORT])

@@ -154,7 +154,7 @@ def test_what_follows_from_the_result_is_accepted(partition: str, with_class: bo
     site, result = made(partition, with_class=with_class)
     files = delivered(site, result)
     assert site.task.delivered == (REPORT, SUMS)
-    assert checked_release(site.task, result, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}) == files
+    assert checked_release(site.task, result, {REPORT: files[REPORT], SUMS: files[SUMS]}, {}).files == files
     checked_release(site.task, result, again(files), {})
 
 
