@@ -1,7 +1,8 @@
 """Machine code for circuits and transfers, if the package (`jointcut[fast]`) is installed.
 
-Compiling takes a quarter of a second of processor time, so only a process with circuits of some size compiles,
-beside its work. Until then, and if compiling is impossible, NumPy computes the same.
+Compiling takes a quarter of a second of processor time or more, so only a process with circuits of some size
+compiles, beside its work, and a daemon that has waited for its first job for a while. Until then, and if compiling is
+impossible, NumPy computes the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 import threading
 
 from crypto import engine
+from jobs.data.arrow import pa_csv, pc
+from jobs.loading import import_models
 
 log = logging.getLogger("party")
 
@@ -23,6 +26,18 @@ def compile_where_it_pays() -> None:
     """Begin to compile once circuits came to ``ENOUGH_GATES``, if the package is there."""
     if importlib.util.find_spec(_PACKAGE) is not None:
         engine.after(ENOUGH_GATES, lambda: threading.Thread(target=_compile, name="compiling").start())
+
+
+def prepare() -> None:
+    """Import what jobs need, and compile if not begun, beside the work of this process: the first job waits less."""
+    threading.Thread(target=_prepare, name="preparing", daemon=True).start()
+
+
+def _prepare() -> None:
+    import_models()
+    for _ in (pa_csv.ReadOptions, pc.value_counts):  # Arrow is imported at first use
+        pass
+    engine.begin(ENOUGH_GATES)
 
 
 def engine_line() -> str:

@@ -17,7 +17,7 @@ from jobs.version import __version__
 from party.cli.arguments import config_option
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
-from party.compiling import compile_where_it_pays
+from party.compiling import compile_where_it_pays, prepare
 from party.daemon import Daemon
 from party.decoding import READER
 from party.net.server import PartyServer
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from party.web.server import WebServer
 
 log = logging.getLogger("party")
+
+_IDLE_S = 5.0
+"""Time after which a daemon prepares for jobs. A simulation has begun its job by then."""
 
 
 @click.command()
@@ -69,6 +72,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
+    asyncio.get_running_loop().call_later(_IDLE_S, prepare)
     await stop.wait()
     if page is not None:
         await page.stop()

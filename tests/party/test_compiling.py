@@ -10,15 +10,16 @@ import pytest
 
 import party.compiling
 from crypto import engine
-from party.compiling import ENOUGH_GATES, compile_where_it_pays, engine_line
+from party.compiling import ENOUGH_GATES, compile_where_it_pays, engine_line, prepare
 from tests.support.engines import compiled
 
 
 def finished() -> None:
     """Wait for what was begun."""
-    for thread in threading.enumerate():
-        if thread.name == "compiling":
-            thread.join()
+    for name in ("preparing", "compiling"):
+        for thread in threading.enumerate():
+            if thread.name == name:
+                thread.join()
 
 
 @pytest.fixture
@@ -44,6 +45,28 @@ def test_without_the_package_nothing_happens_and_nothing_is_said(
     assert engine.in_force() is reference
     assert not caplog.records
     assert engine_line() == "NumPy (`jointcut[fast]` is not installed)"
+
+
+def test_a_process_that_prepares_compiles_before_its_first_circuit(
+    reference: engine.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, however often it prepares, and also beside circuits."""
+    begun: list[None] = []
+
+    def noted() -> engine.Engine | str:
+        begun.append(None)
+        return compiled()
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(party.compiling, "_compiled", noted)
+    compile_where_it_pays()
+    for _ in range(2):
+        prepare()
+        finished()
+    engine.begin(ENOUGH_GATES)
+    finished()
+    assert len(begun) == 1
+    assert engine.in_force() is not reference or isinstance(compiled(), str)
 
 
 def test_what_fails_leaves_numpy_with_one_line(
