@@ -20,7 +20,7 @@ from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
 from jobs.lkc.requirement import requirement
-from jobs.lkc.stopping import KEEP_UNPREDICTIVE, NO_NEED, named, one_by_one
+from jobs.lkc.stopping import NO_NEED, freeing, named, one_by_one, weakened
 from jobs.task import Task
 
 REQUIREMENT = "requirement"
@@ -130,20 +130,17 @@ def advice_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
     one_by_one_at: dict[str, None] = {}
     for column, each in _ends(task, report):
         name, reason = column.name, each["reason"]
-        if reason in (NO_STEP, HIDDEN) and task.job.names("class"):
+        if reason in (NO_STEP, HIDDEN):
             unpredictive[name] = None
         weaker.setdefault(name, {}).update(dict.fromkeys(_weaker(task, name, each)))
         if reason not in (SMALL, NO_STEP, ONE_VALUE):
             one_by_one_at[name] = None
-    held: dict[tuple[str, ...], list[str]] = {}
-    for name, found in weaker.items():
-        if found:
-            held.setdefault(tuple(found), []).append(name)
-    lines = [f"{', '.join(unpredictive)}: {KEEP_UNPREDICTIVE}"] if unpredictive else []
-    for changes, names in held.items():
-        further = one_by_one(task.job, [name for name in names if name in one_by_one_at])
-        lines.append(f"{', '.join(names)}: to free detail, {', or '.join([*further, ', or '.join(changes)])}")
-    return lines
+    return freeing(
+        task.job,
+        unpredictive,
+        weaker,
+        lambda names: one_by_one(task.job, [name for name in names if name in one_by_one_at]),
+    )
 
 
 def why(task: Task, name: str, stopped: Mapping[str, Any]) -> str:
@@ -208,7 +205,4 @@ def _weaker(task: Task, name: str, stopped: Mapping[str, Any]) -> Iterator[str]:
     if reason == ONE_VALUE:
         return
     broken = demands if reason in (REQUIREMENT, HIDDEN) else [d for d in demands if d.name == reason]
-    yield from reliefs(broken)
-    if max(entry.scope.size for entry in _concerned(task, name)) > 1:
-        yield "lower L"
-        yield "ask for coarser values of the neighbours"
+    yield from weakened(broken, max(entry.scope.size for entry in _concerned(task, name)))

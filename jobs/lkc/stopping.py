@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from anonymize.criteria.criterion import Demand
+from anonymize.lkc.requirement import reliefs
 from anonymize.lkc.stopped import Blocked, Stopped
 from jobs.data.counted import counted
 from jobs.file.job import Job
 from jobs.file.makers import ROOT
+from jobs.lkc.entries import entries_of, uncovered
 
 NO_NEED = frozenset({"leaf", "empty"})
 """Ends of a column that need no sentence: values without a finer value, and values without a record."""
@@ -81,24 +84,55 @@ def _excess_words(group: Blocked) -> str:
 def advice(
     job: Job, stopped: Mapping[str, Sequence[Stopped]], blocked: Mapping[tuple[str, str], Blocked]
 ) -> list[str]:
-    """Return what frees the columns that stayed whole; empty if no column did."""
-    whole = {name: found[0] for name, found in stopped.items() if _is_whole(found)}
-    useless = [name for name, found in whole.items() if found.reason in _WITHOUT_GAIN]
-    held = [name for name, found in whole.items() if found.columns is not None]
-    lines = []
-    if useless and job.names("class"):
-        lines.append(f"{', '.join(useless)}: {KEEP_UNPREDICTIVE}")
-    if held:
-        lines.append(f"{', '.join(held)}: to free detail, {', or '.join(_remedies(job, held, blocked))}")
+    """Say what would free detail of a single holder's table: a line for all columns with the same remedy."""
+    unpredictive = [name for name, found in stopped.items() if any(e.reason in _WITHOUT_GAIN for e in found)]
+    weaker = {name: dict.fromkeys(_weaker(job, name, found)) for name, found in stopped.items()}
+    return freeing(job, unpredictive, weaker, lambda names: _further(job, names, blocked))
+
+
+def freeing(
+    job: Job,
+    unpredictive: Collection[str],
+    weaker: Mapping[str, Iterable[str]],
+    further: Callable[[Sequence[str]], Iterable[str]],
+) -> list[str]:
+    """Return the remedies in lines: a line for all columns with the same remedy.
+
+    unpredictive:  columns whose steps tell nothing more of the class.
+    weaker:        by column, the changes of the requirement that may free detail, if any.
+    further:       returns the other remedies of some columns.
+    """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, changes in weaker.items():
+        if said := tuple(changes):
+            alike.setdefault(said, []).append(name)
+    lines = [f"{', '.join(unpredictive)}: {KEEP_UNPREDICTIVE}"] if unpredictive and job.names("class") else []
+    for said, names in alike.items():
+        lines.append(f"{', '.join(names)}: to free detail, {', or '.join([*further(names), *said])}")
     return lines
 
 
-def _is_whole(found: Sequence[Stopped]) -> bool:
-    """Return True for a column with a single value in the cut that could be finer."""
-    return len(found) == 1 and len(found[0].values) == 1 and found[0].reason not in NO_NEED
+def weakened(broken: Sequence[Demand], n_columns: int) -> Iterator[str]:
+    """Yield the changes of the requirement that may free some values of a column.
+
+    n_columns:  the most columns of a group that breaks the demands.
+    """
+    yield from reliefs(broken)
+    if n_columns > 1:
+        yield "lower L"
+        yield "ask for coarser values of the neighbours"
 
 
-def _remedies(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], Blocked]) -> Iterator[str]:
+def _weaker(job: Job, name: str, found: Sequence[Stopped]) -> Iterator[str]:
+    """Yield the changes of the requirement for the values of a column that a threshold stopped, in one order."""
+    held = {each.reason for each in found if each.columns is not None}
+    entries = [entry for entry in uncovered(entries_of(job)) if name in entry.columns]
+    demands = (demand for entry in entries for demand in entry.demands)
+    most = max((each.columns or 0 for each in found), default=0)
+    yield from weakened([each for each in demands if each.name in held], most)
+
+
+def _further(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], Blocked]) -> Iterator[str]:
     """Yield the settings of a job that keep rare values from holding a column back."""
     missing = [
         name
@@ -110,7 +144,6 @@ def _remedies(job: Job, held: Sequence[str], blocked: Mapping[tuple[str, str], B
     yield from one_by_one(job, held)
     if job.lkc.withhold is None and not job.names("plain"):
         yield "suppress a few rows of rare groups (`withhold: 1/50`)"
-    yield "ask for a smaller K or L, or for coarser values of the neighbours"
 
 
 def one_by_one(job: Job, held: Sequence[str]) -> list[str]:

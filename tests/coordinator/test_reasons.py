@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,32 @@ def test_a_sensitive_column_is_named(tmp_path: Path) -> None:
     assert f"no finer: C of ill: sex = F would have 9 records, {share}\n" in ran.out
     for name in ("report.json", "report.html"):
         assert f"{n / 9:.1%}) with" not in (tmp_path / "out" / name).read_text()
+    (frees,) = [line for line in ran.out.splitlines() if line.startswith("sex: to free detail")]
+    assert ", or raise C, or protect fewer values" in frees
+    assert "lower K" not in frees
+
+
+def test_columns_that_were_cut_have_a_remedy(tmp_path: Path) -> None:
+    """On the console and on the page: a line for both columns, which the same threshold stops after a first step."""
+    rows = people(F_Clerk=40, F_Lawyer=40, F_Mover=40, F_Cook=2)
+    rows = [{**row, "trade": row["job"]} for row in rows]
+    columns = {"job": QIDS["job"], "trade": deepcopy(QIDS["job"])}
+    ran = run(tmp_path, rows, columns=columns, model={"lkc": {"L": "1", "K": "5"}})
+    assert ran.out.count("no finer: K: ") == 2
+    frees = "job, trade: to free detail, suppress a few rows of rare groups (`withhold: 1/50`), or lower K"
+    assert [line for line in ran.out.splitlines() if "to free detail" in line] == [frees]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert frees.replace("`withhold: 1/50`", "<code>withhold: 1/50</code>") in page
+
+
+def test_a_cut_column_that_predicts_no_more(tmp_path: Path) -> None:
+    """A part of the column is no finer because of K, and a part because the class is the same everywhere."""
+    rows = people(F_Clerk=20, F_Lawyer=20, F_Mover=20, F_Cook=2)
+    rows = [{**row, "died": "Y" if row["job"] in ("Mover", "Cook") else "N"} for row in rows]
+    columns = {"job": QIDS["job"], "died": {"role": "class"}}
+    model = {"lkc": {"L": "1", "K": "5"}}
+    ran = run(tmp_path, rows, goal="classification", columns=columns, model=model)
+    assert "job: `goal: general` keeps detail that predicts no class" in ran.out
 
 
 def test_a_column_that_predicts_nothing(tmp_path: Path) -> None:
