@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Schema, pack
+from anonymize.table import Ints, Schema, pack
 from jobs.data.rows_read import RowsRead
 from jobs.dp.nodes import nodes_of
 from jobs.dp.page import counts_in
 from jobs.page.own import (
+    Aligned,
     aligned,
     columns_section,
     differences,
@@ -92,7 +93,7 @@ def _noise(task: Task, raw: Release, cells: Release) -> Section:
     ]
     shown = differences(
         (
-            (name, pair.distance(weights_of(raw), np.maximum(noisy, 0)))
+            (name, distance_of_sums(pair, weights_of(raw), noisy))
             for name, pair in zip(names, pairs, strict=True)
         ),
         "column",
@@ -100,3 +101,13 @@ def _noise(task: Task, raw: Release, cells: Release) -> Section:
     words = "Share of records that would have to move to make the sums of a column equal to the true counts."
     head = ("measure", "figure", "meaning")
     return Section("Noise against true counts", [facts(lines, head=head), paragraph(words), shown])
+
+
+def distance_of_sums(pair: Aligned, true: Ints, noisy: Ints) -> float:
+    """Return the distance of a column's sums of noisy counts from its true counts. A sum below 0 counts as 0.
+
+    pair:  the column in raw rows, and in released cells.
+    true:  records of each raw row. noisy: count of each cell.
+    """
+    sums = np.bincount(pair.other, noisy, minlength=pair.size).astype(np.int64)
+    return replace(pair, other=np.arange(pair.size)).distance(true, np.maximum(sums, 0))

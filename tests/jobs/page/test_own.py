@@ -13,6 +13,8 @@ import pytest
 from selenium.webdriver import Chrome
 
 from anonymize.release import LabelledColumn
+from jobs.dp.own_page import distance_of_sums
+from jobs.page import parts as shares
 from jobs.page.own import Aligned, aligned
 from jobs.page.page import PAGE
 from jobs.release.folder import OWN, OWN_PAGE
@@ -101,11 +103,44 @@ def test_noisy_counts_are_compared_with_true_counts(releases: Mapping[str, Path]
     assert f"Mean error of a cell {sum(away) / len(away):,.3g}" in text
 
 
+def test_sums_of_noisy_counts_are_compared_with_true_counts(releases: Mapping[str, Path]) -> None:
+    """Noise below 0 takes from the sum of a value; only a sum below 0 counts as 0."""
+    folder = releases["dp"]
+    cells = rows_of(folder / "out" / "counts.csv")
+    raw = [row for row in rows_of(folder / "t.csv") if row["age"]]
+    text = text_of(folder / "out" / OWN_PAGE).split("equal to the true counts.")[1]
+    for column in ("age", "town", "died"):
+        sums, true = Counter[str](), Counter[str]()
+        for cell in cells:
+            sums[cell[column]] += int(cell["count"])
+        for value in sums:
+            true[value] = sum(is_in(column, row, value) for row in raw)
+        noisy = {value: max(n, 0) for value, n in sums.items()}
+        of_noisy = sum(noisy.values())
+        away = sum(abs(noisy[value] / of_noisy - true[value] / len(raw)) for value in sums) / 2
+        assert f"{column} {shares.percent(away)} ".replace("\u00a0", " ") in f"{text} "
+
+
+def test_noise_below_0_takes_from_a_sum() -> None:
+    """Sums of 6 and -2, which counts as 0, against true counts of 5 and 1."""
+    raw = LabelledColumn(("a", "b"), np.array([0, 1]))
+    cells = LabelledColumn(("b", "a"), np.array([1, 1, 0, 0]))
+    pair = aligned(raw, cells)
+    away = distance_of_sums(pair, np.array([5, 1]), np.array([10, -4, -3, 1]))
+    assert away == pytest.approx(1 / 6)
+
+
 def within(row: Mapping[str, str], cell: Mapping[str, str]) -> bool:
     """Return True if a raw row lies in a released cell."""
-    low, _, high = cell["age"].strip("[)").partition(",")
-    town = cell["town"] in ("*", row["town"])
-    return int(low) <= int(row["age"]) < int(high) and town and row["died"] == cell["died"]
+    return all(is_in(column, row, cell[column]) for column in ("age", "town", "died"))
+
+
+def is_in(column: str, row: Mapping[str, str], value: str) -> bool:
+    """Return True if a raw row lies in a released value of a column."""
+    if column == "age":
+        low, _, high = value.strip("[)").partition(",")
+        return int(low) <= int(row["age"]) < int(high)
+    return value in ("*", row[column])
 
 
 def test_every_party_has_a_page_of_its_own_rows(releases: Mapping[str, Path]) -> None:
