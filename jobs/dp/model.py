@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,10 @@ class DifferentialPrivacy(Charged):
         return tuple(requirement.rules(task))
 
     def described(self, task: Task) -> Described:
-        from jobs.dp.sentences import promises_of
+        from jobs.dp.sentences import promises_of, warned
 
         settings = requirement.settings(task.job).model_dump(mode="json")
-        notes = [*requirement.noise_of_counts(task), *budget.without_effect(task.job)]
+        notes = [*requirement.noise_of_counts(task), *budget.without_effect(task.job), *warned(task)]
         return Described(
             requirement.requirement_words(task),
             settings,
@@ -123,8 +124,10 @@ class DifferentialPrivacy(Charged):
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.dp.report import shown_fields
+        from jobs.dp.sentences import warned
 
-        return shown_fields(report)
+        found = shown_fields(report)
+        return replace(found, lines=[*found.lines, *warned(task)])
 
 
 MODEL = DifferentialPrivacy()

@@ -16,7 +16,7 @@ from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.dp.report import half_width, half_width_of_sum, half_width_of_two, outside_any
 from jobs.dp.requirement import settings
-from jobs.dp.sentences import times_as_likely
+from jobs.dp.sentences import times_as_likely, weakness_of
 from jobs.page.html import tag
 from jobs.page.parts import (
     Line,
@@ -39,8 +39,9 @@ from jobs.task import Task
 def guarantee(report: Mapping[str, Any], what: str) -> Section:
     """Return the section on the guarantee of any DP release. what: checked by the program, before the release."""
     privacy = report["privacy"]
+    epsilon = Fraction(privacy["epsilon"])
     lines: list[Line] = [
-        (term("ε"), str(privacy["epsilon"]), _meaning(Fraction(privacy["epsilon"]))),
+        (term("ε"), str(privacy["epsilon"]), _meaning(epsilon)),
         (term("δ"), str(privacy["delta"]), "The chance that the bound of ε fails; 0 for a pure guarantee."),
         ("Protected", privacy["unit"], "The bound compares the table with a table that lacks this much."),
     ]
@@ -52,6 +53,7 @@ def guarantee(report: Mapping[str, Any], what: str) -> Section:
         "What the table promises",
         [
             listing(sentence(words) for words in privacy["guarantees"]),
+            *(warning(sentence(words)) for words in weakness_of(epsilon, privacy["unit"])),
             checked(f"{what}, and the spending adds up to ε", f"{_UNCHECKED} "),
             facts(lines, head=("parameter", "value", "meaning")),
             tag("h3", "Not covered"),

@@ -10,6 +10,7 @@ from crypto.circuits.constants import delta_of
 from jobs.data.counted import counted
 from jobs.dp.budget import settings
 from jobs.dp.result import delta_text
+from jobs.dp.settings import MAX_EPSILON
 from jobs.file.job import Job
 from jobs.task import Sentences, Task
 
@@ -92,6 +93,11 @@ def _toward_the_other(task: Task, delta: str) -> str:
     )
 
 
+def warned(task: Task) -> list[str]:
+    """Return the warnings of a weak job, for the console."""
+    return [f"warning: {words}" for words in weakness_of(settings(task.job).epsilon, unit_words(task.job))]
+
+
 def unit_words(job: Job) -> str:
     """Return the protected unit of ε in words."""
     return "one record" if settings(job).max_records_per_person is None else "one person at one holder"
@@ -106,6 +112,22 @@ def times_as_likely(epsilon: Fraction, unit: str) -> str:
     """Say what ε bounds. unit: the protected unit in words."""
     factor = math.exp(min(float(epsilon), 700))
     return f"with or without {unit}, every release is at most e^ε = {factor:.4g} times as likely"
+
+
+def weakness_of(epsilon: Fraction, unit: str) -> list[str]:
+    """Say that ε protects very little, if the job had to accept its ε. unit: the protected unit in words."""
+    if epsilon <= MAX_EPSILON:
+        return []
+    factor = math.exp(float(epsilon))
+    times = f"{factor:,.0f}" if factor < _MOST_PRINTED else "more than a billion"
+    return [
+        f"ε = {_number(epsilon)} protects very little, so the job had to accept it (`accept_large_epsilon`): the "
+        f"release may be {times} times as likely with {unit} as without, and whoever knows all other records may be "
+        "almost certain of the missing values; the literature mostly asks for ε of 1 or less"
+    ]
+
+
+_MOST_PRINTED = 1e9
 
 
 def _not_covered(job: Job) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,10 @@ class SyntheticTables(Charged):
         return tuple(budget.rules(task))
 
     def described(self, task: Task) -> Described:
-        from jobs.dp.sentences import promises_of
+        from jobs.dp.sentences import promises_of, warned
 
         settings = requirement.settings(task.job).model_dump(mode="json")
-        notes = [*budget.without_effect(task.job), *requirement.about_order(task)]
+        notes = [*budget.without_effect(task.job), *requirement.about_order(task), *warned(task)]
         return Described(
             requirement.requirement_words(task),
             settings,
@@ -132,9 +133,11 @@ class SyntheticTables(Charged):
         return own_sections(task, table.rows, raw_rows(task, table), read_table(folder / SYNTHETIC_TABLE))
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.dp.sentences import warned
         from jobs.synthetic.report import shown_fields
 
-        return shown_fields(report)
+        found = shown_fields(report)
+        return replace(found, lines=[*found.lines, *warned(task)])
 
 
 MODEL = SyntheticTables()

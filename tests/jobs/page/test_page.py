@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -19,10 +20,16 @@ from jobs.page.learned import words_of
 from jobs.page.page import PAGE, page_of, page_of_folder
 from jobs.page.parts import about_joined, in_few, percent
 from jobs.promises import weakness
+from jobs.release.folder import OWN_PAGE
 from jobs.release.sums import SUMS, release_digest
-from tests.jobs.page.releases import EVIL, JOBS
+from tests.jobs.page.releases import EVIL, JOBS, table
 from tests.support import jobs
-from tests.support.browser import expect_access, printed_page
+from tests.support.browser import (
+    expect_access,
+    expect_no_table_is_cut_in_print,
+    expect_no_table_scrolls,
+    printed_page,
+)
 from tests.support.commands import invoke
 from tests.support.job_files import job_file
 from tests.support.pages import Reader
@@ -386,6 +393,32 @@ def test_a_weak_k_is_a_warning_and_the_check_no_approval(
     assert 'class="warning"' not in behind
     for lines in (task.model.shown(task, report).lines, task.model.described(task).notes):
         assert any(line.startswith("warning: K=2 is weak") for line in lines) == (k == 2)
+
+
+@pytest.mark.parametrize("epsilon", ["10", "20"])
+@pytest.mark.parametrize("name", ["dp", "synthetic"])
+def test_a_large_epsilon_is_a_warning(tmp_path: Path, name: str, epsilon: str) -> None:
+    """On the page, on the console, and for the owners who approve the job."""
+    job = JOBS[name]
+    accepted = {"epsilon": epsilon, "accept_large_epsilon": "true"}
+    fields = {"version": "1", "name": name, "partition": "single", "data": "t.csv", **job}
+    fields["model"] = {"dp": {**job["model"]["dp"], **accepted}}
+    jobs.write_csv(tmp_path / "t.csv", table())
+    ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    words = (
+        f"ε = {epsilon} protects very little, so the job had to accept it (`accept_large_epsilon`): the release may "
+        f"be {math.exp(20):,.0f} times as likely with one record as without"
+    )
+    page, _ = read(tmp_path)
+    promised = page.partition("What the table promises")[2].partition("</section>")[0]
+    above = promised.partition("Checked: ")[0]
+    is_weak = epsilon == "20"
+    assert (words.replace("`accept_large_epsilon`", "<code>accept_large_epsilon</code>") in above) == is_weak
+    assert ('<a href="#what-the-table-promises">' in page) == is_weak
+    assert (f"warning: {words}" in ran.out) == is_weak
+    notes = load_task(tmp_path / "job.yaml").model.described(load_task(tmp_path / "job.yaml")).notes
+    assert any(note.startswith(f"warning: {words}") for note in notes) == is_weak
 
 
 @pytest.mark.parametrize(
