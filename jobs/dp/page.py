@@ -27,6 +27,7 @@ from jobs.page.parts import (
     listing,
     number,
     ordered,
+    pairs,
     paragraph,
     percent,
     sentence,
@@ -235,7 +236,7 @@ def _largest(task: Task, counts: Release, values: Ints, width: int) -> Iterator[
     names = [name for name in counts.columns if name in task.job.columns]
     lines = [
         (
-            ", ".join(f"{name} {_label(counts, name, cell)}" for name in names),
+            pairs((name, _label(counts, name, cell)) for name in names),
             words[verdicts[cell]],
             f"{values[cell]:,}",
             f"{max(values[cell] - width, 0):,}–{max(values[cell] + width, 0):,}",

@@ -6,6 +6,7 @@ No attribute holds a script, a style or an address of another machine; the polic
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, tostring
@@ -17,6 +18,10 @@ Content = Element | str | None
 """Child of an element; None is left out."""
 
 
+_SPACE = "\u00a0"
+"""Space without a break, as before a sign of percent; :func:`printable` would make it a blank."""
+
+
 def tag(name: str, /, *content: Content, **attributes: str | int | float) -> Element:
     """Return an element. attributes: a trailing or an inner underscore stands for no character or for a hyphen."""
     made = Element(name, {key.strip("_").replace("_", "-"): str(value) for key, value in attributes.items()})
@@ -24,12 +29,32 @@ def tag(name: str, /, *content: Content, **attributes: str | int | float) -> Ele
         if isinstance(child, Element):
             made.append(child)
         elif child is not None:
-            _add_text(made, _SPACE.join(map(printable, child.split(_SPACE))))
+            _add_line(made, _SPACE.join(map(printable, child.split(_SPACE))))
     return made
 
 
-_SPACE = "\u00a0"
-"""Space without a break, as before a sign of percent; :func:`printable` would make it a blank."""
+def isolated(text: str) -> Content:
+    """Return a text beside other texts. A text of a right-to-left script has an element, so it moves no neighbour."""
+    return tag("bdi", text) if _FROM_RIGHT.search(text) else text
+
+
+_LETTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff"
+_FROM_RIGHT = re.compile(f"([{_LETTERS}]+(?:(?:(?!\\. )[-0-9 {_SPACE}'\"’./%+])*[{_LETTERS}]+)*)")
+"""Words of right-to-left scripts, with the numbers and signs between two words."""
+_ONLY_TEXT = ("bdi", "title")
+"""Elements without elements in them."""
+
+
+def _add_line(element: Element, text: str) -> None:
+    """Add a text. Words of right-to-left scripts stand alone, so the signs beside them keep their place."""
+    if element.tag in _ONLY_TEXT or text.isascii():
+        _add_text(element, text)
+        return
+    for place, part in enumerate(_FROM_RIGHT.split(text)):
+        if place % 2:
+            element.append(tag("bdi", part))
+        elif part:
+            _add_text(element, part)
 
 
 def _add_text(element: Element, text: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -14,7 +15,7 @@ import numpy as np
 from anonymize.release import LabelledColumn
 from anonymize.table import Ints
 from jobs.data.counted import counted
-from jobs.page.html import Content, rows, tag
+from jobs.page.html import Content, isolated, rows, tag
 
 Line: TypeAlias = Sequence[Content]
 """Line of a table."""
@@ -111,7 +112,32 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+    """Print a number: all digits before the point, three digits of a smaller number."""
+    is_whole = isinstance(value, int) or abs(value) >= _WHOLE
+    return f"{round(value):,}" if is_whole else f"{Decimal(f'{value:.3g}'):f}"
+
+
+_WHOLE = 999.5
+"""Least number that is printed without a fraction."""
+
+
+def size(n_bytes: int) -> str:
+    """Print a number of bytes in three digits: 999 B, 12.3 MB."""
+    value, unit = float(n_bytes), 0
+    while value >= _WHOLE and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{number(value)}\u00a0{_UNITS[unit]}"
+
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def pairs(values: Iterable[tuple[str, str]]) -> Element:
+    """Return names with their values in a line."""
+    parts: list[Content] = []
+    for name, value in values:
+        parts += [", " if parts else "", isolated(name), " ", isolated(value)]
+    return tag("span", *parts)
 
 
 def bars(counts: Mapping[str, int], name: str, labels: Sequence[str] | None = None) -> Element:

@@ -12,7 +12,7 @@ from jobs.data.counted import counted
 from jobs.lkc.kd.stopping import FINEST, REFUSED, SMALL, Ended, ended, stopped_by_k, thresholds
 from jobs.lkc.settings import PUBLIC
 from jobs.page.html import Content, tag
-from jobs.page.parts import Line, Section, facts, listing, paragraph, percent
+from jobs.page.parts import Line, Section, facts, listing, pairs, paragraph, percent
 from jobs.task import Task
 
 _TITLE = "Why groups are no smaller"
@@ -26,7 +26,7 @@ def sections(task: Task, release: Release) -> Iterator[Section]:
     if groups is None:
         return
     largest = groups.largest_refused[:_MOST_GROUPS].tolist()
-    lines = [(groups.label(group), f"{int(groups.sizes[group]):,}") for group in largest]
+    lines = [(pairs(groups.values(group)), f"{int(groups.sizes[group]):,}") for group in largest]
     yield Section(
         _TITLE,
         [
@@ -50,7 +50,7 @@ def own_sections(task: Task, table: CodedTable, release: Release) -> Iterator[Se
     by_k = stopped_by_k(task, table, groups, largest)
     others = " or ".join(thresholds(task))
     lines = [
-        (groups.label(group), f"{int(groups.sizes[group]):,}", "K" if is_k else others)
+        (pairs(groups.values(group)), f"{int(groups.sizes[group]):,}", "K" if is_k else others)
         for group, is_k in zip(largest, by_k, strict=True)
     ]
     if lines:

@@ -50,13 +50,13 @@ class Ended:
         largest: Ints = found[np.argsort(-self.sizes[found], kind="stable")]
         return largest
 
-    def label(self, group: int) -> str:
-        """Return the values of a group."""
+    def values(self, group: int) -> list[tuple[str, str]]:
+        """Return the columns of a group with their values."""
         printed = box_labels(self.schema, self.boxes.some(np.array([group])))
-        return ", ".join(
-            f"{column.name} {own.labels[own.codes[0]]}"
+        return [
+            (column.name, own.labels[own.codes[0]])
             for column, own in zip(self.schema.qid, printed, strict=True)
-        )
+        ]
 
 
 def ended(task: Task, release: Release) -> Ended | None:
