@@ -67,15 +67,22 @@ def _add_text(element: Element, text: str) -> None:
 def rows(*cells: Iterable[Content], head: Iterable[Content] = ()) -> Element:
     """Return a table. The first cell of a row names the row."""
     body = [
-        tag("tr", *(tag("td" if place else "th", cell, **_scope(place)) for place, cell in enumerate(row)))
+        tag("tr", *(tag("td", cell) if place else _named(cell) for place, cell in enumerate(row)))
         for row in cells
     ]
     named = [*(tag("th", cell, scope="col") for cell in head)]
     return tag("table", tag("thead", tag("tr", *named)) if named else None, tag("tbody", *body))
 
 
-def _scope(place: int) -> dict[str, str]:
-    return {} if place else {"scope": "row"}
+def _named(cell: Content) -> Element:
+    """Return the cell that names a row. A long word may break anywhere, so the table stays as wide as the page."""
+    text = "".join(cell.itertext()) if isinstance(cell, Element) else cell or ""
+    is_long = any(len(word) > _LONG for word in text.split())
+    return tag("th", cell, scope="row", **({"class_": "long"} if is_long else {}))
+
+
+_LONG = 20
+"""Most characters of a word that a narrow screen has room for."""
 
 
 def document(title: str, *content: Content) -> str:

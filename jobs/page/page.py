@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import Content, document, tag
 from jobs.page.learned import learned
-from jobs.page.parts import Section, checked, facts, listing, number, paragraph, sentence, warning
+from jobs.page.parts import Section, checked, facts, listing, number, paragraph, sentence, size, warning
 from jobs.page.words import with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
@@ -172,10 +172,6 @@ _BESIDE = (
 )
 
 
-_TOLD = ("seconds", "bytes_sent", "bytes_received", "rounds", "gates")
-"""Costs of a phase. A mode may keep the seconds of a phase back."""
-
-
 def _costs(cost: Mapping[str, Any]) -> Iterator[Content]:
     """Yield the time of a run, and the costs of each party over the phases that the report tells."""
     seconds, parties = cost.get("seconds", {}), cost.get("parties", {})
@@ -185,15 +181,25 @@ def _costs(cost: Mapping[str, Any]) -> Iterator[Content]:
         yield paragraph("The report does not tell how long the run took: the time may depend on the data.")
     if parties:
         lines = [(name, *_summed(list(of["phases"].values()))) for name, of in sorted(parties.items())]
-        yield facts(lines, head=("party", "seconds", "bytes sent", "bytes received", "rounds", "gates"))
+        yield facts(lines, head=("party", "run", "data", "gates"))
 
 
 def _summed(phases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the sums of the costs of phases. A sum without a phase is told as such."""
-    for name in _TOLD:
-        told = [phase[name] for phase in phases if name in phase]
-        total = sum(told)
-        yield "not told" if not told else f"{total:.1f}" if name == "seconds" else f"{total:,}"
+    """Yield the sums of the costs of phases, by column. A sum without a phase is left out."""
+    for costs in _COSTS:
+        told = ((cost, [phase[cost] for phase in phases if cost in phase]) for cost in costs)
+        yield ", ".join(costs[cost](sum(found)) for cost, found in told if found) or "not told"
+
+
+_COSTS: Sequence[Mapping[str, Callable[[Any], str]]] = (
+    {"seconds": "{:.1f}\u00a0s".format, "rounds": "{:,} rounds".format},
+    {
+        "bytes_sent": lambda n_bytes: f"{size(n_bytes)} sent",
+        "bytes_received": lambda n_bytes: f"{size(n_bytes)} received",
+    },
+    {"gates": "{:,}".format},
+)
+"""Costs in each column, with their words. A mode may keep the seconds of a phase back."""
 
 
 def _files(report: Mapping[str, Any], release: bytes) -> Section:

@@ -6,7 +6,8 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #a9b0bb; --line: #3a404a; --page: #16181d;
   --box: #1f232a; --bar: #6aa5e6; --bad: #ff9f94; --link: #8cbcf5; } }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
+  overflow-wrap: break-word; }
 main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; padding-top: .6rem; border-top: 1px solid var(--line); }
@@ -22,6 +23,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; bo
 td:nth-child(2):not(:last-child), thead th:nth-child(2) { white-space: nowrap; overflow-wrap: normal; }
 thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 600; min-width: 7rem; }
+th.long { overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 .bars td, .bars th { border: 0; padding: .12rem .8rem .12rem 0; font-weight: 400; }
 .bars th { width: 32%; overflow-wrap: anywhere; }
@@ -39,6 +41,7 @@ code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
     overflow-wrap: normal; } }
 @media print { :root { --ink: #000; --soft: #333; --line: #bbb; --page: #fff; --box: #fff; --bar: #555;
   --bad: #000; --link: #000; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
+  .scroll { overflow: visible; }
   h2, h3 { break-after: avoid; } tr, .warning { break-inside: avoid; }
   rect { fill: #555; print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """

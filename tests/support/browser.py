@@ -88,6 +88,32 @@ def expect_access(browser: Chrome, page: Path | str) -> None:
     assert browser.get_log("browser") == []
 
 
+def expect_no_table_scrolls(browser: Chrome, page: Path) -> None:
+    """Require that every table of a page fits into a narrow screen."""
+    size = {"width": 360, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(table => [table.scrollWidth, table.clientWidth])"
+    )
+    assert widths
+    assert all(needed <= there for needed, there in widths), widths
+
+
+def expect_no_table_is_cut_in_print(browser: Chrome, page: Path) -> None:
+    """Require that every table of a page is no wider than a sheet of A4 with margins, 18 cm or 680 pixels."""
+    size = {"width": 680, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    browser.get(page.as_uri())
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('table')].map(table => table.getBoundingClientRect().right)"
+    )
+    assert widths
+    assert max(widths) <= 680, widths
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
 def printed_page(browser: Chrome, page: Path) -> bytes:
     """Return a page as PDF on A4 sheets. A window of another size or scheme is given up before."""
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

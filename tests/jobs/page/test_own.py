@@ -20,7 +20,7 @@ from jobs.page.page import PAGE
 from jobs.release.folder import OWN, OWN_PAGE
 from tests.jobs.page.releases import EVIL, JOBS, PARTIES
 from tests.support import jobs
-from tests.support.browser import expect_access
+from tests.support.browser import expect_access, expect_no_table_scrolls
 from tests.support.commands import invoke
 from tests.support.job_files import job_file
 from tests.support.pages import Reader
@@ -176,14 +176,7 @@ def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, n
 def test_no_table_scrolls_on_a_narrow_screen(
     releases: Mapping[str, Path], browser: Chrome, name: str
 ) -> None:
-    size = {"width": 360, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get((releases[name] / "out" / OWN_PAGE).as_uri())
-    widths = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].map(table => [table.scrollWidth, table.clientWidth])"
-    )
-    assert widths
-    assert all(needed <= there for needed, there in widths)
+    expect_no_table_scrolls(browser, releases[name] / "out" / OWN_PAGE)
 
 
 def test_distances_of_many_values_are_those_of_few() -> None:

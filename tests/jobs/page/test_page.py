@@ -215,6 +215,43 @@ def test_nothing_hinders_access(releases: Mapping[str, Path], browser: Chrome, n
     expect_access(browser, releases[name] / "out" / PAGE)
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_no_table_scrolls_on_a_narrow_screen(
+    releases: Mapping[str, Path], browser: Chrome, name: str
+) -> None:
+    expect_no_table_scrolls(browser, releases[name] / "out" / PAGE)
+
+
+def test_long_names_and_names_from_right_to_left(tmp_path: Path, browser: Chrome) -> None:
+    """The pages are as wide as the window, print no wider than the sheet, and keep the order of names and values."""
+    long = "x" * 200
+    fields = {
+        "version": "1",
+        "name": "names",
+        "partition": "single",
+        "goal": "general",
+        "data": "t.csv",
+        "model": {"lkc": {"L": "all", "K": "5", "method": "kd"}},
+        "columns": {
+            "גיל": {"role": "qid", "numeric": {"min": "0", "max": "96", "step": "1"}},
+            "מין": {"role": "qid", "taxonomy": {"*": ["M", "זכר"]}},
+            long: {"role": "qid", "numeric": {"min": "0", "max": "96", "step": "1"}},
+        },
+    }
+    rows = [{"גיל": "95" if i > 8 else "0", "מין": "M", long: "5"} for i in range(11)]  # nothing to cut
+    jobs.write_csv(tmp_path / "t.csv", rows)
+    ran = invoke("coordinator", "run", job_file(tmp_path, fields), "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    for name in (PAGE, OWN_PAGE):
+        expect_access(browser, tmp_path / "out" / name)
+        expect_no_table_scrolls(browser, tmp_path / "out" / name)
+        expect_no_table_is_cut_in_print(browser, tmp_path / "out" / name)
+    assert "<bdi>גיל</bdi> [0,96), <bdi>מין</bdi> M, xxx" in (tmp_path / "out" / PAGE).read_text()
+    own = (tmp_path / "out" / OWN_PAGE).read_text()
+    assert "of a person: <bdi>גיל</bdi>, <bdi>מין</bdi>, xxx" in own
+    assert "<h3><bdi>מין</bdi></h3>" in own
+
+
 @pytest.mark.parametrize("name", ["single", "dp"])
 def test_the_page_prints_on_few_sheets(releases: Mapping[str, Path], browser: Chrome, name: str) -> None:
     """A PDF of A4 sheets: the text is whole, black on white, and no sheet is empty."""
@@ -323,7 +360,10 @@ def test_costs_of_parties_are_on_the_page(releases: Mapping[str, Path]) -> None:
     digest = release_digest((folder / "out" / SUMS).read_bytes())
     text = " ".join(" ".join(Reader(page_of(task, report | {"cost": cost}, (), digest)).texts).split())
     assert "The run took 2.5 s." in text
-    assert "rounds gates a 1.2 1,500 21 7 7 b not told 500 1 4 7" in text
+    assert (
+        "party run data gates a 1.2 s, 7 rounds 1.5 kB sent, 21 B received 7 b 4 rounds 500 B sent, 1 B received 7"
+        in text
+    )
     assert "does not tell how long the run took" in read(releases["synthetic"])[0]
 
 
