@@ -16,6 +16,7 @@ from jobs.lkc.entries import Entry, entries_read
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.verify import told_apart
 from jobs.page.parts import Line, facts, percent, warning
+from jobs.page.words import term
 from jobs.task import Task
 
 _MOST_SUBSETS = 100
@@ -50,7 +51,7 @@ def inferences(task: Task, report: Mapping[str, Any], table: Release) -> Iterato
         lines += _of_groups(report, name, what)
         warnings += _unbounded(entries, name, what, of_all)
     if lines:
-        yield facts(lines, head=("inference", "figure", "meaning"))
+        yield facts(lines, head=(term("Inference", said="inference"), "figure", "meaning"))
     yield from (warning(words) for words in warnings)
 
 

@@ -11,7 +11,7 @@ from anonymize.lkc.metrics import partition_sizes
 from anonymize.lkc.stopped import Stopped
 from anonymize.release import Release
 from anonymize.table import Ints
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
@@ -38,7 +38,7 @@ from jobs.page.parts import (
     sentence,
     warning,
 )
-from jobs.page.words import term
+from jobs.page.words import term, with_term
 from jobs.task import Task
 
 
@@ -76,7 +76,12 @@ def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) ->
         (
             term("Prosecutor risk", ", all attributes"),
             percent(1 / least),
-            f"The same chance for a reader who knows every quasi-identifier: 1 in {least:,}.",
+            with_term(
+                f"The same chance for a reader who knows every quasi-identifier: 1 in {least:,}.",
+                "Quasi-identifier",
+                "quasi-identifier",
+                "span",
+            ),
         ),
         (
             term("Marketer risk"),
@@ -131,7 +136,10 @@ def _groups(task: Task, sizes: Ints) -> Section:
     )
     return Section(
         "Group sizes",
-        [paragraph(words), bars(by_size(sizes, greatest_k(entries_of(task.job))), "group sizes")],
+        [
+            with_term(words, "Group", noun(len(sizes), "group", "groups")),
+            bars(by_size(sizes, greatest_k(entries_of(task.job))), "group sizes"),
+        ],
     )
 
 

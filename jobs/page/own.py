@@ -31,7 +31,7 @@ from jobs.page.parts import (
     sentence,
     warning,
 )
-from jobs.page.words import term, with_words
+from jobs.page.words import term, with_term, with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import OWN_PAGE, place_for_owner
@@ -177,7 +177,11 @@ def model_section(raw: Release, name: str, columns: Sequence[str], share: float,
         "independent of each other within a class. `coordinator evaluate` compares better models, on held-out rows."
     )
     return Section(
-        "A simple model", [paragraph(words), facts(lines, head=("learned from", "right", "meaning"))]
+        "A simple model",
+        [
+            with_term(words, "Naive Bayes", "naive Bayes"),
+            facts(lines, head=("learned from", "right", "meaning")),
+        ],
     )
 
 

@@ -94,9 +94,10 @@ def listing(items: Iterable[str]) -> Element | None:
     return tag("ul", *found) if found else None
 
 
-def facts(entries: Iterable[Line], head: Sequence[str]) -> Element:
+def facts(entries: Iterable[Line], head: Sequence[str | Element]) -> Element:
     """Return a table of figures: a name, the figure or figures, and mostly the meaning."""
-    label = "table of " + ", ".join(filter(None, head))
+    names = (each if isinstance(each, str) else "".join(each.itertext()) for each in head)
+    label = "table of " + ", ".join(filter(None, names))
     return tag(
         "div", rows(*entries, head=head), class_="scroll", tabindex="0", role="group", aria_label=label
     )

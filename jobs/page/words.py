@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from xml.etree.ElementTree import Element
 
 from jobs.page.html import tag
-from jobs.page.parts import Section
+from jobs.page.parts import Section, marked
 
 WORDS: Mapping[str, str] = {
     "Quasi-identifier": "A column that an attacker may know of a person, such as age or town.",
@@ -32,10 +32,17 @@ WORDS: Mapping[str, str] = {
 """Meaning of each term."""
 
 
-def term(word: str, more: str = "") -> Element:
-    """Return a term with a link to its meaning. more: text behind the term."""
+def term(word: str, more: str = "", said: str = "") -> Element:
+    """Return a term with a link to its meaning. more: text behind the term. said: the term in another form."""
     assert word in WORDS, "a word with a meaning"
-    return tag("a", word + more, href=f"#{_anchor(word)}")
+    return tag("a", (said or word) + more, href=f"#{_anchor(word)}")
+
+
+def with_term(text: str, word: str, said: str, kind: str = "p") -> Element:
+    """Return a sentence whose first ``said`` is a link to the meaning of a word. kind: of the element."""
+    before, found, after = text.partition(said)
+    assert found, "a sentence with the term"
+    return tag(kind, *marked(before), term(word, said=said), *marked(after))
 
 
 def _anchor(word: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.table import Ints, tally
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
 from jobs.page.html import Content, tag
 from jobs.page.page import promises
 from jobs.page.parts import (
@@ -25,7 +25,7 @@ from jobs.page.parts import (
     sentence,
     warning,
 )
-from jobs.page.words import term
+from jobs.page.words import term, with_term
 from jobs.promises import weakness
 from jobs.sequences.domains import time_column
 from jobs.sequences.own_page import sizes_of_paths
@@ -118,7 +118,11 @@ def _groups(task: Task, sizes: Ints) -> Section:
         "the size of their group:"
     )
     return Section(
-        "Group sizes", [paragraph(words), bars(by_size(sizes, settings(task.job).K), "group sizes")]
+        "Group sizes",
+        [
+            with_term(words, "Group", noun(len(sizes), "group", "groups")),
+            bars(by_size(sizes, settings(task.job).K), "group sizes"),
+        ],
     )
 
 

@@ -16,7 +16,7 @@ from jobs.data.coders import numbers_in
 from jobs.data.counted import counted, noun
 from jobs.dp.page import guarantee
 from jobs.page.html import tag
-from jobs.page.parts import INTERVAL, Section, bars, facts, number, paragraph, percent, warning
+from jobs.page.parts import INTERVAL, Line, Section, bars, facts, number, paragraph, percent, warning
 from jobs.synthetic.report import MANY, below_words, many_mended
 from jobs.task import Task
 
@@ -134,7 +134,7 @@ def _distance(measured: Mapping[str, int], drawn: Mapping[str, int]) -> float:
 def _two_way(report: Mapping[str, Any]) -> Section:
     """Show for each measured pair how much dependence was measured, and how well the drawn rows follow."""
     fit = {each["table"]: each for each in report["fit"]}
-    lines = []
+    lines: list[Line] = []
     for edge in report["edges"]:
         told, is_noise = fit[edge["table"]], edge["table"] in report["mostly_noise"]["tables"]
         beyond = max(edge["measured_minus_expected"] - float(edge["of_noise_about"]), 0)
@@ -148,7 +148,10 @@ def _two_way(report: Mapping[str, Any]) -> Section:
         )
     missing = report["not_measured"]
     rest = f"{counted(len(missing['pairs']), 'pair is', 'pairs are')} not measured, and {missing['meaning']}."
-    head = ("pair", "dependence in records", "fit of the rows", "noise")
+    head = ["pair", "dependence in records", "fit of the rows"]
+    if any(line[-1] for line in lines):
+        head.append("noise")
+    lines = [line[: len(head)] for line in lines]
     return Section("Two columns at a time", [facts(lines, head=head) if lines else None, paragraph(rest)])
 
 

@@ -28,6 +28,22 @@ def test_only_used_words_stand_at_the_end() -> None:
     assert len(with_words([Section("A", ["no term"])])) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "page", "words"),
+    [
+        ("classified", PAGE, ["Quasi-identifier", "Group", "Inference"]),
+        ("sequences", PAGE, ["Group"]),
+        ("classified", OWN_PAGE, ["Naive Bayes"]),
+    ],
+)
+def test_a_page_links_the_terms_that_it_uses(
+    releases: Mapping[str, Path], name: str, page: str, words: list[str]
+) -> None:
+    text = (releases[name] / "out" / page).read_text()
+    for word in words:
+        assert re.search(rf'href="#word-{word.lower().replace(" ", "-")}">{word}s?</a>', text, re.IGNORECASE)
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_every_link_has_a_place_on_its_page(releases: Mapping[str, Path], name: str) -> None:
     for page in (PAGE, OWN_PAGE):
