@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source
+from jobs.errors import BudgetError
 from jobs.owner.ledger import PrivacyLedger
 
 UNLIMITED = Fraction(10**9)
@@ -31,8 +32,17 @@ class Options:
     ledger: Path | None = None
 
     def own_ledger(self, source: Source) -> PrivacyLedger:
-        """Return a single holder's privacy ledger: beside the table itself, not beside a link to the table."""
+        """Return a single holder's privacy ledger: beside the table itself, not beside a link to the table.
+
+        Raises BudgetError for a named ledger in a folder that does not exist.
+        """
         path = self.ledger or source.ledger
+        if self.ledger is not None and not path.parent.is_dir():
+            raise BudgetError(
+                "budget-ledger",
+                f"there is no folder {path.parent} for a privacy ledger, so no ledger of earlier releases is there",
+                remedy="correct the path of the ledger; for the first ledger make the folder",
+            )
         return PrivacyLedger(path, source.identity, remedy=_REMEDY, place=source.held_at)
 
 

@@ -61,6 +61,7 @@ def run(
     require_confirmed(task.job)
     require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
+    require_epsilon(task, options)
     if (table := task.job.table) is not None:
         source = source_of_job(job, table)
         tell_dates(source, task)
@@ -88,6 +89,16 @@ def require_counts(task: Task, as_records: bool) -> None:
             "usage",
             "--as-records is for `method: diffgen`, which releases counts; the job releases rows",
             remedy="leave --as-records out",
+        )
+
+
+def require_epsilon(task: Task, options: Options) -> None:
+    """Refuse a budget for a release that spends no epsilon. Raises ConfigError."""
+    if options.budget != UNLIMITED and task.job.model.dp is None:
+        raise ConfigError(
+            "usage",
+            "--budget is for jobs with differential privacy; the job spends no epsilon",
+            remedy="leave --budget out",
         )
 
 

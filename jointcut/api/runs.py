@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from coordinator.commands.runs import require_counts
+from coordinator.commands.runs import require_counts, require_epsilon
 from coordinator.single import AGAIN, run_single
 from jobs.data.rows_read import RowsRead
 from jobs.errors import ConfigError
@@ -75,6 +75,7 @@ def anonymize(
         )
     kept = None if ledger is None else path_of(ledger)
     options = Options(as_records, _budget(budget), kept)
+    require_epsilon(task, options)
     voice, notes = listening(progress)
     with Place(out) as place, source_of_data(data, asked, kept) as source:
         require_ledger(asked, source)

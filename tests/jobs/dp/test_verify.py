@@ -461,6 +461,7 @@ def test_a_single_holder_is_told_what_all_releases_add_up_to(alone: Path) -> Non
 
 def test_a_single_holder_looks_its_ledger_up(alone: Path) -> None:
     job, ledger = alone / "job.yaml", alone / "ledgers" / "one"
+    ledger.parent.mkdir()
     before = invoke("coordinator", "budget", job)
     assert before.code == 0
     assert before.out.startswith("privacy ledger of the table: epsilon 0 charged, by 0 runs\n")
@@ -486,6 +487,11 @@ def test_budgets_that_are_none(alone: Path, budget: str) -> None:
 
 
 def test_a_ledger_elsewhere(alone: Path) -> None:
+    """Its folder must be there: in a new folder no ledger would count earlier releases."""
+    refused = run(alone, "out", "--ledger", alone / "ledgers" / "one")
+    assert refused.problem["error"] == "budget-ledger"
+    assert not (alone / "ledgers").exists()
+    (alone / "ledgers").mkdir()
     assert run(alone, "out", "--ledger", alone / "ledgers" / "one").code == 0
     assert not (alone / "table.csv.privacy.sqlite").exists()
     budget = PrivacyLedger(alone / "ledgers" / "one", str((alone / "table.csv").resolve()))

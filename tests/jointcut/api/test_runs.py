@@ -196,9 +196,11 @@ def test_an_lkc_release_is_listed_in_a_named_ledger(tmp_path: Path) -> None:
     [
         ({"job": shared_job()}, "usage", "the job has several holders"),
         ({"data": "no-such.csv"}, "file-missing", "no-such.csv is not a file"),
-        ({"data": None}, "file-missing", "`data` names table.csv"),
+        ({"data": None}, "usage", "no table is given, and the job names none"),
         ({"as_records": True}, "usage", "is for `method: diffgen`"),
         ({"budget": -1}, "usage", "budget=-1: write a number above 0"),
+        ({"budget": 2}, "usage", "budget is for jobs with differential privacy"),
+        ({"ledger": "no-such-folder/l.sqlite"}, "budget-ledger", "there is no folder no-such-folder"),
         ({"out": "/"}, "output-exists", "/ exists"),
         (
             {"job": drawn_job().with_(columns={"sex": {"from_data": True}})},
