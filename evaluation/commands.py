@@ -196,10 +196,13 @@ def _check(task: Task) -> None:
         raise ConfigError(
             "usage",
             "evaluate is for LKC jobs of tables: noisy counts and paths are no rows to learn from",
+            remedy="name a job with `model: {lkc: ...}`",
         )
     if not task.job.names("class"):
         raise ConfigError(
-            "usage", "evaluate needs a column with `role: class`, to be predicted from the remaining columns"
+            "usage",
+            "evaluate needs a column with `role: class`, to be predicted from the remaining columns",
+            remedy="write `role: class` at the column that the other columns should predict",
         )
 
     if is_parted(task.job):

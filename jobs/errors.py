@@ -150,7 +150,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-outside-domain": Kind(
         Exit.DATA,
         "a value is outside the column's public domain, or not a number",
-        "correct the value, or widen `min` and `max` (of a clock `from` and `to`); if the value means a missing "
+        "correct the value, or widen `min` and `max`; if the value means a missing "
         "cell, list the value in `missing`, beside the path or query in `data`",
     ),
     "data-missing-value": Kind(

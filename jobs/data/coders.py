@@ -29,11 +29,15 @@ DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
 EMPTY = frozenset({"", MISSING})
 """Texts of a missing cell."""
-_WIDEN_DATES = (
-    "correct the value, or widen `from` and `to`; if the value means a missing cell, list the value in `missing`, "
-    "beside the path or query in `data`"
-)
 _ZERO_FRACTION = re.compile(r"\.0+$")
+
+
+def widened(ends: str) -> str:
+    """Return the remedy for a value outside a domain. ends: the keys of the domain's ends."""
+    return (
+        f"correct the value, or widen {ends}; if the value means a missing cell, list the value in `missing`, beside "
+        "the path or query in `data`"
+    )
 
 
 @dataclass(frozen=True)
@@ -330,7 +334,9 @@ class Numeric:
         if value.strip() in EMPTY:
             return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{self.about(value)}"
-        kind, remedy = ("date", _WIDEN_DATES) if isinstance(self.grid, DateGrid) else ("number", "")
+        kind, remedy = (
+            ("date", widened("`from` and `to`")) if isinstance(self.grid, DateGrid) else ("number", "")
+        )
         message = f"column {name} has a value outside the column's domain, or not a {kind}"
         return DataError("data-outside-domain", message, column=name, private=private, remedy=remedy)
 

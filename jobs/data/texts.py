@@ -41,6 +41,20 @@ def fault_of(text: str) -> str | None:
     return None
 
 
+def cure_of(fault: str) -> str:
+    """Return what to write instead of a text with a fault of :func:`fault_of`."""
+    return next(cure for words, cure in _CURES.items() if words in fault)
+
+
+_CURES = {
+    "characters": f"write at most {MOST_CHARACTERS} characters",
+    "not seen": "write the text without the character",
+    "blank": "remove the blank",
+    "formula": "write a text that begins with a letter or a digit",
+}
+"""Remedies by words of the fault."""
+
+
 def is_unseen(character: str) -> bool:
     """Return whether nothing is seen of a character, a blank left out."""
     return unicodedata.category(character) in _UNSEEN or bool(_IGNORED.match(character))

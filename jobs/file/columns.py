@@ -667,10 +667,17 @@ class Column(Fields):
         if self.domain is None:
             return
         domain = set(map(as_read, self.domain))
-        if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
-            raise ValueError("`values` must be in `domain`")
+        known = domain | ({MISSING} if self.missing == "leaf" else set())
+        for value in self.values or ():
+            if as_read(value) not in known:
+                raise ValueError(
+                    f"`values` must be in `domain`, and {shown(value)} is not: add the value to `domain`, or leave "
+                    "the value out of `values`"
+                )
         if self.other is not None and as_read(self.other) not in domain:
-            raise ValueError("`other` must be in `domain`")
+            raise ValueError(
+                f"`other` must be in `domain`, and {shown(self.other)} is not: add the value to `domain`"
+            )
 
     def _check_spellings(self) -> None:
         """Refuse two spellings of a listed value."""

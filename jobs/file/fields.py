@@ -38,7 +38,7 @@ from jobs.file.key_errors import Advice, explained, no_advice
 F = TypeVar("F", bound=BaseModel)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NAME_RULE = "a name has letters, digits, dots, dashes and underscores only, at most 64"
+NAME_RULE = "write a name of letters, digits, dots, dashes and underscores only, at most 64"
 ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 DELIMITER = r"^[\t !#-~]$"
 _MAX_PORT = 65535
@@ -141,7 +141,12 @@ def _stamp(value: object) -> str:
 
 
 def _stamp_or_duration(value: object) -> str:
-    return (_duration if re.fullmatch(_DURATION, str(value).strip()) else _stamp)(value)
+    if is_duration(str(value).strip()):
+        return _duration(value)
+    try:
+        return _stamp(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; with `relative: true` a length of time, e.g. 14d or 36h") from error
 
 
 def _day(value: object) -> str:

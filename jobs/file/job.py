@@ -20,7 +20,7 @@ from pydantic import (
 from anonymize.scores.names import needs_class
 from jobs import plain_columns
 from jobs.data.dialect import FEATHER, PARQUET, WORKBOOKS
-from jobs.data.texts import alike, fault_of
+from jobs.data.texts import alike, cure_of, fault_of
 from jobs.dp.settings import DpModel
 from jobs.errors import ConfigError
 from jobs.file.clusters import ClusterSettings
@@ -375,13 +375,15 @@ def _check_texts(job: Job) -> None:
     for name, column in job.columns.items():
         fault = fault_of(name)
         if fault is not None or not name:
-            raise ValueError(f"columns: {name[:_MOST_TOLD]!r} cannot be a name: {fault or 'it is empty'}")
+            why = f"{fault}; {cure_of(fault)}, in the job and in the table" if fault else "write a name"
+            raise ValueError(f"columns: {name[:_MOST_TOLD]!r} cannot be a name: {why}")
         for key in ("domain", "values", "suppress"):
             for text in getattr(column, key) or ():
                 fault = fault_of(text)
                 if fault is not None:
                     raise ValueError(
-                        f"columns.{name}.{key}: {text[:_MOST_TOLD]!r} cannot be published: {fault}"
+                        f"columns.{name}.{key}: {text[:_MOST_TOLD]!r} cannot be published: {fault}; "
+                        f"{cure_of(fault)}, in the job and in the table"
                     )
 
 

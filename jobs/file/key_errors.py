@@ -270,14 +270,18 @@ def _remedy_by_form(fault: str, path: str) -> str:
         return f"leave {named} out"
     if _IS_FOR.search(fault):
         return f"leave {named} out, or change the rest of the job"
-    if " needs " not in fault:
+    needed = _NEEDED.search(fault)
+    if needed is None:
         return ""
+    added = f"add {needed[1].strip(' ,')}"
     is_about_key = bool(path) and fault.lstrip("`").startswith(path)
-    return f"add what is needed, or leave {named} out" if is_about_key else "add what is needed"
+    return f"{added}; or leave {named} out" if is_about_key else added
 
 
 _HAS_NO = re.compile(r"(?:partition \w+|a joint job|(?:`[^`]*`: )?a column of role \w+) has no ")
 _IS_FOR = re.compile(r"\b(?:is|are)(?: not)? for ")
+_NEEDED = re.compile(r" needs (?:its )?((?:`[^`]*`|\([^)]*\)|(?!, and )[^`;:(])+)")
+"""Part of a sentence that names what is needed, up to the reason or the next part."""
 
 
 _EXAMPLES = {
@@ -309,6 +313,8 @@ def fault_of(item: Mapping[str, Any]) -> str:
         return "write a whole number, e.g. 5"
     if kind in _TRUTHS:
         return "write true or false"
+    if kind == "too_short" and item["loc"] == ("columns",):
+        return "name 1 or more columns, e.g. {sex: {role: qid, suppress: [F, M]}}"
     if kind == "too_short":
         what = "entries, each `column: number`" if isinstance(item.get("input"), Mapping) else "entries"
         return f"list {item['ctx']['min_length']} or more {what}, or leave the key out"

@@ -154,7 +154,9 @@ class Ticks:
         hint = about_value(value, is_number=True) if self.is_number else _LOCAL
         message = f"column {name} has a time outside the column's domain, or a time that cannot be read"
         private = f"{place}: {shown(value)}{hint}"
-        return DataError("data-outside-domain", message, column=name, private=private)
+        return DataError(
+            "data-outside-domain", message, column=name, private=private, remedy=self.times.remedy
+        )
 
 
 _LOCAL = "; write local times without a zone, e.g. 2026-01-31T14:05"

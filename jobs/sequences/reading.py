@@ -277,6 +277,7 @@ def _cells(
             "data-outside-domain",
             f"column {name} has a time outside its domain, counted from the first reading of the record",
             column=name,
+            remedy=times.remedy,
             private=f"{counted(int(outside.sum()), 'reading', 'readings')} of {counted(n, 'record', 'records')}; "
             f"the first is on {_first(outside, lines, place)}",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.table import Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import numbers_of
+from jobs.data.coders import numbers_of, widened
 from jobs.file.columns import Clock
 from jobs.file.fields import seconds_of
 
@@ -35,6 +35,7 @@ class Times(Protocol):
 
     relative:  True if cells count from the first reading of each record.
     labels:    the published lower edge of every cell.
+    remedy:    for a time outside the domain; empty: the remedy of numbers.
     """
 
     @property
@@ -42,6 +43,9 @@ class Times(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def remedy(self) -> str: ...
 
     def ticks(self, texts: pa.Array) -> Ints:
         """Return the ticks of every text without blanks around: int64, NO_TICKS for a text that is no time."""
@@ -59,6 +63,7 @@ class GridTimes:
     grid: Grid
     relative: bool
     column: str
+    remedy: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         """Raises SchemaError for an edge between two ticks."""
@@ -99,6 +104,10 @@ class LocalTimes:
     @property
     def relative(self) -> bool:
         return self.clock.start is None
+
+    @property
+    def remedy(self) -> str:
+        return widened("`to`" if self.relative else "`from` and `to`")
 
     @property
     def _start(self) -> datetime:

@@ -176,7 +176,7 @@ def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
             "K: 2, unit: person,",
             "job-invalid",
             "model.lkc.unit: person needs a column with `role: id`, the person of each row",
-            "add what is needed, or leave `model.lkc.unit` out",
+            "add a column with `role: id`, the person of each row; or leave `model.lkc.unit` out",
         ),
         (
             "K: 2,",

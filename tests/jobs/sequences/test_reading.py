@@ -125,7 +125,7 @@ def test_one_clear_error_each(tmp_path: Path, lines: list[str], error_id: str, w
     ("line", "advice"),
     [
         (",ER,2026-01-01T06:00,flu", "give every row the id of its person"),
-        ("1,ER,2026-01-03T06:00,flu", "of a clock `from` and `to`"),
+        ("1,ER,2026-01-03T06:00,flu", "or widen `from` and `to`; if"),
     ],
 )
 def test_what_to_do_is_said_to_all_who_hear_of_it(tmp_path: Path, line: str, advice: str) -> None:
