@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from jobs.lkc import settings as lkc
 from jobs.sequences.settings import SequencesModel
 from jobs.synthetic.settings import SYNTHETIC, SyntheticModel
 from jointcut.api.errors import told
+from jointcut.api.wording import as_arguments
 from jointcut.api.written import written
 
 
@@ -31,8 +31,13 @@ class _Part(BaseModel):
     _meant: ClassVar[Mapping[str, str]] = {}
 
     @told()
-    def __init__(self, /, **keys: Any) -> None:
+    def __init__(self, /, *unnamed: object, **keys: Any) -> None:
         name = type(self).__name__
+        if unnamed:
+            first = next(iter(type(self).model_fields))
+            raise ConfigError(
+                "usage", f"{name}: a value has no key", remedy=f"write the key: jointcut.{name}({first}=...)"
+            )
         if wrong := [
             f"unknown key `{key}`: write `{self._meant[key]}`" for key in keys if key in self._meant
         ]:
@@ -42,18 +47,12 @@ class _Part(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:
             found = error_in(type(self), fields, error, name, "job-invalid").problem
-            message, remedy = _as_arguments(found.message), _as_arguments(found.remedy)
-            raise ConfigError(found.error_id, message, remedy=remedy) from None
+            raise ConfigError(
+                found.error_id, as_arguments(found.message), remedy=as_arguments(found.remedy)
+            ) from None
 
 
 _AS_SAID = "do what the error says of each key"
-_ADD = re.compile(r"add `([a-z_]+): \.\.\.`")
-
-
-def _as_arguments(text: str) -> str:
-    """Return a sentence about the keys of a part with the arguments of its class: `start` for the key `from`."""
-    added = _ADD.sub(lambda found: f"write `{'start' if found[1] == 'from' else found[1]}=...`", text)
-    return added.replace("`from` is missing", "`start` is missing")
 
 
 _BOUNDS = {"from_": "start", "min": "start", "begin": "start", "max": "to", "end": "to", "stop": "to"}
@@ -138,6 +137,14 @@ class Clusters(_Part, ClusterSettings):
 
 class Dp(_Part, DpModel):
     """Differential privacy by DiffGen."""
+
+    @told()
+    def __init__(self, /, **keys: Any) -> None:
+        if keys.get("method") == SYNTHETIC:
+            raise ConfigError(
+                "job-invalid", f"Dp: `method` is {SYNTHETIC}", remedy="write jointcut.Synthetic(epsilon=...)"
+            )
+        super().__init__(**keys)
 
 
 class Synthetic(_Part, SyntheticModel):

@@ -106,6 +106,12 @@ def _source(data: Data | None, job: Job, ledger: Path | None = None) -> Iterator
     if data is None:
         if like is None:
             raise ConfigError("usage", "a joint job names no table", remedy=_NO_TABLE)
+        if not job.names_table:
+            raise ConfigError(
+                "usage",
+                "no table is given, and the job names none",
+                remedy=f"{_NO_TABLE}; or name the file of the table in the job: data='visits.csv'",
+            )
         yield table_of_job(str(job), job.folder, like)
     elif isinstance(data, str | Path):
         yield table_at(path_of(data), like=like)

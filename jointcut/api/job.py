@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -12,15 +14,21 @@ from jobs.description import description_lines
 from jobs.drafting.writing import yaml_lines
 from jobs.errors import ConfigError
 from jobs.file import job as form
+from jobs.file.yaml_text import Keys as Lines
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.loading import changed, parse_job, reader_below, task_of
 from jobs.task import Task
 from jointcut.api import forms
-from jointcut.api.errors import path_of, told
+from jointcut.api.errors import Error, path_of, told
+from jointcut.api.wording import as_arguments
 from jointcut.api.written import written
 
 Keys: TypeAlias = Mapping[str, Any]
 _UNNAMED = "job"
+_SINGLE = "single"
+_TABLE = "table.csv"
+"""Name of a table given in Python, for a job without `data`: the job hash is of a job with a named table."""
+_GIVEN = f"# `data: {_TABLE}` stands for a table given in Python.\n"
 _BY_NAME = ("columns", "parties")
 """Keys with an entry for each name, which the YAML text shows in a line each."""
 
@@ -38,6 +46,7 @@ class Job:
     >>> job
     Job(name='visits', partition='single', columns=['age'])
     >>> print(job.with_(model={"lkc": {"K": 3}}).to_yaml())
+    # `data: table.csv` stands for a table given in Python.
     version: 1
     name: visits
     partition: single
@@ -76,11 +85,9 @@ class Job:
     ) -> None:
         """Make a job of objects; the arguments are the keys of a job file (docs/job.md). Raises Error.
 
-        data:    a job of a single holder needs the key; default `table.csv`, for tables given in Python.
+        data:    the table of a job of a single holder; None for a table given in Python.
         folder:  of the files that the job names.
         """
-        if data is None and partition == "single":
-            data = "table.csv"
         keys = {
             "version": version,
             "name": name,
@@ -95,11 +102,12 @@ class Job:
             "deliver": deliver,
             "columns": columns,
         }
-        self._set(written(keys), path_of(folder), _UNNAMED, anywhere=False)
+        with _as_arguments():
+            self._set(written(keys), path_of(folder), _UNNAMED, anywhere=False)
 
     def _set(self, fields: Any, folder: Path, label: str, *, anywhere: bool) -> None:
         self._fields, self._folder, self._label, self._anywhere = fields, folder, label, anywhere
-        self.settings = parse_job(fields, str(self))
+        self.settings = parse_job(_completed(fields), str(self))
 
     @classmethod
     def _made(cls, fields: Any, folder: Path, label: str, *, anywhere: bool = False) -> Job:
@@ -145,6 +153,8 @@ class Job:
     def with_(self, **keys: Any) -> Job:
         """Return the job with changed keys. A mapping changes the keys that it names; None removes a key.
 
+        A job of several holders has no `data`, so a new `partition` removes the key.
+
         >>> import jointcut as jc
         >>> job = jc.Job(
         ...     name="visits",
@@ -156,14 +166,20 @@ class Job:
         9
         """
         given = {key: _under_key(value) if key == "model" else value for key, value in keys.items()}
-        return self._made(_merged(self._fields, given), self._folder, self._label, anywhere=self._anywhere)
+        if keys.get("partition", _SINGLE) != _SINGLE:
+            given.setdefault("data", None)
+        with _as_arguments():
+            return self._made(
+                _merged(self._fields, given), self._folder, self._label, anywhere=self._anywhere
+            )
 
     def load(self, changes: Keys | None = None) -> Task:
         """Return the task with all named files. Raises ConfigError or SchemaError; for the interface itself.
 
         changes:  replacements of keys, as :func:`jobs.loading.load_task`.
         """
-        fields = changed(self._fields, changes) if changes else self._fields
+        fields = _completed(self._fields)
+        fields = changed(fields, changes) if changes else fields
         read = read_text if self._anywhere else reader_below(self._folder)
         return task_of(fields, self._folder / self._label, read)
 
@@ -178,18 +194,23 @@ class Job:
         return self.settings.name
 
     @property
+    def names_table(self) -> bool:
+        """True if the job says where the table of a single holder is."""
+        return "data" in self._fields
+
+    @property
     def folder(self) -> Path:
         """Folder of the files that the job names."""
         return self._folder
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of the job file, as given. Every scalar is a text."""
-        keys: dict[str, Any] = written(self._fields)
+        keys: dict[str, Any] = written(_completed(self._fields))
         return keys
 
     def to_yaml(self) -> str:
-        """Return the text of a job file."""
-        lines: list[str] = []
+        """Return the text of a job file. A job file has a name for the table, also for a table given in Python."""
+        lines = [] if self.names_table or self.settings.roster else [_GIVEN]
         for key, value in self.to_dict().items():
             if key in _BY_NAME:
                 lines.append(f"{key}:\n")
@@ -231,6 +252,33 @@ def job_of(job: JobLike) -> Job:
                 "take the job first",
             )
     return Job.from_dict(job) if isinstance(job, Mapping) else Job.from_yaml(job)
+
+
+def _completed(fields: Any) -> Any:
+    """Return the keys of a job with a name for the table of a single holder, if the keys have none."""
+    if not isinstance(fields, Mapping) or fields.get("partition") != _SINGLE or "data" in fields:
+        return fields
+    made: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key == "columns":
+            made["data"] = _TABLE
+        made[key] = value
+    if not isinstance(fields, Lines):
+        return made
+    lined = Lines(made)
+    lined.lines = fields.lines
+    return lined
+
+
+@contextmanager
+def _as_arguments() -> Iterator[None]:
+    """Word errors about keys for an author who writes arguments."""
+    try:
+        yield
+    except ConfigError as error:
+        found = error.problem
+        message, remedy = as_arguments(found.message), as_arguments(found.remedy)
+        raise Error(replace(found, message=message, remedy=remedy)) from None
 
 
 def _is_text(source: str) -> bool:

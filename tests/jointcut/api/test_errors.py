@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import jointcut as jc
@@ -66,3 +69,90 @@ def test_other_errors_pass() -> None:
         raise ZeroDivisionError
     with pytest.raises(KeyboardInterrupt), told():
         raise KeyboardInterrupt
+
+
+SEX = {"sex": jc.Column(role="qid", suppress=["f", "m"])}
+TABLE = pd.DataFrame({"sex": ["f", "m"] * 6})
+
+
+def single(**keys: Any) -> jc.Job:
+    return jc.Job(**{"name": "visits", "model": jc.Lkc(L=1, K=2), "goal": "general", "columns": SEX, **keys})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: jc.Dp(method="synthetic", epsilon=1), "write jointcut.Synthetic(epsilon=...)"),
+        (lambda: jc.Dp(epsilon=20, specializations=3), "say `accept_large_epsilon=True` to consent"),
+        (
+            lambda: jc.Column("qid"),
+            "Column: a value has no key. What to do: write the key: jointcut.Column(role=",
+        ),
+        (lambda: single(columns={}), "name 1 or more columns, e.g. {sex: {role: qid, suppress: [F, M]}}."),
+        (lambda: jc.Clock(to="5 days", step="6h"), "with `relative=True` a length of time, e.g. 14d or 36h"),
+        (
+            lambda: jc.Column(role="sensitive", domain=["a"], values=["b"]),
+            "and 'b' is not. What to do: add the value to `domain`, or leave the value out of `values`",
+        ),
+        (
+            lambda: single(name="a/b"),
+            "What to do: write a name of letters, digits, dots, dashes and underscores",
+        ),
+        (lambda: single(goal="classification"), 'What to do: add a column with `role="class"`'),
+        (
+            lambda: single(columns={"a\u200bb": SEX["sex"]}),
+            "write the text without the character, in the job and",
+        ),
+        (lambda: single(columns={"=a+1": SEX["sex"]}), "write a text that begins with a letter or a digit"),
+        (lambda: single(columns={"x" * 300: SEX["sex"]}), "write at most 256 characters"),
+        (lambda: jc.evaluate(single(), TABLE), "write `role: class` at the column"),
+        (
+            lambda: jc.anonymize(None, single()),
+            "give a path, a DataFrame of pandas or polars, or an Arrow table",
+        ),
+    ],
+)
+def test_an_error_says_what_to_write(wrong: Callable[[], object], words: str) -> None:
+    with pytest.raises(jc.Error) as raised:
+        wrong()
+    assert words in str(raised.value)
+
+
+def test_a_table_given_in_python_needs_no_name() -> None:
+    """Neither in a dict, nor where the job becomes a job of several holders."""
+    keys = {"version": 1, "name": "visits", "partition": "single", "goal": "general"}
+    keys |= {"model": {"lkc": {"L": 1, "K": 2}}, "columns": {"sex": {"role": "qid", "suppress": ["f", "m"]}}}
+    assert len(jc.anonymize(TABLE, keys).table) == len(TABLE)
+    parties = {"north": jc.Party(), "south": jc.Party()}
+    for job in (single(), single(data="t.csv")):
+        joint = job.with_(partition="horizontal", parties=parties)
+        assert joint.settings.data is None
+    text = single().to_yaml()
+    assert text.startswith("# `data: table.csv` stands for a table given in Python.\n")
+    assert jc.Job.from_yaml(text) == single()
+    assert "stands for" not in single(data="t.csv").to_yaml()
+    assert "stands for" not in joint.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "remedy"),
+    [
+        (
+            jc.Column(role="qid", numeric=jc.Numeric(min=0, max=10, step=1)),
+            99,
+            "or widen `min` and `max`; if",
+        ),
+        (
+            jc.Column(role="qid", dates=jc.Dates(start="2024-01-01", to="2025-01-01", step="1mo")),
+            "1999-01-01",
+            "or widen `from` and `to`; if",
+        ),
+    ],
+)
+def test_a_value_outside_is_told_with_the_ends_of_its_domain(
+    column: jc.Column, value: object, remedy: str
+) -> None:
+    with pytest.raises(jc.Error) as raised:
+        jc.anonymize(pd.DataFrame({"x": [value] * 4}), single(columns={"x": column}))
+    assert remedy in raised.value.remedy
+    assert "clock" not in raised.value.remedy

@@ -141,7 +141,7 @@ def test_a_line_of_the_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(jc.Error) as refused:
         jc.Job.from_yaml(path)
     assert str(path) in refused.value.message
-    assert "line 4" in refused.value.message
+    assert "line 5" in refused.value.message
 
 
 def test_a_change_names_keys_or_takes_a_place() -> None:
