@@ -226,7 +226,8 @@ class Clock(Fields):
         if relative:
             if self.start is not None or self.fold is not None or not is_duration(self.to):
                 raise ValueError(
-                    "with `relative: true` a clock has no `from` and no `fold`, and `to` is a duration such as 14d"
+                    "with `relative: true` times count from the first reading: leave `from` and `fold` out, and "
+                    "write a length of time at `to`, e.g. 14d"
                 )
         elif self.start is None or is_duration(self.to):
             raise ValueError("a clock needs `from` and `to`, local times such as 2026-01-31T14:05")

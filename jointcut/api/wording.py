@@ -92,21 +92,19 @@ def in_memory(text: str, label: Callable[[int], str]) -> str:
 
 _ADD = re.compile(r"add (?=`[a-z_]+: \.\.\.`)")
 _KEY = re.compile(r"`(?P<key>[A-Za-z_]+): (?P<value>[^`{}\[\]]+)`")
-_ARGUMENT_OF_KEY: Mapping[str, str] = {"from": "start", "class": "class_"}
 _VALUES: Mapping[str, str] = {"true": "True", "false": "False", "...": "..."}
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def as_arguments(text: str) -> str:
     """Return a sentence about the keys of a job with arguments of Python: `start=...` for `from: ...`."""
-    written = _KEY.sub(_as_argument, _ADD.sub("write ", text))
-    return written.replace("`from` is missing", "`start` is missing")
+    return _KEY.sub(_as_argument, _ADD.sub("write ", text)).replace("`from`", "`start`")
 
 
 def _as_argument(found: re.Match[str]) -> str:
-    key, value = found["key"], found["value"]
+    key, value = "start" if found["key"] == "from" else found["key"], found["value"]
     printed = value if _NUMBER.fullmatch(value) else _VALUES.get(value, f'"{value}"')
-    return f"`{_ARGUMENT_OF_KEY.get(key, key)}={printed}`"
+    return f"`{key}={printed}`"
 
 
 def all_in_python(texts: Iterable[str]) -> tuple[str, ...]:

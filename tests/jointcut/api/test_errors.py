@@ -91,6 +91,10 @@ def single(**keys: Any) -> jc.Job:
         (lambda: single(columns={}), "name 1 or more columns, e.g. {sex: {role: qid, suppress: [F, M]}}."),
         (lambda: jc.Clock(to="5 days", step="6h"), "with `relative=True` a length of time, e.g. 14d or 36h"),
         (
+            lambda: jc.Column(role="time", relative=True, clock=jc.Clock(to="2026-01-31T14:05", step="6h")),
+            "leave `start` and `fold` out, and write a length of time at `to`, e.g. 14d",
+        ),
+        (
             lambda: jc.Column(role="sensitive", domain=["a"], values=["b"]),
             "and 'b' is not. What to do: add the value to `domain`, or leave the value out of `values`",
         ),
