@@ -63,7 +63,7 @@ def verify(head: str | None, accept: bool, config: Path) -> None:
         raise PartyError(
             "verification-failed",
             "; ".join(said),
-            remedy=f"compare with a backup of {audit.path}; the lines before are as they were written",
+            remedy=f"compare with a backup of {audit.path}{_untouched(found.broken[0].number)}",
         )
     if found.n_lines and Beginnings(settings.state_dir).last() not in ("", audit.beginning()):
         raise PartyError(
@@ -86,6 +86,11 @@ def verify(head: str | None, accept: bool, config: Path) -> None:
         f"  line {number} is not whole: its writer was ended, or the file was cut" for number in found.torn
     ]
     say(lines, {"lines": found.n_lines, "head": found.head, "torn": list(found.torn)})
+
+
+def _untouched(broken: int) -> str:
+    """Name the lines that stand, as a part of a sentence. The line before a broken line may be the changed one."""
+    return f"; lines 1 to {broken - 2} are as they were written" if broken > 2 else ""
 
 
 def _accept(settings: PartyConfig, audit: Audit) -> None:

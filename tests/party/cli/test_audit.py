@@ -58,6 +58,20 @@ def test_forged_lines_are_exported(net: Network) -> None:
     assert "\\ud800" in rows[2]
 
 
+def test_a_changed_line_leaves_the_lines_before_it(net: Network) -> None:
+    """The line after the changed line is the first that does not follow."""
+    audit_of(net).note("serve", {})
+    for _ in range(4):
+        audit_of(net).note("stop", {})
+    lines = audit_of(net).path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b"stop", b"spot")
+    audit_of(net).path.write_bytes(b"".join(lines))
+    ran = audit(net, "verify")
+    assert ran.code != 0
+    assert "line 4 of the audit does not follow from the line before" in ran.err
+    assert "lines 1 to 2 are as they were written" in ran.err
+
+
 # ---- an audit that is gone
 
 
