@@ -37,9 +37,9 @@ class _Named:
 
     @property
     def denial(self) -> Decision | None:
-        """Return the last decision if the decision is a denial."""
-        decision = self.proposal.decision
-        return None if decision is None or decision.approved else decision
+        """Return the denial of the job, or of the same job as another coordinator proposed the job."""
+        others = Approvals(self.settings.state_dir).same(self.proposal, self.now)
+        return next((each.denial for each in (self.proposal, *others) if each.denial is not None), None)
 
 
 def _named(config: Path, digits: str, coordinator: str | None) -> _Named:

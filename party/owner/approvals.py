@@ -209,6 +209,11 @@ class Proposal:
         return 0 if self.decision is None else self.decision.number
 
     @property
+    def denial(self) -> Decision | None:
+        """Last decision if the decision is a denial."""
+        return None if self.decision is None or self.decision.approved else self.decision
+
+    @property
     def expires(self) -> datetime:
         """End of the wait for a first decision."""
         return self.proposed + timedelta(days=DAYS)
@@ -414,6 +419,11 @@ class Approvals:
     def beside(self, proposal: Proposal, now: datetime) -> Proposal | None:
         """Return the last proposed other job of the same name that is not approved, of any coordinator."""
         return self._other(proposal, "approved IS NOT TRUE ORDER BY proposed DESC", now)
+
+    def same(self, proposal: Proposal, now: datetime) -> list[Proposal]:
+        """Return the same job as other coordinators proposed the job."""
+        given = (proposal.job_sha256, proposal.coordinator)
+        return self._found_if_any("WHERE job_sha256 = ? AND coordinator <> ?", now, given)
 
     def _other(self, proposal: Proposal, which: str, now: datetime) -> Proposal | None:
         where = f"WHERE job = ? AND job_sha256 <> ? AND {which} LIMIT 1"

@@ -21,7 +21,7 @@ from jobs.page.parts import sentence
 from jobs.task import Task
 from party.owner.approvals import Approvals, Decision, Proposal, terms_with
 from party.owner.config import PartyConfig
-from party.owner.differences import differences
+from party.owner.differences import differences, is_renamed
 from party.owner.identity import in_words
 from party.owner.left import left
 
@@ -251,19 +251,27 @@ class _Others:
         parties, columns = _of_table(proposal)
         shared = [
             (len(columns & others), other)
-            for other, (those, others) in self._approved
-            if those == parties and other.job_sha256 != proposal.job_sha256
+            for other, (those, others) in self._decided
+            if other.denial is None and those == parties and other.job_sha256 != proposal.job_sha256
         ]
         most, found = max(shared, key=lambda pair: pair[0], default=(0, None))
         return found if most else None
 
+    def denied(self, proposal: Proposal) -> Proposal | None:
+        """Return the same job, denied: from another coordinator, or under another name."""
+        other = next((each for each in self._approvals.same(proposal, self._now) if each.denial), None)
+        if other is not None:
+            return other
+        denials = (each for each, _ in self._decided if each.denial and each.job != proposal.job)
+        return next((each for each in denials if is_renamed(each.bundle, proposal.bundle)), None)
+
     @cached_property
-    def _approved(self) -> list[tuple[Proposal, tuple[frozenset[str], frozenset[str]]]]:
-        """Last approved jobs, newest decision first: the last decisions, and those asked for again."""
+    def _decided(self) -> list[tuple[Proposal, tuple[frozenset[str], frozenset[str]]]]:
+        """Last decided jobs, newest decision first: the last decisions, and those asked for again."""
         kept = [*self._approvals.decided(_MOST_COMPARED, self._now), *self._approvals.waiting(self._now)]
-        approved = [(each, each.decision) for each in kept if each.decision is not None]
-        newest = sorted(approved, key=lambda pair: pair[1].number, reverse=True)
-        return [(each, _of_table(each)) for each, decision in newest if decision.approved]
+        decided = [each for each in kept if each.decision is not None]
+        newest = sorted(decided, key=lambda each: each.last_decision, reverse=True)
+        return [(each, _of_table(each)) for each in newest]
 
 
 _MOST_COMPARED = 20
@@ -280,8 +288,12 @@ def _changes(others: _Others, proposal: Proposal) -> Iterator[Part]:
     """Say how a job differs from the other jobs of the same name, of any coordinator.
 
     The last approved job tells what the owner agreed to; under a new name, the most similar one of the same parties.
-    A job that waits, or was denied, tells of a second try.
+    A job that waits, or was denied, tells of a second try, as does the same job from another coordinator or of
+    another name.
     """
+    if (denied := others.denied(proposal)) is not None and denied.denial is not None:
+        words = f"{denied.job}, from {denied.coordinator}: {decided(denied.denial)}"
+        yield Part("The same job was denied", [words], warning=True)
     before, beside = others.before(proposal), others.beside(proposal)
     title = "What differs from the last approved job of this name"
     if before is not None:

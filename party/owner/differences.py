@@ -73,10 +73,22 @@ def differences(before: bytes, after: bytes) -> Differences:
     if (rest := len(told) + len(others) - len(lines)) > 0:
         lines.append(f"and {counted(rest, 'more changed key', 'more changed keys')}")
     files = list(_files(old["files"], new["files"]))
+    if is_renamed(before, after):
+        return Differences(["the name alone"], stricter=True)
     if not lines and not files:
         return Differences(["the same values in another order"], stricter=False)
     stricter = not others and not files and all(change.stricter for change in changes)
     return Differences([*lines, *files], stricter)
+
+
+def is_renamed(before: bytes, after: bytes) -> bool:
+    """Return True if the jobs of two bundles differ in the name of the job alone."""
+    return _without_name(before) == _without_name(after)
+
+
+def _without_name(encoded: bytes) -> str:
+    bundle = json.loads(encoded)
+    return json.dumps({**bundle, "job": {**bundle["job"], "name": ""}})
 
 
 # ---- critical keys

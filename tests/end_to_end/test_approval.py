@@ -245,6 +245,31 @@ def test_two_coordinators_ask_for_the_same_job(net: Network) -> None:
         assert house.states() == other.states() == dict.fromkeys(PARTIES, "unknown")
 
 
+def test_a_denial_is_shown_whoever_asks_again(net: Network, tmp_path: Path) -> None:
+    """Another coordinator, or another name: the owner sees the denial, and has to say so to replace it."""
+    house, other = House(net), House(net, second_coordinator(net, "registry"))
+    with served(net):
+        assert house.coordinator("propose").code == other.coordinator("propose").code == 0
+        words = ("deny", house.digest[:8], "--coordinator", "coordinator", "--reason", "not our purpose")
+        assert house.owner(A, *words).code == 0
+        shown = house.owner(A, "show", house.digest[:8], "--coordinator", "registry").out
+        assert "WARNING: The same job was denied\n  sample, from coordinator: denied by" in shown
+        assert "not our purpose" in shown
+        approving = ("approve", house.digest[:8], "--coordinator", "registry")
+        refused = house.owner(A, *approving)
+        assert refused.code != 0
+        assert f"{' '.join(approving)} --despite-denial" in refused.err
+        assert house.owner(A, *approving, "--despite-denial").code == 0
+        renamed = joint_job(name="another")
+        write_job(tmp_path, renamed)
+        assert house.coordinator("propose").code == 0
+        digest = open_task(jobs.bundle_of(renamed)).digest.hex()
+        assert "was denied" not in house.owner(B, "show", digest[:8]).out
+        shown = house.owner(A, "show", digest[:8]).out
+    assert "WARNING: The same job was denied\n  sample, from coordinator: denied by" in shown
+    assert "the name alone" in shown  # as the job that A approved
+
+
 def second_coordinator(net: Network, name: str) -> str:
     """Let a second coordinator start jobs on a network; return its name."""
     shutil.copytree(net.root / "coordinator", net.root / name)

@@ -167,6 +167,11 @@ def test_the_same_lines_in_another_order() -> None:
     assert lines == ["file of age: the same lines in another order"]
 
 
+def test_a_new_name_is_no_difference_of_weight() -> None:
+    found = differences(bundle(job_of(), {}), bundle({**job_of(), "name": "another"}, {}))
+    assert found == Differences(["the name alone"], stricter=True)
+
+
 def test_an_order_that_no_key_tells_is_a_difference() -> None:
     tree = {"Any": {"A": ["x"], "B": ["y"]}}
     other = {"Any": {"B": ["y"], "A": ["x"]}}
