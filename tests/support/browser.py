@@ -32,6 +32,10 @@ FLAGS = (
 """Switches of a browser without a screen, which looks for nothing on other machines."""
 
 
+_DRAWN = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));"
+"""Script that ends once the page is drawn."""
+
+
 class _Silent(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         return
@@ -112,6 +116,7 @@ def expect_no_table_is_cut_in_print(browser: Chrome, page: Path) -> None:
     assert widths
     assert max(widths) <= 680, widths
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def printed_page(browser: Chrome, page: Path) -> bytes:
@@ -119,6 +124,7 @@ def printed_page(browser: Chrome, page: Path) -> bytes:
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     browser.get(page.as_uri())
+    browser.execute_async_script(_DRAWN)  # a page is loaded before it is laid out, and would be printed empty
     options = PrintOptions()
     options.set_page_size({"width": 21.0, "height": 29.7})
     return b64decode(browser.print_page(options))
