@@ -23,6 +23,8 @@ _GUESSED = "cp1252"
 """Encoding of a file that is no UTF-8: Windows-1252, which has all printed characters of Latin-1."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+_BROKEN = frozenset(map(chr, range(0xDC80, 0xDD00)))
+"""Stand-ins of Python for bytes that are no UTF-8."""
 _HEAD_BYTES = 1 << 18
 _ROWS_SNIFFED = 200
 _COMMA_NUMBER = re.compile(r"[+-]?[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})")
@@ -100,11 +102,11 @@ def _encoding_of(head: bytes) -> str:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
-    try:
-        codecs.getincrementaldecoder(UTF_8)().decode(head, final=False)
-    except UnicodeDecodeError:
-        return _GUESSED
-    return UTF_8
+    text = codecs.getincrementaldecoder(UTF_8)("surrogateescape").decode(head, final=False)
+    beyond_ascii = [char for char in text if not char.isascii()]
+    broken = sum(char in _BROKEN for char in beyond_ascii)
+    # A single broken byte does not make a file of UTF-8 another one: the reader names its line.
+    return _GUESSED if broken and 2 * broken >= len(beyond_ascii) else UTF_8
 
 
 def separator_of(lines: list[str], quote: str) -> str:

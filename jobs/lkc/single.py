@@ -30,6 +30,7 @@ from jobs.lkc.tables import Written, table_single, write_table
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.page.own import own_page, place_own_page
+from jobs.page.parts import Section, facts, listing, sentence
 from jobs.plain_columns import require_meant
 from jobs.release.making import write_report
 from jobs.stopwatch import Stopwatch
@@ -130,9 +131,17 @@ def _release(
     noted = replace(
         noted, of_table=(*noted.of_table, *loaded.rows.mark_words(), *loaded.rows.outside_words())
     )
-    place_own_page(own_page(task, own_sections(task, read, written.release)), folder)
+    sections = (*own_sections(task, read, written.release), *_stopped(noted))
+    place_own_page(own_page(task, sections), folder)
     page = partial(sections_of, task, table=written.release)
     return write_report(task, folder, written.files, report, seconds, page), noted
+
+
+def _stopped(noted: Noted) -> Iterator[Section]:
+    """Yield the section on the ends of the columns, with the values and records that the page for all leaves out."""
+    if noted.reasons:
+        reasons_of = facts(noted.reasons.items(), head=("column", "reason"))
+        yield Section("Why values are no finer", [reasons_of, listing(map(sentence, noted.advice))])
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from anonymize.dates import DateGrid
 from anonymize.grid import Grid
 from jobs.data.arrow import pa
 from jobs.data.coders import numbers_in
@@ -31,7 +32,10 @@ def order_words(task: Task, source: Source) -> list[str]:
     grids = {column.name: column.values for column in columns if isinstance(column.values, Grid)}
 
     def numbers(name: str, texts: Sequence[str]) -> Numbers:
-        return numbers_in(grids[name], pa.array(source.numerals(texts), pa.string()))
+        grid = grids[name]
+        return numbers_in(
+            grid, pa.array(texts if isinstance(grid, DateGrid) else source.numerals(texts), pa.string())
+        )
 
     return [_words(each) for each in count_pairs(source, list(pairwise(grids)), numbers)]
 

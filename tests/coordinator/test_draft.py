@@ -468,6 +468,30 @@ def test_a_dp_draft_orders_dates(tmp_path: Path) -> None:
     assert "order:" not in (tmp_path / "lkc.yaml").read_text()
 
 
+def test_dates_with_points_beside_decimal_commas_are_counted(tmp_path: Path) -> None:
+    """A point of a date is no separator of thousands."""
+    rows = [
+        {
+            "admitted": f"{1 + i % 20:02}.03.2024",
+            "discharged": f"{3 + i % 20:02}.03.2024",
+            "dose": f"{i % 9},5",
+        }
+        for i in range(60)
+    ]
+    rows[7]["discharged"] = "01.01.2024"
+    lines = [";".join(row.values()) for row in ({key: key for key in rows[0]}, *rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    dates = "dates: {from: 2024-01-01, to: 2024-05-01, step: week, form: DD.MM.YYYY}"
+    (tmp_path / "job.yaml").write_text(
+        "version: 1\nname: t\npartition: single\ngoal: general\ndata: {path: t.csv}\n"
+        "model: {dp: {method: synthetic, epsilon: 1, order: [admitted, discharged]}}\ncolumns:\n"
+        f"  admitted: {{role: qid, {dates}}}\n  discharged: {{role: qid, {dates}}}\n"
+        "  dose: {role: qid, numeric: {min: 0, max: 10, step: 1}}\n"
+    )
+    out = succeeded("check", tmp_path / "job.yaml").out
+    assert "1 row has discharged below admitted, of 60 rows with both" in out
+
+
 @pytest.mark.parametrize("n_wrong", [10, 200])
 def test_dates_that_often_change_places_have_no_order(tmp_path: Path, n_wrong: int) -> None:
     rows = [{key: row[key] for key in ("admitted", "discharged")} for row in stays(n_wrong=n_wrong)]

@@ -127,6 +127,15 @@ def test_the_owner_is_told_what_the_file_is(tmp_path: Path, content: bytes, says
     assert says in error.private
 
 
+def test_a_broken_byte_makes_no_other_encoding(tmp_path: Path) -> None:
+    """Read as Windows-1252, every other cell beyond ASCII would be garbled, and published."""
+    path = tmp_path / "table.csv"
+    path.write_bytes((HEADER + "2,Möver,5,Y,Heart\n" * 9).encode() + b"2,M\xffver,5,Y,Heart\n")
+    error = refused(path)
+    assert error.error_id == "data-unreadable"
+    assert "is not UTF-8 text (line 11;" in error.private
+
+
 @pytest.mark.parametrize(("stated", "codec"), [({}, "CP1252"), ({"encoding": "ascii"}, "ASCII")])
 def test_a_byte_that_the_encoding_lacks(stated: dict[str, str], codec: str, tmp_path: Path) -> None:
     """Windows-1252 has no character 0x81, and is no remedy for a file read as Windows-1252."""

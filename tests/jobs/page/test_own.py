@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -191,6 +192,15 @@ def test_distances_of_many_values_are_those_of_few() -> None:
     expected = sum(abs(ours.count(v) / 40 - theirs.count(v) / 25) for v in {*ours, *theirs}) / 2
     assert pair.distance(*ones) == pytest.approx(expected)
     assert Aligned(pair.one, pair.other, 1 << 40).distance(*ones) == pytest.approx(expected)
+
+
+def test_the_owner_reads_the_records_at_which_a_column_stopped(releases: Mapping[str, Path]) -> None:
+    """The page for all says the threshold; the number of records is the owner's alone."""
+    out = releases["single"] / "out"
+    own, public = (" ".join(Reader((out / name).read_text()).texts) for name in (OWN_PAGE, PAGE))
+    assert "Why values are no finer" in own
+    assert re.search(r"would have [0-9,]+ record", own)
+    assert not re.search(r"would have [0-9,]+ record", public)
 
 
 @pytest.mark.parametrize(("ours", "theirs", "expected"), [(3, 0, 1), (0, 3, 1), (0, 0, 0), (3, 2, 0)])
