@@ -121,6 +121,10 @@ class FileSource(Worded):
         return self.path.name
 
     @property
+    def file(self) -> str:
+        return self.path.name
+
+    @property
     def ledger(self) -> Path:
         """Place of the ledger: beside the table itself, not beside a link to the table."""
         table = self.path.resolve()

@@ -57,6 +57,11 @@ class Streamed(ABC):
         """Name of the table, for the owner."""
 
     @property
+    def file(self) -> str:
+        """Name of the file of the rows, for the owner; empty for a table that is no file."""
+        return ""
+
+    @property
     def held_at(self) -> str:
         """Digest of the place of the rows; empty if the identity is the place."""
         return ""
@@ -135,7 +140,7 @@ def _refuse_unfit(columns: Sequence[Unfit], source: Streamed) -> None:
         for column in unfit:
             column.read_marks(source.written)
         rows = rows_of(unfit)
-        raise error_of(unfit, dict(zip(rows, source.places(rows), strict=True)))
+        raise error_of(unfit, dict(zip(rows, source.places(rows), strict=True)), source.file)
 
 
 def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:

@@ -223,11 +223,15 @@ def rows_of(unfit: Sequence[Unfit]) -> list[int]:
     return sorted({each.first for column in unfit for each in column.shown.values()})
 
 
-def error_of(unfit: Sequence[Unfit], where: Mapping[int, str]) -> DataError:
-    """Return the error of the first column, with all columns for the owner. where: the place of each row."""
+def error_of(unfit: Sequence[Unfit], where: Mapping[int, str], file: str) -> DataError:
+    """Return the error of the first column, with all columns for the owner.
+
+    where:  the place of each row.
+    file:   name of the file of the rows; empty for a table that is no file.
+    """
     first, *others = (column.error(where) for column in unfit)
     more = "".join(f" | column {other.column}: {other.private}" for other in others)
-    return _with_private(first, first.private + more, first.remedy)
+    return _with_private(first, f"{file}{', ' if file else ''}{first.private}{more}", first.remedy)
 
 
 def _with_private(error: DataError, private: str, remedy: str) -> DataError:

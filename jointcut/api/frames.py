@@ -20,7 +20,7 @@ from jobs.data.wording import AS_WRITTEN, Wording
 from jobs.errors import BudgetError, ConfigError, PartyError, problem_of
 from jointcut.api.errors import Error, path_of
 from jointcut.api.job import Job
-from jointcut.api.wording import in_memory
+from jointcut.api.wording import TABLE_FILE, in_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +200,7 @@ def frame_of(
         wording = replace(wording, decimal=None)  # numbers have no sign before a fraction, texts have
     folder = Path(tempfile.mkdtemp(prefix="jointcut-"))  # mode 0700
     try:
-        path = folder / "table.feather"
+        path = folder / TABLE_FILE
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table, max_chunksize=_BATCH_ROWS)
         yield Frame(path, wording, ledger)

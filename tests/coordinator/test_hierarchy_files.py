@@ -107,7 +107,7 @@ def test_the_hierarchy_of_another_column(tmp_path: Path) -> None:
     ran = run(path)
     assert (ran.code, ran.out) == (Exit.DATA, "")
     shown = " | ".join(f"line {i}: {job!r} (12 rows)" for i, job in enumerate(JOBS, 2))
-    assert f"[5 different values in 60 of 60 rows: {shown} | no value of the column fits" in ran.err
+    assert f", 5 different values in 60 of 60 rows: {shown} | no value of the column fits" in ran.err
     assert ran.err.splitlines()[-1].startswith("error: data-unknown-value: column city has a value that the ")
 
 

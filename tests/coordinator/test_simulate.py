@@ -98,7 +98,7 @@ def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path, monkeypatch:
         run_simulated(jobs.task_of(joint_job()), sources(tmp_path / "data", b=rows), tmp_path / "out")
     problem = caught.value.problem
     assert (problem.error_id, problem.party, problem.phase) == ("data-unknown-value", PARTIES[1], "load")
-    assert problem.private == "line 5: 'Zebra-4711'"
+    assert problem.private.endswith(".csv, line 5: 'Zebra-4711'")
     assert problem.exit_code == Exit.DATA
     assert not (tmp_path / "out").exists()
     assert [process.poll() for process in started] == [0]

@@ -231,7 +231,7 @@ def test_a_missing_cell_is_told_with_the_text_of_the_file(form: str, tmp_path: P
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / form)
     ran = run(tmp_path, "out", {"path": form, "missing": ["k. A."]})
     place = "line 3" if form == "t.csv" else "row 2"
-    assert f"[{place}: 'k. A.' (counts as missing) (2 of 3 rows)]" in ran.err
+    assert f"[{form}, {place}: 'k. A.' (counts as missing) (2 of 3 rows)]" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,8 @@ def test_decimal_commas_beside_points_are_told_once(tmp_path: Path) -> None:
     first, n = written[0].replace(".", ","), len(set(written))
     decimal = 'say `decimal: ","` under `data`'
     assert (
-        f"[{n} different values in {len(written)} of 120 rows: line 3: '{first}' and {n - 1} more values with a "
-        f"decimal comma; write '{written[0]}', with a decimal point (or no thousands separator), or {decimal} "
+        f"[t.csv, {n} different values in {len(written)} of 120 rows: line 3: '{first}' and {n - 1} more values "
+        f"with a decimal comma; write '{written[0]}', with a decimal point (or no thousands separator), or {decimal} "
         f"({len(written)} rows)]. What to do: {decimal}, or write numbers with a point\n"
     ) in ran.err
 

@@ -177,7 +177,7 @@ def test_two_lone_quotes_swallow_lines_between_them(tmp_path: Path) -> None:
     path.write_text(f'{HEADER}{ROW}2,Mover,5,Y,"Heart\n{ROW * 20}3,Mover,5,Y,Heart"\n')
     error = refused(path)
     assert error.error_id == "data-unknown-value"
-    assert error.private.startswith("line 3: 'Heart\\n1,Mover")
+    assert error.private.startswith("table.csv, line 3: 'Heart\\n1,Mover")
     assert error.private.endswith(
         "'...; the value goes over several lines: is a quote (\") unclosed here or on an earlier line?"
     )
@@ -273,7 +273,7 @@ def test_values_that_mean_something_else(tmp_path: Path, column: str, value: str
 def test_errors_name_the_line_of_the_file(tmp_path: Path, content: str, line: int, packed: bool) -> None:
     path = tmp_path / ("table.csv.gz" if packed else "table.csv")
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
-    assert refused(path).private == f"line {line}: 'Zebra'"
+    assert refused(path).private == f"{path.name}, line {line}: 'Zebra'"
 
 
 def test_rows_of_a_parquet_file_have_numbers(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_rows_of_a_parquet_file_have_numbers(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
     with pytest.raises(DataError) as caught:
         load_table(Parquet(path), open_task(jobs.bundle_of(single_job())))
-    assert caught.value.private == "row 2: 'Zebra'"
+    assert caught.value.private == "t.parquet, row 2: 'Zebra'"
 
 
 def test_a_row_that_is_gone_has_no_line(tmp_path: Path) -> None:

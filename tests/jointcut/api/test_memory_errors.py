@@ -86,9 +86,9 @@ def test_an_error_of_a_party_has_the_row_of_its_table(wrong: str, in_process: bo
 def test_an_error_about_a_file_keeps_its_words(tmp_path: Path) -> None:
     TABLE.assign(sex=["f", "m", "x", "m"]).to_csv(tmp_path / "table.csv")
     error = raised(lambda: jc.anonymize(tmp_path / "table.csv", job()))
-    assert error.private == "line 4: 'x'"
+    assert error.private == "table.csv, line 4: 'x'"
     error = raised(lambda: jc.simulate(joint(), {"north": TABLE, "south": tmp_path / "table.csv"}))
-    assert error.private == "line 4: 'x'"
+    assert error.private == "table.csv, line 4: 'x'"
 
 
 def test_quoted_values_stay() -> None:
