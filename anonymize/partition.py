@@ -258,9 +258,8 @@ class LocalRecords:
         if not asked:
             return {}
         assert self._moved is not None, "entries moved"
+        entries = occurring(np.concatenate([own for _, own in asked]), len(self._has_moved))
         place = np.full(len(self._has_moved), -1, dtype=np.int64)
-        place[np.concatenate([entries for _, entries in asked])] = 0
-        entries = np.flatnonzero(place == 0)
         place[entries] = np.arange(len(entries))
         slots = place[self._entry[self._moved]]
         is_asked = slots >= 0
@@ -290,7 +289,6 @@ class LocalRecords:
         rows, child = self.members(candidate)
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))
-        owner = refinement.targets[place[self._entry[rows]], child]
-        self._entry[rows] = owner
+        self._entry[rows] = refinement.targets[place[self._entry[rows]], child]
         self._moved, self._has_moved = rows, np.zeros(refinement.table.n_entries, dtype=bool)
         self._has_moved[refinement.targets[refinement.targets >= 0]] = True

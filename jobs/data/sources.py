@@ -117,12 +117,12 @@ class FileSource(Worded):
         return str(self.path.resolve())
 
     @property
-    def called(self) -> str:
+    def file(self) -> str:
         return self.path.name
 
     @property
-    def file(self) -> str:
-        return self.path.name
+    def called(self) -> str:
+        return self.file
 
     @property
     def ledger(self) -> Path:
