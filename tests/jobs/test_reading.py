@@ -268,7 +268,7 @@ def test_the_row_of_an_error_counts_over_batches(
     rows[40][1] = SECRET
     with pytest.raises(DataError) as caught:
         load(lines(*rows))
-    assert caught.value.private == f"line 42: '{SECRET}'"
+    assert caught.value.private == f"table.csv, line 42: '{SECRET}'"
 
 
 def test_ids_are_compared_over_batches(load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,10 +355,8 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     table(tmp_path, "1,z,1,flu")
     failed = invoke("coordinator", "run", tmp_path / "job.yaml", "--out", tmp_path / "other")
     assert failed.code == 7
-    assert (
-        "column ward has a value that the column's taxonomy or domain does not list [line 2: 'z']"
-        in failed.err
-    )
+    assert "column ward has a value that the column's taxonomy or domain does not list [" in failed.err
+    assert ", line 2: 'z']" in failed.err
     assert not (tmp_path / "other").exists()
 
 
