@@ -21,7 +21,8 @@ from party.cli.console import tell, wants_json
 
 _ROWS_S = 2.0
 _MANY_ROWS = 1_000_000
-"""Seconds between two lines about rows, and rows of a table with a line at the begin of an engine's query."""
+"""Seconds between two lines about rows, or before a first estimate of the time left; and rows of a table with a line
+at the begin of an engine's query."""
 OWN_FIGURES = "own figures"
 """Name of the phase for the fate of each party's own records."""
 
@@ -71,14 +72,36 @@ def progress_of(job: str, parties: int) -> Progress:
     return (_Live if sys.stderr.isatty() else _Lines)(job, parties)
 
 
+class Pace:
+    """Estimate of the time left of numbered runs, from the mean time of the runs so far.
+
+    clock:  seconds, from any start.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[int, float] | None = None
+
+    def left_s(self, number: int, most: int) -> float | None:
+        """Return the seconds of all runs from ``number`` on; None at the first runs, whose pace is not known yet."""
+        now = self._clock()
+        if self._first is None or number <= self._first[0]:
+            self._first = number, now
+        first, begin = self._first
+        if now - begin < _ROWS_S:
+            return None
+        return (now - begin) / (number - first) * (most - number + 1)
+
+
 class ForPeople:
     """Lines for people: the job, the parties, the state, the last turn, the time.
 
     share:  done part of the present pass or of all runs, from 0 to 1; None: unknown.
     """
 
-    def __init__(self, job: str, parties: int) -> None:
+    def __init__(self, job: str, parties: int, pace: Pace | None = None) -> None:
         self._job, self._parties = job, parties
+        self._pace = pace or Pace()
         self._start = time.monotonic()
         self._phase, self._last = "", ""
         self.share: float | None = None
@@ -100,7 +123,10 @@ class ForPeople:
         self._now(f"sweep {number}")
 
     def trial(self, number: int, most: int) -> None:
-        self._now(f"run {number} of at most {most}", (number - 1) / most)
+        words, left_s = f"run {number} of at most {most}", self._pace.left_s(number, most)
+        if left_s is not None:
+            words += f", at most about {max(round(left_s), 1):,} s left"
+        self._now(words, (number - 1) / most)
 
     def rows(self, read: int, of: int | None, left_s: float | None) -> None:
         so_far = f"{read:,} of " if read and of is not None else ""
@@ -187,6 +213,7 @@ class _Lines(ForPeople):
 class _JsonLines:
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties
+        self._pace = Pace()
         self._start = time.monotonic()
 
     def phase(self, name: str) -> None:
@@ -205,11 +232,11 @@ class _JsonLines:
         self._print({"event": "sweep", "sweep": number})
 
     def trial(self, number: int, most: int) -> None:
-        self._print({"event": "trial", "trial": number, "most": most})
+        left = _known(left_s=self._pace.left_s(number, most))
+        self._print({"event": "trial", "trial": number, "most": most, **left})
 
     def rows(self, read: int, of: int | None, left_s: float | None) -> None:
-        known = {"of": of, "left_s": None if left_s is None else round(left_s, 1)}
-        self._print({"event": "rows", "rows": read, **{key: n for key, n in known.items() if n is not None}})
+        self._print({"event": "rows", "rows": read, **_known(of=of, left_s=left_s)})
 
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)
@@ -221,6 +248,11 @@ class _JsonLines:
 
     def __exit__(self, *_: Any) -> None:
         return None
+
+
+def _known(**numbers: float | None) -> dict[str, float]:
+    """Return the numbers that are known, in tenths."""
+    return {key: round(n, 1) for key, n in numbers.items() if n is not None}
 
 
 class RowsShown(Meter):

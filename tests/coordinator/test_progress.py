@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import party.cli.console
-from coordinator.progress import RowsShown, _JsonLines, progress_of
+from coordinator.progress import Pace, RowsShown, _JsonLines, _Lines, progress_of
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.joint import sample_rows
@@ -252,3 +252,22 @@ def test_programs_read_rows_as_fields(capsys: pytest.CaptureFixture[str]) -> Non
         {"event": "rows", "rows": 1200, "of": 5000, "left_s": 61.4},
         {"event": "rows", "rows": 0, "of": 5000},
     ]
+
+
+def test_the_time_left_follows_from_the_runs_so_far() -> None:
+    times = iter([10.0, 11.0, 14.0, 16.0])
+    pace = Pace(lambda: next(times))
+    assert pace.left_s(1, 10) is None
+    assert pace.left_s(2, 10) is None  # a second is too short for an estimate
+    assert pace.left_s(3, 10) == 2 * 8  # 4 s for two runs, and the runs 3 to 10 are left
+    assert pace.left_s(1, 5) is None  # other runs begin
+
+
+def test_progress_says_the_time_left_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 30.0])
+    line = _Lines("j", 1, Pace(lambda: next(times)))
+    line.trial(1, 4)
+    line.trial(2, 4)
+    first, second = capsys.readouterr().err.splitlines()
+    assert "left" not in first
+    assert "run 2 of at most 4, at most about 90 s left" in second
