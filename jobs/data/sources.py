@@ -21,6 +21,8 @@ from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Diale
 from jobs.data.meter import NO_METER, Meter
 from jobs.data.table_file import (
     about_header,
+    damaged,
+    damaged_pack,
     lines_of_rows,
     lone_quote,
     missing,
@@ -272,7 +274,7 @@ class Csv(FileSource):
 
     def _wrong(self) -> str:
         try:
-            return not_packed(self.path) or what_is_wrong(self.path, self._sniffed)
+            return not_packed(self.path) or damaged_pack(self.path) or what_is_wrong(self.path, self._sniffed)
         except OSError:
             return ""  # the reader's own words are better
 
@@ -292,9 +294,14 @@ class Parquet(FileSource):
         return list(pq.read_schema(self.path).names)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return map(_texts_of, self._stored(list(columns)))
+
+    def _stored(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                yield _texts_of(batch)
+            yield from file.iter_batches(_PARQUET_ROWS, columns=columns)
+
+    def _wrong(self) -> str:
+        return damaged("Parquet", self._stored())
 
 
 @dataclass(frozen=True)
@@ -309,10 +316,16 @@ class Feather(FileSource):
             return list(pa.ipc.open_file(file).schema.names)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return (_texts_of(batch.select(list(columns))) for batch in self._stored())
+
+    def _stored(self) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(str(self.path)) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
-                yield _texts_of(reader.get_batch(number).select(list(columns)))
+                yield reader.get_batch(number)
+
+    def _wrong(self) -> str:
+        return damaged("Arrow (Feather)", self._stored())
 
 
 @dataclass(frozen=True)

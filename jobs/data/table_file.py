@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 from anonymize.errors import DataError
+from jobs.data.arrow import pa
 from jobs.data.counted import counted
 from jobs.data.dialect import SEPARATORS, UTF_8, Dialect, open_bytes, open_text
 
@@ -150,6 +151,29 @@ def not_packed(path: Path) -> str:
         if is_packed
         else f"is no {name} file: take {path.suffix} off the end of its name, or compress the file"
     )
+
+
+def damaged(form: str, parts: Iterable[object]) -> str:
+    """Return the words on a file that breaks its form, or an empty text.
+
+    parts:  the file's content as the form's reader gives the content. The file is read to its end.
+    """
+    try:
+        for _ in parts:
+            pass
+    except (OSError, pa.ArrowException):
+        return (
+            f"is a damaged or incomplete {form} file, or of another kind: save or copy the file again, whole"
+        )
+    return ""
+
+
+def damaged_pack(path: Path) -> str:
+    """Return the words on a compressed file that cannot be unpacked to its end, or an empty text."""
+    if path.suffix not in _PACKED:
+        return ""
+    with open_bytes(path) as file:
+        return damaged(_PACKED[path.suffix][0], iter(partial(file.read, _BLOCK_BYTES), b""))
 
 
 def other_kind(path: Path, dialect: Dialect) -> str:

@@ -417,3 +417,41 @@ def test_a_stray_quote_hides_no_unclosed_quote(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         list(Csv(tmp_path / "table.csv").batches(["ill"]))
     assert "without a closing quote, in the row that begins on line 3" in caught.value.private
+
+
+_FORMS = {
+    "table.csv.gz": "gzip",
+    "table.csv.zst": "zstd",
+    "table.parquet": "Parquet",
+    "table.feather": "Arrow (Feather)",
+}
+
+
+@pytest.mark.parametrize(("name", "form"), _FORMS.items())
+@pytest.mark.parametrize("harm", ["cut", "garbled"])
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, form: str, harm: str) -> None:
+    table, path = pa.table({"a": [str(n * n) for n in range(20_000)]}), tmp_path / name
+    if name.endswith(".parquet"):
+        pyarrow.parquet.write_table(table, path)
+    elif name.endswith(".feather"):
+        pyarrow.feather.write_feather(table, path)
+    else:
+        with pa.CompressedOutputStream(str(path), _FORMS[name]) as packed:
+            pyarrow.csv.write_csv(table, packed)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    garbled = whole[: middle - 500] + b"\x07" * 1000 + whole[middle + 500 :]
+    path.write_bytes(whole[:middle] if harm == "cut" else garbled)
+    with pytest.raises(DataError) as caught:
+        list(source_of_file(path).relabel({}, ["a"]))
+    said = f"{path} is a damaged or incomplete {form} file, or of another kind: save or copy the file again, whole"
+    assert caught.value.private == said
+
+
+def test_a_column_of_lists_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pyarrow.parquet.write_table(pa.table({"a": [[1], [2]]}), path)
+    with pytest.raises(DataError) as caught:
+        list(source_of_file(path).relabel({}, ["a"]))
+    assert "damaged" not in caught.value.private
+    assert "list" in caught.value.private
