@@ -261,8 +261,11 @@ def _range(column: Counted) -> tuple[kinds.Range, dict[str, int]] | None:
     grid = kinds.range_of(column)
     if grid is None:
         return None
-    inside = [text for text, number in column.numbers.items() if grid.covers(number)]
-    return grid, column.others(inside)
+    return grid, column.others(_inside(column, grid))
+
+
+def _inside(column: Counted, grid: kinds.Range) -> list[str]:
+    return [text for text, number in column.numbers.items() if grid.covers(number)]
 
 
 def _grid(grid: kinds.Range) -> dict[str, str]:
@@ -327,6 +330,10 @@ def _listed(column: Counted, dp: bool) -> Guess:
     told = _told_others(column, column.others(listed))
     if form is not None:
         return _dates_as_texts(column, form, listed, told, dp)
+    if not dp and (grid := kinds.small_counts(column)) is not None:
+        why = f"small counts, in a cell for each number; {_ends(column)}"
+        beyond = _told_beyond(column, column.others(_inside(column, grid)))
+        return Guess(column.name, {"role": "qid", "numeric": _grid(grid)}, why, beyond)
     if (in_order := kinds.ordered(listed, column.numbers)) is not None:
         why = f"values with an order ({in_order.scale}), joined in neighbouring groups"
         why += "; correct the order if other values are meant"

@@ -94,6 +94,22 @@ def range_of(column: Counted) -> Range | None:
     return None
 
 
+_LEAST_COUNTS = 4
+"""Least number of values of a column of small counts."""
+
+
+def small_counts(column: Counted) -> Range | None:
+    """Return a grid with a cell for each number from 0 to a frequent end; None for other columns.
+
+    The frequent values are 0, 1, 2 and so on without a gap: children, visits. Codes of categories begin with 1.
+    """
+    numbers = sorted(column.numbers[value] for value in column.common if value in column.numbers)
+    ends = _frequent_ends(column, column.numbers)
+    if ends is None or len(numbers) < _LEAST_COUNTS or numbers != list(range(len(numbers))):
+        return None
+    return Range(Decimal(0), Decimal(int(ends[1]) + 1), Decimal(1))
+
+
 def _frequent_ends(column: Counted, numbers: Mapping[str, float]) -> tuple[float, float] | None:
     """Return the ends of a range, each with at least ``RARE`` holders at or beyond it. numbers: by value."""
     ordered = sorted(numbers, key=numbers.__getitem__)
@@ -472,10 +488,11 @@ def ordered(values: Sequence[str], numbers: Mapping[str, float]) -> Ordered | No
         return found and Ordered([ranks[rank] for rank in found.values], found.scale)
     if all(value in numbers for value in values):
         return Ordered(sorted(values, key=lambda value: (numbers[value], value)), "numbers")
+    words = {value: " ".join(re.split(r"[\s_-]+", value.casefold())) for value in values}
     for name, scale in _SCALES:
         places = {word: place for place, word in enumerate(scale)}
-        if all(value.casefold() in places for value in values):
-            return Ordered(sorted(values, key=lambda value: places[value.casefold()]), name)
+        if all(word in places for word in words.values()):
+            return Ordered(sorted(values, key=lambda value: places[words[value]]), name)
     read = {value: _NUMBERED.fullmatch(value) for value in values}
     if any(m and m[2] and float(m[2]) < float(m[1]) for m in read.values()):
         return None

@@ -22,6 +22,7 @@ from jobs.drafting.kinds import (
     post_of,
     prefixes_of,
     range_of,
+    small_counts,
     sounds_sensitive,
     unread_dates,
     words_of,
@@ -328,3 +329,29 @@ def test_a_tree_of_postal_codes() -> None:
             "M": {"M1": {"M1 1": ["M1 1AE"]}},
         }
     }
+
+
+@pytest.mark.parametrize(
+    ("records", "high"),
+    [
+        ({"0": 40, "1": 30, "2": 20, "3": 10}, 4),
+        ({"0": 40, "1": 30, "2": 20, "3": 10, "4": 6, "5": 4}, 5),  # ten records have 4 or more
+        ({"0": 40, "1": 30, "2": 20, "3": 10, "4": 6}, 4),
+        ({"0": 40, "1": 30, "2": 20}, None),
+        ({"1": 40, "2": 30, "3": 20, "4": 10}, None),  # codes of categories
+        ({"0": 40, "1": 30, "2": 20, "3": 10, "9": 10}, None),  # a code beside counts
+        ({"0": 40, "0.5": 30, "1": 20, "2": 10}, None),
+        ({"none": 40, "1": 30, "2": 20, "3": 10}, None),
+    ],
+)
+def test_small_counts_have_a_cell_for_each_number(records: dict[str, int], high: int | None) -> None:
+    found = small_counts(Counted("children", records, numbers_of(records)))
+    assert found == (None if high is None else Range(Decimal(0), Decimal(high), Decimal(1)))
+
+
+@pytest.mark.parametrize("sign", " _-")
+def test_words_of_a_scale_may_be_joined(sign: str) -> None:
+    values = [f"Very{sign}High", "Low", "High", f"Very{sign}Low"]
+    found = ordered(values, {})
+    assert found is not None
+    assert found.values == [values[3], "Low", "High", values[0]]
