@@ -34,9 +34,10 @@ from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.owner.repeated import Repeated
 from party.owner.telling import Teller
+from party.place import Place
 from party.requests import Requests, receive_task
 from party.session import BINDING, fail, live
-from party.states import Place, Session, Submitted
+from party.states import Session, Submitted
 
 log = logging.getLogger("party")
 
