@@ -502,7 +502,8 @@ def printable(text: object, most: int | None = MAX_SHARED_CHARS) -> str:
     Unprintable characters become blanks: control characters steer a terminal, other characters reverse the
     direction of writing, and line ends would let a name look like a line of ours.
     """
-    return "".join(c if c.isprintable() else " " for c in str(text)[:most])
+    line = str(text)[:most]
+    return line if line.isprintable() else "".join(c if c.isprintable() else " " for c in line)
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
