@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +34,7 @@ from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.owner.repeated import Repeated
 from party.owner.telling import Teller
-from party.place import Place
+from party.place import Place, Tell
 from party.requests import Requests, receive_task
 from party.session import BINDING, fail, live
 from party.states import Session, Submitted
@@ -79,6 +79,16 @@ class Daemon:
         session = self._place.session
         return None if session is None else session.current()
 
+    async def drain(self) -> None:
+        """Take no further job; return when the running job has ended."""
+        await self._place.drain()
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Take over changes of the configuration now; return the changes. Raises PartyError for invalid files."""
+        before = self._config
+        after = await self._in_force()
+        return {} if after is before else changes(before, after)
+
     async def ended(self) -> None:
         """End the work that continues without its coordinator; return when the owner's accounts are written.
 
@@ -115,7 +125,7 @@ class Daemon:
         caller, emit = visit.caller, visit.emit
         try:
             await self._adopt(await let_in(caller, self._config, self._refresh))
-            self._place.take(self.name)
+            self._place.take(self.name, caller)
             visit.has_place = True
             await self._serve(visit, self._config.timeouts)
         except asyncio.CancelledError:
@@ -181,6 +191,18 @@ class Daemon:
                 remedy=f"at {self.name}: raise `timeouts.job_s` if jobs need so long",
             ) from error
 
+    async def wait(self, caller: str, signs: AsyncIterator[object], tell: Tell) -> None:
+        """Keep a coordinator's turn in the queue for the place. Raises PartyError, noted.
+
+        signs:  whatever the coordinator says while it waits.
+        tell:   tells the coordinator the number of jobs before its own.
+        """
+        try:
+            await self._adopt(await let_in(caller, self._config, self._refresh))
+            await self._place.keep(self.name, caller, signs, tell, self._config.timeouts.job_s)
+        except Exception as error:  # the edge: each error becomes a problem, bugs included
+            raise await self._refusal(caller, error, "wait", None) from error
+
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
         """Take a proposal, one at a time of each peer; return the owner's decision. Raises PartyError, noted."""
         async with self._proposing.setdefault(caller, asyncio.Lock()):
@@ -190,12 +212,16 @@ class Daemon:
                 task, ask = await received(self._config, caller, parts)
                 return await asyncio.to_thread(answered, self._config, task, caller, ask, self)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
-                problem = problem_of(error).at(self.name, "propose")
-                about = "" if task is None else task.digest.hex()[:12]
-                if not self._repeated.is_told(caller, problem, about):
-                    await asyncio.to_thread(note_problem, problem, error, None, self._problems)
-                    await asyncio.to_thread(self._note_refusal, caller, problem, task)
-                raise JobFailed(problem) from error
+                raise await self._refusal(caller, error, "propose", task) from error
+
+    async def _refusal(self, caller: str, error: Exception, phase: str, task: Task | None) -> JobFailed:
+        """Note the error of a call that is no run; return the error for the caller. task: if one was read."""
+        problem = problem_of(error).at(self.name, phase)
+        about = "" if task is None else task.digest.hex()[:12]
+        if not self._repeated.is_told(caller, problem, about):
+            await asyncio.to_thread(note_problem, problem, error, None, self._problems)
+            await asyncio.to_thread(self._note_refusal, caller, problem, task)
+        return JobFailed(problem)
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         """Take a peer's stream for the current run. Raises PartyError without a current run."""

@@ -18,6 +18,16 @@ class Description(_message.Message):
     version: str
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
+class StillHere(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Position(_message.Message):
+    __slots__ = ("ahead",)
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
+    ahead: int
+    def __init__(self, ahead: _Optional[int] = ...) -> None: ...
+
 class Proposal(_message.Message):
     __slots__ = ("bundle", "ask")
     BUNDLE_FIELD_NUMBER: _ClassVar[int]

@@ -46,6 +46,11 @@ class ControlStub:
                 request_serializer=protos_dot_jointcut__pb2.Request.SerializeToString,
                 response_deserializer=protos_dot_jointcut__pb2.Event.FromString,
                 _registered_method=True)
+        self.Wait = channel.stream_stream(
+                '/jointcut.v1.Control/Wait',
+                request_serializer=protos_dot_jointcut__pb2.StillHere.SerializeToString,
+                response_deserializer=protos_dot_jointcut__pb2.Position.FromString,
+                _registered_method=True)
         self.Propose = channel.stream_unary(
                 '/jointcut.v1.Control/Propose',
                 request_serializer=protos_dot_jointcut__pb2.Proposal.SerializeToString,
@@ -70,6 +75,12 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Wait(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Propose(self, request_iterator, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -88,6 +99,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Conduct,
                     request_deserializer=protos_dot_jointcut__pb2.Request.FromString,
                     response_serializer=protos_dot_jointcut__pb2.Event.SerializeToString,
+            ),
+            'Wait': grpc.stream_stream_rpc_method_handler(
+                    servicer.Wait,
+                    request_deserializer=protos_dot_jointcut__pb2.StillHere.FromString,
+                    response_serializer=protos_dot_jointcut__pb2.Position.SerializeToString,
             ),
             'Propose': grpc.stream_unary_rpc_method_handler(
                     servicer.Propose,
@@ -151,6 +167,33 @@ class Control:
             '/jointcut.v1.Control/Conduct',
             protos_dot_jointcut__pb2.Request.SerializeToString,
             protos_dot_jointcut__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Wait(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/jointcut.v1.Control/Wait',
+            protos_dot_jointcut__pb2.StillHere.SerializeToString,
+            protos_dot_jointcut__pb2.Position.FromString,
             options,
             channel_credentials,
             insecure,

@@ -86,6 +86,8 @@ class ClientStream(Generic[Sent, Got]):
 
 MeshStream: TypeAlias = ClientStream[control.Envelope, control.Envelope]
 ControlStream: TypeAlias = ClientStream[control.Request, control.Event]
+WaitStream: TypeAlias = ClientStream[None, int]
+"""Stream of a coordinator that waits: says that it is still there, and hears the number of jobs before its own."""
 
 
 async def _raise_for_status(call: Any, peer: str) -> None:
@@ -129,6 +131,12 @@ class Calls:
         channel = await self._reach(peer, address)
         call = rpc.ControlStub(channel).Conduct()
         return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
+
+    async def open_wait(self, peer: str, address: str) -> WaitStream:
+        """Open the stream of a coordinator that waits at a party. Raises TransportError or IdentityError."""
+        channel = await self._reach(peer, address)
+        call = rpc.ControlStub(channel).Wait()
+        return ClientStream(call, peer, lambda _: pb.StillHere(), lambda position: int(position.ahead))
 
     async def propose(self, peer: str, address: str, bundle: bytes, *, ask: bool = False) -> control.Answer:
         """Hand a job to a party for its owner's decision; return the decision. ask: the party keeps nothing.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,6 +70,11 @@ class Served(Protocol):
         """Our name, as peers and jobs know us."""
         ...
 
+    @property
+    def idle(self) -> bool:
+        """No job runs."""
+        ...
+
     def current(self) -> CurrentJob | None:
         """Return the job that runs now."""
         ...
@@ -92,6 +97,20 @@ class Served(Protocol):
 
     async def propose(self, caller: str, parts: AsyncIterator[control.Proposal]) -> control.Answer:
         """Take a proposal; return the owner's decision. Raises PartyError."""
+        ...
+
+    async def wait(
+        self, caller: str, signs: AsyncIterator[object], tell: Callable[[int], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Keep a coordinator's turn until its job has the only place. Raises PartyError."""
+        ...
+
+    async def drain(self) -> None:
+        """Take no further job; return when the running job has ended."""
+        ...
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Take over changes of the configuration; return the changes. Raises PartyError for invalid files."""
         ...
 
     async def accept(self, sender: str, hello: control.Envelope, duplex: Duplex) -> None:
@@ -167,6 +186,19 @@ class PartyServer:
         await self._daemon.ended()
         await self._calls.close()
         self._leave()
+
+    @property
+    def idle(self) -> bool:
+        """No job runs."""
+        return self._daemon.idle
+
+    async def drain(self) -> None:
+        """Take no further job; return when the running job has ended."""
+        await self._daemon.drain()
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Take over changes of the configuration; return the changes. Raises PartyError for invalid files."""
+        return await self._daemon.reload()
 
     def config_in_force(self) -> PartyConfig:
         """Return the configuration in force now. Reads files."""
@@ -314,6 +346,15 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             await incoming.stop()
             events.close()  # a continuing job has no listener
             await stopped(writer)
+
+    async def Wait(self, signs: AsyncIterator[pb.StillHere], context: Any) -> None:
+        async def tell(ahead: int) -> None:
+            await context.write(pb.Position(ahead=ahead))
+
+        try:
+            await self._daemon.wait(self._identify(context), signs, tell)
+        except PartyError as error:
+            await _refuse(context, error.problem)
 
     async def Propose(self, parts: AsyncIterator[pb.Proposal], context: Any) -> pb.Answer:
         try:
