@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crypto.rng import SystemRng
-from jobs.errors import ConfigError
+from jobs.errors import ConfigError, PartyError
 from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
@@ -22,6 +22,7 @@ from party.daemon import Daemon
 from party.decoding import READER
 from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
+from party.net.waiting import stopped
 from party.owner.accounts import RELEASES, give_up
 from party.owner.audit import Audit, policy_digest
 from party.owner.beginning import Beginnings
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("party")
 
+_DAY_S = 24 * 3600.0
 _IDLE_S = 5.0
 """Time after which a daemon prepares for jobs. A simulation has begun its job by then."""
 
@@ -42,7 +44,9 @@ _IDLE_S = 5.0
 def serve(config: Path) -> None:
     """Run the daemon until you stop it.
 
-    Without a terminal on standard error, everything it says is JSON lines.
+    SIGHUP takes over changes of the configuration, its certificates and its policy, and says what changed. SIGTERM
+    lets the running job end, for `timeouts.stop_s` at most; SIGINT and a second SIGTERM do not wait. Without a
+    terminal on standard error, everything it says is JSON lines.
     """
     READER.start()  # before keys are in memory, and before gRPC starts threads
     json_unless_watched()
@@ -56,6 +60,8 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     warn_of_certificates(config)
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
+    loop, reloading = asyncio.get_running_loop(), Reloading(server)
+    loop.add_signal_handler(signal.SIGHUP, reloading.begin)
     page = _page(config, server)
     address = await server.start()  # from here on the state folder is ours alone
     audit = Audit(config.state_dir, SystemRng())
@@ -72,8 +78,11 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
-    asyncio.get_running_loop().call_later(_IDLE_S, prepare)
-    await stop.wait()
+    loop.call_later(_IDLE_S, prepare)
+    warning = asyncio.create_task(_warn_daily(server))
+    if await stop == signal.SIGTERM:
+        await _drained(server)
+    await stopped(warning, *reloading.tasks)
     if page is not None:
         await page.stop()
     await server.stop()
@@ -95,17 +104,69 @@ def _page(config: PartyConfig, server: PartyServer) -> WebServer | None:
     return WebServer(config, config.web.listen, server.config_in_force, server.current)
 
 
-def stop_signals() -> asyncio.Event:
-    """Return an event, set by the first stop signal. The second signal ends the process at once."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+async def _drained(server: PartyServer) -> None:
+    """Let the running job end, for ``timeouts.stop_s`` at most; take no further job."""
+    patience_s = server.config_in_force().timeouts.stop_s
+    if not server.idle:
+        log.info("about to stop: the running job has up to %g s; a second signal ends it at once", patience_s)
+    try:
+        async with asyncio.timeout(patience_s):
+            await server.drain()
+    except TimeoutError:
+        log.warning("the running job did not end within %g s (`timeouts.stop_s`), and is ended", patience_s)
+
+
+async def _warn_daily(server: PartyServer) -> None:
+    """Warn of certificates every day, as at the start."""
+    while True:
+        await asyncio.sleep(_DAY_S)
+        try:
+            warn_of_certificates(await asyncio.to_thread(server.config_in_force))
+        except PartyError as error:
+            log.error("%s", error.problem.text(to_owner=True))
+
+
+class Reloading:
+    """Reload of the configuration on a signal, as the next job would take it over."""
+
+    def __init__(self, server: PartyServer) -> None:
+        self._server = server
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> None:
+        """Begin to reload; a reload that runs goes first."""
+        task = asyncio.create_task(self._reload(*self.tasks))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _reload(self, *before: asyncio.Task[None]) -> None:
+        if before:
+            await asyncio.wait(before)
+        try:
+            found = await self._server.reload()
+        except PartyError as error:
+            log.error("%s", error.problem.text(to_owner=True))
+            return
+        if not found:
+            log.info("reloaded: nothing has changed")
+            return
+        peers = f"; peers: {', '.join(found['peers'])}" if "peers" in found else ""
+        log.info("reloaded: %s changed%s", ", ".join(found["changed"]), peers)
+        warn_of_certificates(await asyncio.to_thread(self._server.config_in_force))
+
+
+def stop_signals() -> asyncio.Future[int]:
+    """Return the number of the first stop signal, when it comes. The second signal ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[int] = loop.create_future()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
-    def first() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
-        stop.set()
+    def first(number: int) -> None:
+        for each in numbers:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        stop.set_result(number)
 
     for number in numbers:
-        loop.add_signal_handler(number, first)
+        loop.add_signal_handler(number, first, number)
     return stop

@@ -93,6 +93,12 @@ class Timeouts(Fields):
         gt=0,
         description="Seconds that a whole job may take. Too long: a slow party keeps others waiting.",
     )
+    stop_s: float = Field(
+        default=60,
+        ge=0,
+        description="Seconds that a daemon waits for the running job when it is told to stop (SIGTERM). Too short: "
+        "restarts end jobs.",
+    )
     keepalive_s: float = Field(
         default=2,
         ge=1,

@@ -189,7 +189,7 @@ class DaemonProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.terminate()
+        self.process.send_signal(signal.SIGINT)  # without waiting for a job
         try:
             self.process.wait(GUARD_S)
         except subprocess.TimeoutExpired:
@@ -250,7 +250,7 @@ def processes(net: Network, only: Sequence[str] | None = None) -> Iterator[Proce
     finally:
         for daemon in running.running.values():
             daemon.process.send_signal(signal.SIGCONT)
-            daemon.process.terminate()
+            daemon.process.send_signal(signal.SIGINT)
         for daemon in running.running.values():
             daemon.__exit__(None, None, None)
 

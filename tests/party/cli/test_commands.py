@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from party.owner.identity import fingerprint
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import invoke, listing
+from tests.support.house import House
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, call, command, processes, sample_network, write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
@@ -248,7 +250,7 @@ from party.cli.serve import stop_signals
 async def main():
     stop = stop_signals()
     print("serving", flush=True)
-    await stop.wait()
+    await stop
     print("stopping", flush=True)
     await asyncio.to_thread(input)
 asyncio.run(main())
@@ -262,6 +264,28 @@ asyncio.run(main())
         process.send_signal(signal.SIGTERM)
     process.communicate(timeout=GUARD_S)
     assert process.returncode == -signal.SIGTERM
+
+
+def test_a_signal_takes_over_the_configuration(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    with processes(net, only=[A]) as running:
+
+        def signalled(words: str) -> None:
+            before = len(running.log_of_this_life(A))
+            running.signal(A, signal.SIGHUP)
+            deadline = time.monotonic() + GUARD_S
+            while not any(words in line["message"] for line in running.log_of_this_life(A)[before:]):
+                assert time.monotonic() < deadline, running.log(A)
+                time.sleep(0.02)
+
+        signalled("reloaded: nothing has changed")
+        net.change(A, lambda fields: fields["policy"].update(min_k=7))
+        signalled("reloaded: policy changed")
+        net.change(A, lambda fields: fields["policy"].update(min_k="seven"))
+        signalled("config-changed")
+        net.change(A, lambda fields: (fields["policy"].update(min_k=8), fields["peers"].pop(B)))
+        signalled(f"reloaded: peers, policy changed; peers: {B}")
+    assert [line["event"] for line in House(net).audit(A)].count("configuration") == 2
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_at_start(tmp_path: Path) -> None:
