@@ -24,7 +24,7 @@ from coordinator.owner_figures import tell_dates
 from coordinator.single import run_single
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.errors import ConfigError
-from jobs.file.fields import positive
+from jobs.file.fields import duration_of, positive, seconds_of
 from jobs.file.job import require_confirmed
 from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
 from jobs.page.page import PAGE
@@ -41,6 +41,16 @@ as_records_option = click.option(
     "--as-records", is_flag=True, help="DiffGen: write rows, too, as many as the counts say after Norm-Sub."
 )
 
+MOST_RETRIES = 100
+
+
+def _read_wait(context: click.Context, option: click.Parameter, value: str | None) -> int:
+    """Read a duration in seconds; 0 if none is given."""
+    try:
+        return 0 if value is None else seconds_of(duration_of(value))
+    except ValueError as error:
+        raise ConfigError("usage", f"--wait {value}: {error}") from None
+
 
 @click.command()
 @job_argument
@@ -51,13 +61,33 @@ as_records_option = click.option(
 )
 @ledger_option
 @config_option
+@click.option(
+    "--wait",
+    callback=_read_wait,
+    metavar="TIME",
+    help="Joint: wait so long in all for the owners' approvals and for other jobs to end, e.g. 30m.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, MOST_RETRIES),
+    default=0,
+    help="Joint: try so often again after a failure with exit code 3. Each attempt is a run for the parties' limits.",
+)
 @format_option
 def run(
-    job: JobFile, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
+    job: JobFile,
+    out: Path,
+    as_records: bool,
+    budget: str | None,
+    ledger: Path | None,
+    config: Path,
+    wait: int,
+    retries: int,
 ) -> None:
     """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
     task = job.load()
+    _require_joint(task, wait, retries)
     require_confirmed(task.job)
     require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
@@ -68,18 +98,32 @@ def run(
         noted = run_single(task, source, out, options)
         _show_result(task, out, noted=noted)
     else:
-        _run_joint(task, config, out, options)
+        _run_joint(task, config, out, options, wait, retries)
         _show_result(task, out)
 
 
-def _run_joint(task: Task, config: Path, out: Path, options: Options) -> None:
+def _require_joint(task: Task, wait: int, retries: int) -> None:
+    """Refuse patience for a job that waits for nobody. Raises ConfigError."""
+    if task.job.table is not None and (wait or retries):
+        raise ConfigError(
+            "usage",
+            "--wait and --retries are for joint jobs: nobody else is asked for a table of a single holder",
+            remedy="leave --wait and --retries out",
+        )
+
+
+def _run_joint(task: Task, config: Path, out: Path, options: Options, wait: int, retries: int) -> None:
+    from coordinator.patience import Patience, run_patiently
     from coordinator.run import run_joint
     from party.cli.certificates import warn_of_certificates
     from party.owner.config import CoordinatorConfig, load_config
 
     settings = load_config(CoordinatorConfig, config)
     warn_of_certificates(settings)
-    run_joint(task, settings, out, options)
+    if wait or retries:
+        run_patiently(task, settings, out, Patience(wait, retries), options)
+    else:
+        run_joint(task, settings, out, options)
 
 
 def require_counts(task: Task, as_records: bool) -> None:

@@ -120,8 +120,11 @@ def seconds_of(duration: str) -> int:
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
-def _duration(value: object) -> str:
-    """Return a duration in its largest whole unit, so that jobs with the same request have the same form."""
+def duration_of(value: object) -> str:
+    """Return a duration in its largest whole unit, so that jobs with the same request have the same form.
+
+    Raises ValueError.
+    """
     text = str(value).strip()
     if not re.fullmatch(_DURATION, text):
         raise ValueError("write a whole number with s, m, h or d, e.g. 15m or 1h")
@@ -142,7 +145,7 @@ def _stamp(value: object) -> str:
 
 def _stamp_or_duration(value: object) -> str:
     if is_duration(str(value).strip()):
-        return _duration(value)
+        return duration_of(value)
     try:
         return _stamp(value)
     except ValueError as error:
@@ -240,7 +243,7 @@ Epsilon = Annotated[
     _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0),
 ]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str), _as_number_or_text(_SIGNED)]
-Duration = Annotated[str, BeforeValidator(_duration), Field(pattern=f"^{_DURATION}$")]
+Duration = Annotated[str, BeforeValidator(duration_of), Field(pattern=f"^{_DURATION}$")]
 Day = Annotated[str, BeforeValidator(_day)]
 DateStep = Annotated[str, BeforeValidator(_date_step)]
 DateForm = Annotated[str, BeforeValidator(_date_form)]

@@ -5,11 +5,12 @@ No test asserts how long this takes; every wait has a generous limit so that a h
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from jobs.errors import Exit
 from tests.support.bare import bare
 from tests.support.commands import invoke, listing
 from tests.support.example import example_job, example_tables, long_network
+from tests.support.hostile import answer
+from tests.support.house import lines_of
 from tests.support.network import GUARD_S, Network, Processes, command, processes, report_of
 
 A, B, C = (f"hospital-{x}" for x in "abc")
@@ -28,12 +31,13 @@ A, B, C = (f"hospital-{x}" for x in "abc")
 
 @dataclass
 class Site:
-    """Three daemons, a job that takes long, and one that does not, on tables of ``n_rows`` in all."""
+    """Three daemons, jobs that take minutes, seconds and less, on tables of ``n_rows`` in all."""
 
     folder: Path
     net: Network
     daemons: Processes
     long: Path
+    middle: Sequence[Path]
     quick: Path
     n_rows: int
     n: int = 0
@@ -42,10 +46,10 @@ class Site:
         self.n += 1
         return self.folder / "outs" / f"out-{self.n}"
 
-    def start(self, job: Path, out: Path) -> subprocess.Popen[str]:
+    def start(self, job: Path, out: Path, *options: str) -> subprocess.Popen[str]:
         config = self.net.config_path("coordinator")
         return subprocess.Popen(
-            command("run", job, "--out", out, "--config", config, "--format", "json"),
+            command("run", job, "--out", out, "--config", config, "--format", "json", *options),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -85,12 +89,15 @@ def until(met: Callable[[], bool], otherwise: str) -> None:
 def a_site(folder: Path, disclosure: str, n_rows: int) -> Iterator[Site]:
     long, net = long_network(folder, example_tables(folder / "tables", n_rows // 3), disclosure=disclosure)
     model = {"lkc": {"L": "2", "K": "20", "C": "0.5"}}
+    slow = {"lkc": {"L": "2", "K": "60", "C": "0.5"}}
+    slower = {"fine": True, "disclosure": disclosure, "model": slow, "goal": "general"}
+    middle = [example_job(folder / name, name=name, **slower)[0] for name in ("first", "second")]
     quick, _ = example_job(folder / "quick", disclosure=disclosure, model=model)
     (folder / "outs").mkdir()
     for name in (A, B, C, "coordinator"):  # half the usual patience, for the sake of the suite
         net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
     with processes(net) as daemons:
-        yield Site(folder, net, daemons, long, quick, n_rows)
+        yield Site(folder, net, daemons, long, middle, quick, n_rows)
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +175,46 @@ def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim
     site.free()
     assert site.traces() == before
     site.next_job_runs()
+
+
+def test_a_party_that_is_told_to_stop_ends_its_job_first(sealed: Site) -> None:
+    """Further jobs are refused meanwhile; a job that waits goes on waiting, and runs when the daemon is back."""
+    out = sealed.out()
+    process = sealed.start(sealed.middle[0], out)
+    assert process.stderr is not None
+    assert any(json.loads(line)["event"] == "turn" for line in process.stderr)
+    sealed.daemons.signal(B, signal.SIGTERM)
+    said_by_b = sealed.daemons.log_of_this_life
+    until(
+        lambda: any("about to stop" in line["message"] for line in said_by_b(B)), "B does not hear the signal"
+    )
+    refused = asyncio.run(answer(sealed.net, "coordinator", B, b"{}")).failed.problem
+    assert json.loads(refused)["error"] == "busy"
+    assert "is about to stop, and takes no further job" in refused
+    _, err = process.communicate(timeout=GUARD_S)
+    assert process.returncode == 0, err
+    assert report_of(out)["rows"] == sealed.n_rows
+    assert sealed.daemons.running[B].process.wait(GUARD_S) == 0
+    sealed.daemons.restart(B)
+    sealed.next_job_runs()
+
+
+def test_a_job_is_tried_again_when_a_party_was_killed(sealed: Site) -> None:
+    """Each attempt is a run of its own at every party."""
+    out = sealed.out()
+    process = sealed.start(sealed.middle[1], out, "--retries", "9", "--wait", "5m")
+    assert process.stderr is not None
+    assert any(json.loads(line)["event"] == "turn" for line in process.stderr)
+    sealed.daemons.signal(B, signal.SIGKILL)
+    sealed.daemons.restart(B)
+    _, err = process.communicate(timeout=GUARD_S)
+    assert process.returncode == 0, err
+    assert report_of(out)["rows"] == sealed.n_rows
+    retries = [line for line in map(json.loads, err.splitlines()) if line["event"] == "retry"]
+    assert {line["error"] for line in retries} <= {"peer-lost", "peer-unreachable"}
+    assert retries
+    begun = [line for line in lines_of(sealed.net.config(A).state_dir) if line["event"] == "start"]
+    assert len({line["run"] for line in begun}) == len(begun)
 
 
 @pytest.mark.some(1)

@@ -1,0 +1,233 @@
+"""Coordinators that wait for approvals and for their turn, and that try again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator import patience
+from coordinator.patience import Patience, run_patiently
+from coordinator.voice import Voice
+from jobs.errors import PartyError, Problem
+from jobs.options import NO_OPTIONS
+from jointcut.api.voices import Silent
+from tests.support.commands import invoke
+from tests.support.hostile import answer, conducting, submission
+from tests.support.house import House
+from tests.support.network import GUARD_S, Network, call, sample_network, serving, write_job
+from tests.support.samples import PARTIES, joint_job, single_job
+
+A, B, C = PARTIES
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "ASK_S", 0.05)
+    monkeypatch.setattr(patience, "PAUSE_S", 0.05)
+    monkeypatch.setattr(patience, "SIGN_S", 0.05)
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    made = sample_network(tmp_path / "net")
+    write_job(tmp_path, joint_job())
+    return made
+
+
+@dataclass
+class Run:
+    """Run of the job of a network, with the notes that it gives."""
+
+    net: Network
+    out: str = "out"
+    notes: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.net.root / self.out
+
+    def _note(self, text: str, **fields: object) -> None:
+        self.notes.append({"text": text, **fields})
+
+    def begin(self, wait_s: float = 0, retries: int = 0) -> asyncio.Task[Path]:
+        voice = Voice(lambda *_: Silent(), self._note)
+        given = self.net.task, self.net.coordinator, self.folder, Patience(wait_s, retries), NO_OPTIONS, voice
+        return asyncio.create_task(asyncio.to_thread(run_patiently, *given))
+
+    async def has(self, met: Callable[[dict[str, object]], bool]) -> None:
+        async with asyncio.timeout(GUARD_S):
+            while not any(map(met, self.notes)):
+                await asyncio.sleep(0.01)
+
+
+async def problem_of(task: asyncio.Task[Any]) -> Problem:
+    with pytest.raises(PartyError) as caught:
+        await task
+    return caught.value.problem
+
+
+@asynccontextmanager
+async def occupied(net: Network, party: str) -> AsyncIterator[None]:
+    """Keep a party's place with a job whose bundle never ends."""
+    async with conducting(net, "coordinator", party) as first:
+        await first.write(submission(b"{", last=False))
+        while (await problem_of_a_try(net, party)) != "busy":
+            await asyncio.sleep(0.01)
+        yield
+
+
+async def problem_of_a_try(net: Network, party: str) -> str:
+    event = await answer(net, "coordinator", party, b"{}")
+    return "busy" if "busy" in event.failed.problem else ""
+
+
+async def decided(net: Network, party: str, decision: str, *more: str) -> None:
+    """Let the owner of a party decide on the job of a network."""
+    config = net.config_path(party)
+    words = (decision, net.task.digest.hex(), *more, "--config", config)
+    assert (await asyncio.to_thread(call, *words, program="party")).code == 0
+
+
+def test_a_job_has_its_turn_when_the_other_job_ends(net: Network) -> None:
+    async def scenario() -> None:
+        run = Run(net)
+        async with serving(net):
+            async with occupied(net, B):
+                task = run.begin(wait_s=GUARD_S)
+                await run.has(lambda note: note.get("event") == "queued")
+            await task
+        queued = [note for note in run.notes if note.get("event") == "queued"]
+        assert queued == [{"text": f"waits at {B}: 1 job ahead", "event": "queued", "party": B, "ahead": 1}]
+        assert (run.folder / "anonymized.csv").is_file()
+
+    asyncio.run(scenario())
+
+
+def test_jobs_that_wait_run_one_after_the_other(net: Network) -> None:
+    async def scenario() -> None:
+        runs = [Run(net, f"out-{number}") for number in range(3)]
+        async with serving(net):
+            await asyncio.gather(*(run.begin(wait_s=GUARD_S) for run in runs))
+        assert all((run.folder / "anonymized.csv").is_file() for run in runs)
+
+    asyncio.run(scenario())
+
+
+def test_a_wait_ends_with_the_place_in_the_queue(net: Network) -> None:
+    async def scenario() -> Problem:
+        async with serving(net), occupied(net, C):
+            return await problem_of(Run(net).begin(wait_s=0.5))
+
+    problem = asyncio.run(scenario())
+    assert (problem.error_id, problem.party) == ("busy", C)
+    assert problem.message == f"{C} runs other jobs: 1 job is ahead"
+    assert "--wait" in problem.remedy
+    assert not (net.root / "out").exists()
+
+
+def test_a_job_waits_for_its_owners(net: Network) -> None:
+    net.change(A, lambda fields: fields["policy"].pop("approval"))
+    net.change(C, lambda fields: fields["policy"].pop("approval"))
+
+    async def scenario() -> None:
+        run = Run(net)
+        async with serving(net):
+            task = run.begin(wait_s=GUARD_S)
+            await run.has(lambda note: note.get("parties") == [A, C])
+            await decided(net, A, "approve")
+            await run.has(lambda note: note.get("parties") == [C])
+            await decided(net, C, "approve")
+            await task
+        assert (run.folder / "anonymized.csv").is_file()
+        assert [note["text"] for note in run.notes if note.get("event") == "approval"] == [
+            f"waits for the approval of {A}, {C}",
+            f"waits for the approval of {C}",
+        ]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_wait_for_owners_ends(net: Network, denied: bool) -> None:
+    net.change(A, lambda fields: fields["policy"].pop("approval"))
+
+    async def scenario() -> Problem:
+        run = Run(net)
+        async with serving(net):
+            task = run.begin(wait_s=GUARD_S if denied else 0.3)
+            await run.has(lambda note: note.get("event") == "approval")
+            if denied:
+                await decided(net, A, "deny", "--reason", "too fine")
+            return await problem_of(task)
+
+    problem = asyncio.run(scenario())
+    assert problem.error_id == ("approval-denied" if denied else "approval-waiting")
+
+
+def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
+
+    async def scenario() -> None:
+        run = Run(net)
+        async with serving(net, only=[A, B]):
+            task = run.begin(retries=20)
+            await run.has(lambda note: note.get("event") == "retry")
+            async with serving(net, only=[C]):
+                await task
+        assert (run.folder / "anonymized.csv").is_file()
+        first = run.notes[0]
+        assert (first["attempt"], first["most"], first["error"]) == (2, 21, "peer-unreachable")
+        assert str(first["text"]).endswith("attempt 2 of 21 in 0.05 s")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_attempts_are_limited(net: Network, wait_s: float) -> None:
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.2}))
+
+    async def scenario() -> list[object]:
+        run = Run(net)
+        async with serving(net, only=[A, B]):
+            problem = await problem_of(run.begin(wait_s=wait_s, retries=2))
+        assert (problem.error_id, problem.party) == ("peer-unreachable", C)
+        return [note["text"] for note in run.notes if note.get("event") == "attempt"]
+
+    assert asyncio.run(scenario()) == ["attempt 2 of 3 failed", "attempt 3 of 3 failed"]
+
+
+def test_a_refusal_is_not_tried_again(net: Network) -> None:
+    net.change(B, lambda fields: fields["policy"].update(min_k=1000))
+
+    async def scenario() -> Problem:
+        run = Run(net)
+        async with serving(net):
+            problem = await problem_of(run.begin(retries=5))
+        assert run.notes == []
+        return problem
+
+    assert asyncio.run(scenario()).error_id == "policy-refused"
+
+
+def test_the_command_takes_a_time_and_attempts(net: Network) -> None:
+    house = House(net)
+    run = ("run", "--out", net.root / "out", "--format", "json")
+    for wrong in ("30", "m", "1.5h", "0m", "-3m"):
+        ran = house.coordinator(*run, "--wait", wrong)
+        assert ran.code == 2
+        assert "e.g. 15m or 1h" in ran.problem["message"]
+    assert house.coordinator(*run, "--retries", "101").code == 2
+
+
+@pytest.mark.parametrize("option", [("--wait", "1m"), ("--retries", "1")])
+def test_a_single_holder_waits_for_nobody(tmp_path: Path, option: tuple[str, str]) -> None:
+    job = write_job(tmp_path, single_job())
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out", *option, "--format", "json")
+    assert (ran.code, ran.problem["error"]) == (2, "usage")
+    assert "--wait and --retries are for joint jobs" in ran.problem["message"]
