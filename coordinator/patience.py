@@ -13,7 +13,8 @@ from coordinator.proposing import Answers, propose
 from coordinator.run import conduct
 from coordinator.voice import CONSOLE, Note, Voice
 from jobs.data.counted import counted
-from jobs.errors import CATALOGUE, Exit, PartyError
+from jobs.errors import CATALOGUE, ConfigError, Exit, PartyError
+from jobs.file.fields import duration_of, seconds_of
 from jobs.options import NO_OPTIONS, Options
 from jobs.release.folder import refuse_existing
 from jobs.task import Task
@@ -32,7 +33,7 @@ LONGEST_PAUSE_S = 60.0
 
 @dataclass(frozen=True)
 class Patience:
-    """What a coordinator accepts on the way to a release.
+    """Delays and failures that a coordinator accepts on the way to a release.
 
     wait_s:   seconds to wait in all, for the owners' approvals and for other jobs to end.
     retries:  further attempts after failures with exit code 3. Each attempt is a run of its own at every party, with
@@ -41,6 +42,14 @@ class Patience:
 
     wait_s: float = 0
     retries: int = 0
+
+
+def patience_of(wait: str | None, retries: int) -> Patience:
+    """Return the patience that a user asks for. wait: a time such as 30m. Raises ConfigError."""
+    try:
+        return Patience(0 if wait is None else seconds_of(duration_of(wait)), retries)
+    except ValueError as error:
+        raise ConfigError("usage", f"--wait {wait}: {error}") from None
 
 
 def run_patiently(
@@ -152,7 +161,7 @@ async def _turn(name: str, stream: WaitStream, until: float, note: Note) -> None
             "busy",
             f"{name} runs other jobs{left}",
             party=name,
-            remedy="wait longer (`--wait`), or start the job again when the running job has ended",
+            remedy="wait longer (`--wait`)",
         ) from None
 
 

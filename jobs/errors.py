@@ -283,7 +283,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "busy": Kind(
         Exit.FAILED,
         "the party is running a different job",
-        "start the job again when the running job has ended",
+        "let the job wait for its turn with `--wait 30m`",
     ),
     "cancelled": Kind(Exit.FAILED, "the job was cancelled", "start the job again"),
     "policy-refused": Kind(

@@ -24,7 +24,7 @@ from coordinator.owner_figures import tell_dates
 from coordinator.single import run_single
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.errors import ConfigError
-from jobs.file.fields import duration_of, positive, seconds_of
+from jobs.file.fields import positive
 from jobs.file.job import require_confirmed
 from jobs.options import NO_OPTIONS, NOTHING_NOTED, UNLIMITED, Noted, Options
 from jobs.page.page import PAGE
@@ -44,14 +44,6 @@ as_records_option = click.option(
 MOST_RETRIES = 100
 
 
-def _read_wait(context: click.Context, option: click.Parameter, value: str | None) -> int:
-    """Read a duration in seconds; 0 if none is given."""
-    try:
-        return 0 if value is None else seconds_of(duration_of(value))
-    except ValueError as error:
-        raise ConfigError("usage", f"--wait {value}: {error}") from None
-
-
 @click.command()
 @job_argument
 @out_option
@@ -63,7 +55,6 @@ def _read_wait(context: click.Context, option: click.Parameter, value: str | Non
 @config_option
 @click.option(
     "--wait",
-    callback=_read_wait,
     metavar="TIME",
     help="Joint: wait so long in all for the owners' approvals and for other jobs to end, e.g. 30m.",
 )
@@ -81,7 +72,7 @@ def run(
     budget: str | None,
     ledger: Path | None,
     config: Path,
-    wait: int,
+    wait: str | None,
     retries: int,
 ) -> None:
     """Run a job: alone, or with the daemons of its parties."""
@@ -102,7 +93,7 @@ def run(
         _show_result(task, out)
 
 
-def _require_joint(task: Task, wait: int, retries: int) -> None:
+def _require_joint(task: Task, wait: str | None, retries: int) -> None:
     """Refuse patience for a job that waits for nobody. Raises ConfigError."""
     if task.job.table is not None and (wait or retries):
         raise ConfigError(
@@ -112,18 +103,14 @@ def _require_joint(task: Task, wait: int, retries: int) -> None:
         )
 
 
-def _run_joint(task: Task, config: Path, out: Path, options: Options, wait: int, retries: int) -> None:
-    from coordinator.patience import Patience, run_patiently
-    from coordinator.run import run_joint
+def _run_joint(task: Task, config: Path, out: Path, options: Options, wait: str | None, retries: int) -> None:
+    from coordinator.patience import patience_of, run_patiently
     from party.cli.certificates import warn_of_certificates
     from party.owner.config import CoordinatorConfig, load_config
 
     settings = load_config(CoordinatorConfig, config)
     warn_of_certificates(settings)
-    if wait or retries:
-        run_patiently(task, settings, out, Patience(wait, retries), options)
-    else:
-        run_joint(task, settings, out, options)
+    run_patiently(task, settings, out, patience_of(wait, retries), options)
 
 
 def require_counts(task: Task, as_records: bool) -> None:

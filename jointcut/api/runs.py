@@ -163,13 +163,17 @@ class Client:
         out: str | Path | None = None,
         *,
         as_records: bool = False,
+        wait: str | None = None,
+        retries: int = 0,
         progress: bool | None = None,
     ) -> Result:
         """Run a joint job with the daemons of its parties. Raises Error.
 
-        out:  new folder of the release; default a temporary folder that lives as long as the result.
+        out:      new folder of the release; default a temporary folder that lives as long as the result.
+        wait:     time to wait in all for the owners' approvals and for other jobs to end, such as `30m`.
+        retries:  further attempts after a failure with exit code 3; each attempt is a run for the parties' limits.
         """
-        from coordinator.run import run_joint
+        from coordinator.patience import patience_of, run_patiently
         from party.owner.config import certificate_warnings
 
         task = _runnable(job_of(job), as_records=as_records)
@@ -179,7 +183,8 @@ class Client:
         warned = certificate_warnings(self._config)
         notes += [f"warning: the certificate of {name} {words}" for name, words in warned.items()]
         with Place(out) as place:
-            run_joint(task, self._config, place.folder, Options(as_records), voice)
+            patience = patience_of(wait, retries)
+            run_patiently(task, self._config, place.folder, patience, Options(as_records), voice)
             return place.bind(Result(task, place.folder, all_in_python(notes)))
 
     @told()

@@ -63,8 +63,8 @@ def test_the_documentation_lists_the_catalogue() -> None:
 
 
 def test_a_busy_party_is_waited_for_and_nothing_else() -> None:
-    """Advice names only what exists: jobs of others cannot be cancelled, and there is no queue."""
-    assert CATALOGUE["busy"].remedy == "start the job again when the running job has ended"
+    """Advice names only what exists: jobs of others cannot be cancelled."""
+    assert CATALOGUE["busy"].remedy == "let the job wait for its turn with `--wait 30m`"
 
 
 def test_the_documentation_lists_what_owners_are_told() -> None:
