@@ -17,6 +17,7 @@ from jobs.version import __version__
 from party.cli.arguments import config_option
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
+from party.cli.signals import stop_signals
 from party.compiling import compile_where_it_pays, prepare
 from party.daemon import Daemon
 from party.decoding import READER
@@ -153,20 +154,3 @@ class Reloading:
         peers = f"; peers: {', '.join(found['peers'])}" if "peers" in found else ""
         log.info("reloaded: %s changed%s", ", ".join(found["changed"]), peers)
         warn_of_certificates(await asyncio.to_thread(self._server.config_in_force))
-
-
-def stop_signals() -> asyncio.Future[int]:
-    """Return the number of the first stop signal, when it comes. The second signal ends the process at once."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[int] = loop.create_future()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-
-    def first(number: int) -> None:
-        for each in numbers:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
-        stop.set_result(number)
-
-    for number in numbers:
-        loop.add_signal_handler(number, first, number)
-    return stop

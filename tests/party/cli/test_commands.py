@@ -246,7 +246,7 @@ def test_serve_says_where_it_listens_and_stops_when_told(
 def test_a_second_signal_ends_a_daemon_that_is_stopping_at_once() -> None:
     endless = """
 import asyncio
-from party.cli.serve import stop_signals
+from party.cli.signals import stop_signals
 async def main():
     stop = stop_signals()
     print("serving", flush=True)

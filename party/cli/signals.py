@@ -1,0 +1,23 @@
+"""Signals that stop a server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+
+def stop_signals() -> asyncio.Future[int]:
+    """Return the number of the first stop signal, when it comes. The second signal ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[int] = loop.create_future()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def first(number: int) -> None:
+        for each in numbers:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        stop.set_result(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, first, number)
+    return stop
