@@ -203,11 +203,9 @@ def changes(before: PartyConfig, after: PartyConfig) -> dict[str, Any]:
 
     Without a changed key a certificate or the key changed, whose paths stayed the same.
     """
-    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
-    changed = [key for key in new if new[key] != old.get(key)]
-    peers = [
-        name for name in {**old["peers"], **new["peers"]} if old["peers"].get(name) != new["peers"].get(name)
-    ]
+    changed = [key for key in type(after).model_fields if getattr(before, key) != getattr(after, key)]
+    names = {**before.peers, **after.peers}
+    peers = [name for name in names if before.peers.get(name) != after.peers.get(name)]
     facts = {"changed": changed or ["certificates"], "policy_sha256": policy_digest(after)}
     return {**facts, "peers": peers} if peers else facts
 
