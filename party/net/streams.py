@@ -34,7 +34,8 @@ def serving_options(config: NodeConfig) -> list[tuple[str, int]]:
 def options_for(config: NodeConfig) -> list[tuple[str, int]]:
     """Return options for signs of life in both directions, so that a lost peer is noticed although nothing is sent.
 
-    The ping timeout counts, too: an unanswered ping of gRPC's own holds back the keepalive pings.
+    The ping timeout counts, too: an unanswered ping of gRPC's own holds back the keepalive pings. No variable of the
+    environment leads a connection through a proxy: `proxy` in the configuration decides alone.
     """
     keepalive_ms = int(config.timeouts.keepalive_s * 1000)
     return [
@@ -50,6 +51,7 @@ def options_for(config: NodeConfig) -> list[tuple[str, int]]:
         ("grpc.max_reconnect_backoff_ms", int(_MAX_BACKOFF_S * 1000)),
         ("grpc.so_reuseport", 0),
         ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),
     ]
 
 
