@@ -42,6 +42,7 @@ NAME_RULE = "write a name of letters, digits, dots, dashes and underscores only,
 ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 DELIMITER = r"^[\t !#-~]$"
 _MAX_PORT = 65535
+_ADDRESS_RULE = f"write host:port, with a port of at most {_MAX_PORT}"
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 _FRACTION = re.compile(r"[0-9]+/[0-9]+")
 _MAX_NUMBER_CHARS = 40
@@ -182,11 +183,19 @@ def is_duration(text: str) -> bool:
     return re.fullmatch(_DURATION, text) is not None
 
 
-def _address(value: object) -> str:
+def check_address(value: object) -> str:
+    """Return the text of an address of the form host:port. Raises ValueError."""
     text = str(value)
-    if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
-        raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
-    return text
+    if not re.fullmatch(ADDRESS, text):
+        raise ValueError(_ADDRESS_RULE)
+    return check_port(text)
+
+
+def check_port(address: str) -> str:
+    """Return an address of the form host:port. Raises ValueError if there is no such port."""
+    if int(address.rpartition(":")[2]) > _MAX_PORT:
+        raise ValueError(_ADDRESS_RULE)
+    return address
 
 
 def _name(value: object) -> str:
@@ -255,7 +264,7 @@ Name = Annotated[
     WithJsonSchema({"type": ["string", "number", "boolean"], "minimum": 0, "pattern": f"^{NAME.pattern}$"}),
 ]
 FilePath = Annotated[Path, BeforeValidator(_path), PlainSerializer(str)]
-Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
+Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(check_address)]
 Nested = Mapping[str, Any] | list[str]
 
 LEVELS = tuple(

@@ -21,6 +21,7 @@ from party.cli.job_file import JobFile, job_option
 from party.cli.records import check_ledger
 from party.compiling import engine_line
 from party.owner.config import (
+    RELAYED,
     PartyConfig,
     certificate_warnings,
     credentials_of,
@@ -51,8 +52,10 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     warnings = certificate_warnings(settings)
     lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
     daemon = running(settings, config)
+    lines += _ways(settings)
+    has_password = settings.proxy is not None and settings.proxy.basic
     lax = lax_files(
-        [settings.tls.key, settings.state_dir],
+        [settings.tls.key, settings.state_dir, *([config] if has_password else [])],
         [config, settings.tls.certificate, *(entry.certificate for entry in settings.peers.values())],
     )
     lines += [f"  warning      {words}" for words in lax]
@@ -72,6 +75,20 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     say(lines, fields)
     if problem is not None:
         raise problem
+
+
+def _ways(settings: PartyConfig) -> list[str]:
+    """Return lines on what lies between us and our peers."""
+    lines = []
+    if settings.proxy is not None:
+        lines.append(f"  proxy        {settings.proxy}")
+    if settings.relay is not None:
+        through = [name for name, entry in settings.peers.items() if entry.address == RELAYED]
+        lines.append(
+            f"  relay        {settings.relay.name} at {settings.relay.address}; through the relay: "
+            f"{', '.join(through) or 'nobody'}"
+        )
+    return lines
 
 
 def _check_task(

@@ -23,6 +23,7 @@ from party.net.conversions import (
 from party.net.mailbox import Mailbox
 from party.net.probe import probe
 from party.net.streams import EOF, READ_AHEAD, RETRY_S, lost, options_for
+from party.net.ways import Way, Ways
 from party.owner.config import NodeConfig, usable_peer
 from party.owner.identity import Credentials, Peer
 from protos import jointcut_pb2 as pb
@@ -119,7 +120,8 @@ class Calls:
         self._config = config
         self._credentials = credentials
         self._peers = peers
-        self._channels: dict[tuple[str, str], grpc.aio.Channel] = {}
+        self._ways = Ways(config)
+        self._channels: dict[tuple[str, str], tuple[grpc.aio.Channel, Way]] = {}
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
         """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
@@ -152,12 +154,13 @@ class Calls:
             raise _broken(error, peer) from error
 
     async def close(self) -> None:
-        await asyncio.gather(*(channel.close(None) for channel in self._channels.values()))
+        await asyncio.gather(*(channel.close(None) for channel, _ in self._channels.values()))
         self._channels.clear()
+        await self._ways.close()
 
     async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
         """Connect and ask for the peer's identity, again and again until ``connect_s`` is over."""
-        channel, loop = self._channel(peer, address), asyncio.get_running_loop()
+        (channel, way), loop = self._channel(peer, address), asyncio.get_running_loop()
         deadline = loop.time() + self._config.timeouts.connect_s
         while True:
             try:
@@ -166,7 +169,7 @@ class Calls:
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _UNREACHED:
                     raise _broken(error, peer) from error
-                problem = await asyncio.to_thread(probe, self._config, self._known(peer), address)
+                problem = await asyncio.to_thread(probe, self._config, self._known(peer), address, way)
                 if problem.error_id != "peer-unreachable" or loop.time() + RETRY_S > deadline:
                     raise _error_of(problem) from error
             await asyncio.sleep(RETRY_S)
@@ -178,13 +181,14 @@ class Calls:
         stub = rpc.ControlStub(channel)
         await stub.Describe(pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False)
 
-    def _channel(self, peer: str, address: str) -> grpc.aio.Channel:
+    def _channel(self, peer: str, address: str) -> tuple[grpc.aio.Channel, Way]:
         if (peer, address) not in self._channels:
+            way = self._ways.to(peer, address)
             secure = grpc.ssl_channel_credentials(
                 self._known(peer).certificate, self._credentials.key, self._credentials.certificate
             )
             options = [*options_for(self._config), ("grpc.ssl_target_name_override", peer)]
-            self._channels[peer, address] = grpc.aio.secure_channel(address, secure, options)
+            self._channels[peer, address] = grpc.aio.secure_channel(way.target, secure, options), way
         return self._channels[peer, address]
 
 

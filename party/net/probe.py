@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 
 from jobs.errors import Problem
+from party.net.tls import context_to
+from party.net.ways import Way
 from party.owner.config import NodeConfig
 from party.owner.identity import Peer
 
 _PROBE_S = 2.0
 
 
-def probe(config: NodeConfig, peer: Peer, address: str) -> Problem:
-    """Call a peer again, and return the obstacle: the network, another certificate, or the peer itself."""
-    try:
-        if _answers(config, peer, address):
-            return _unreached(config, peer.name, address, "no answer")
-    except ssl.SSLCertVerificationError:
-        return _other_certificate(config, peer.name, address)
-    except (ssl.SSLError, ConnectionResetError):
-        pass
-    except OSError as error:
-        return _unreached(config, peer.name, address, error.strerror or "no answer")
+def probe(config: NodeConfig, peer: Peer, address: str, way: Way) -> Problem:
+    """Call a peer again, and return the obstacle: the way, the network, another certificate, or the peer itself."""
+    if way.obstacle is None:
+        try:
+            if _answers(config, peer, way):
+                return _unreached(config, peer.name, address, "no answer")
+        except ssl.SSLCertVerificationError:
+            return _other_certificate(config, peer.name, address)
+        except (ssl.SSLError, ConnectionResetError):
+            pass
+        except OSError as error:
+            return _unreached(config, peer.name, address, error.strerror or "no answer")
+    if way.obstacle is not None:  # perhaps found meanwhile
+        return _unreached(config, peer.name, address, way.obstacle.reason, way.obstacle.remedy)
     return _turned_away(config, peer.name, address)
 
 
-def _answers(config: NodeConfig, peer: Peer, address: str) -> bool:
+def _answers(config: NodeConfig, peer: Peer, way: Way) -> bool:
     """Return True if the peer speaks to us once TLS stands. A server refusing our certificate hangs up only now."""
-    host, port = address.rsplit(":", 1)
-    with (
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S) as raw,
-        _context(config, peer).wrap_socket(raw, server_hostname=peer.name) as stream,
-    ):
+    context = context_to(config, peer)
+    context.set_alpn_protocols(["h2"])  # as gRPC
+    with way.connect(_PROBE_S) as raw, context.wrap_socket(raw, server_hostname=peer.name) as stream:
         return bool(stream.recv(1))
 
 
-def _context(config: NodeConfig, peer: Peer) -> ssl.SSLContext:
-    """Return the TLS context that gRPC would use for the peer."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.set_alpn_protocols(["h2"])
-    context.load_verify_locations(cadata=peer.certificate.decode())
-    context.load_cert_chain(config.tls.certificate, config.tls.key)
-    return context
-
-
-def _unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Problem:
+def _unreached(config: NodeConfig, peer: str, address: str, reason: str, remedy: str = "") -> Problem:
     shown, private = _place(config, peer, address)
     me = config.name
     return Problem(
@@ -54,8 +46,10 @@ def _unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Prob
         f"{me} cannot reach {peer}{shown}: {reason}",
         party=peer,
         private=private,
-        remedy=f"at {me}: check the address of {peer} in `peers`; at {peer}: check that the daemon runs, and "
-        "`listen`",
+        remedy=f"at {me}: {remedy}"
+        if remedy
+        else f"at {me}: check the address of {peer} in `peers`; at {peer}: "
+        "check that the daemon runs, and `listen`",
     )
 
 

@@ -30,6 +30,7 @@ from party.net.conversions import (
 from party.net.link import HELLO, Duplex
 from party.net.mailbox import Mailbox
 from party.net.mesh import Dial
+from party.net.relayed import Attendance
 from party.net.strangers import CALL_S, Strangers
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
@@ -138,6 +139,7 @@ class PartyServer:
         self._calls = self._calls_under(self._adopted)
         self._daemon = daemon(config, self._open_mesh, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
+        self._attendances = [Attendance(lambda: self._in_force.settings.config)] if config.relay else []
         self._strangers = Strangers(self._daemon.turned_away, config.timeouts.hello_s + CALL_S)
         identify = _Identify(
             lambda: self._in_force.latest().peers, self._daemon.refuse, self._strangers.called
@@ -176,12 +178,15 @@ class PartyServer:
             ) from error
         self._strangers.start(port)
         await self._server.start()
+        for attendance in self._attendances:
+            attendance.start(_here(self._config.listen, port))
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
     async def stop(self) -> None:
         """Refuse new calls, end running calls, and close our own calls."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for abandoned handshakes
+        await asyncio.gather(*(attendance.close() for attendance in self._attendances))
         await self._strangers.close()
         await self._daemon.ended()
         await self._calls.close()
@@ -235,6 +240,15 @@ class PartyServer:
             detail = " ".join(part for part in (f"{found.error_id}:", found.message, found.private) if part)
             message = f"{self._config.name} cannot reach {peer}"
             raise TransportError("peer-unreachable", message, party=peer, private=detail) from error
+
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  read, not listened on
+
+
+def _here(listen: str, port: int) -> str:
+    """Return the address of our server for a connection from this machine."""
+    host = listen.rsplit(":", 1)[0]
+    return f"{_EVERYWHERE.get(host, host)}:{port}"
 
 
 class _Renewal:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from jobs.data.sources import Source
 from jobs.errors import CATALOGUE, ConfigError, IdentityError, PartyError, Problem
-from jobs.file.fields import Address, Fields, FilePath, Name, parse_model
+from jobs.file.fields import ADDRESS, Address, Fields, FilePath, Name, check_address, parse_model
 from jobs.file.job import Job
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.owner.ledger import PrivacyLedger
@@ -32,11 +32,15 @@ from party.owner.identity import (
     read_peer,
     validity,
 )
+from party.owner.proxy import ProxyUrl
 from party.owner.telling import Telling, TellingByCommand, TellingByMail, TellingNobody
 
 C = TypeVar("C", bound="NodeConfig")
 
 LEDGER = "privacy.sqlite"
+
+RELAYED = "relay"
+"""Address of a peer that is reached through the relay."""
 
 
 class Tls(Fields):
@@ -48,6 +52,13 @@ class Tls(Fields):
     )
 
 
+def _peer_address(value: object) -> str:
+    return RELAYED if value == RELAYED else check_address(value)
+
+
+PeerAddress = Annotated[str, Field(pattern=f"{ADDRESS}|^{RELAYED}$"), BeforeValidator(_peer_address)]
+
+
 class PeerEntry(Fields):
     """A peer: another party, or the coordinator."""
 
@@ -55,10 +66,21 @@ class PeerEntry(Fields):
         description="Path of the peer's own certificate (PEM). Other certificates in the file, as its "
         "authority's, are not trusted."
     )
-    address: Address | None = Field(
+    address: PeerAddress | None = Field(
         default=None,
-        description="host:port of the peer. Unset: the address of the job, if `addresses_from_jobs` says so.",
+        description="host:port of the peer, or `relay` for a peer that is reached through the relay. Unset: the "
+        "address of the job, if `addresses_from_jobs` says so.",
     )
+
+
+class RelayEntry(Fields):
+    """A relay (`coordinator relay`): a party keeps connections to the relay, and needs no port of its own that others
+    can reach.
+    """
+
+    name: Name = Field(default="relay", description="Name of the relay, as in its certificate.")
+    address: Address = Field(description="host:port of the relay.")
+    certificate: FilePath = Field(description="Path of the relay's own certificate (PEM).")
 
 
 class Timeouts(Fields):
@@ -173,6 +195,17 @@ class NodeConfig(Fields):
     peers: dict[Name, PeerEntry] = Field(default_factory=dict, description="The peers by name.")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="Times to wait.")
     limits: Limits = Field(default_factory=Limits, description="Limits on what others may send.")
+    proxy: ProxyUrl | None = Field(
+        default=None,
+        description="HTTP proxy of all connections to peers and to the relay: `http://proxy.example:3128`, or with "
+        "credentials `http://USER:PASSWORD@proxy.example:3128`. The proxy has to allow CONNECT. Unset: no proxy, "
+        "whatever the environment says.",
+        repr=False,
+    )
+    relay: RelayEntry | None = Field(
+        default=None,
+        description="Relay of the peers with `address: relay`. A party waits for callers there, too.",
+    )
 
     @property
     def dials_what_jobs_say(self) -> bool:
@@ -183,6 +216,16 @@ class NodeConfig(Fields):
     def _no_peer_like_us(self) -> NodeConfig:
         if self.name in self.peers:
             raise ValueError("`peers` must not hold our own name")
+        return self
+
+    @model_validator(mode="after")
+    def _relay_is_there(self) -> NodeConfig:
+        relayed = [name for name, entry in self.peers.items() if entry.address == RELAYED]
+        if relayed and self.relay is None:
+            raise ValueError(
+                f"`peers.{relayed[0]}.address` is {RELAYED}, and no relay is named: add `relay: "
+                "{address: HOST:PORT, certificate: FILE}`"
+            )
         return self
 
 
@@ -336,6 +379,17 @@ def installed_peers(config: NodeConfig) -> dict[str, Peer | Problem]:
     return {name: _usable_or_why(config, name) for name in config.peers}
 
 
+def _relay_or_why(config: NodeConfig) -> dict[str, Peer | Problem]:
+    """Return the relay by name, or the reason against its use, if a relay is configured."""
+    if config.relay is None:
+        return {}
+    try:
+        return {config.relay.name: relay_of(config)}
+    except PartyError as error:
+        remedy = error.problem.remedy or CATALOGUE[error.problem.error_id].remedy
+        return {config.relay.name: replace(error.problem, remedy=remedy)}
+
+
 def _usable_or_why(config: NodeConfig, name: str) -> Peer | Problem:
     try:
         return usable_peer(config, name)
@@ -379,13 +433,20 @@ def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
     return peers
 
 
+def relay_of(config: NodeConfig) -> Peer:
+    """Return the relay. Raises PartyError if its certificate is not usable now."""
+    entry = config.relay
+    assert entry is not None
+    return load_peer(entry.name, entry.certificate, entry.address)
+
+
 def certificate_warnings(config: NodeConfig) -> dict[str, str]:
     """Return warnings for the owner, by name, on certificates that cannot be used or expire soon.
 
     Raises the errors of loading our own identity.
     """
     own = {config.name: credentials_of(config).certificate}
-    found = installed_peers(config)
+    found = installed_peers(config) | _relay_or_why(config)
     usable = own | {name: peer.certificate for name, peer in found.items() if isinstance(peer, Peer)}
     unusable = {name: _unusable(name, why) for name, why in found.items() if isinstance(why, Problem)}
     soon = {

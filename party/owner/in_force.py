@@ -123,6 +123,7 @@ def fixed(config: PartyConfig) -> dict[str, Any]:
         "listen": config.listen,
         "state_dir": str(config.state_dir),
         "web": None if config.web is None else config.web.listen,
+        "relay": None if config.relay is None else f"{config.relay.name} at {config.relay.address}",
         "timeouts.keepalive_s": config.timeouts.keepalive_s,
         "timeouts.hello_s": config.timeouts.hello_s,
     }
@@ -141,13 +142,15 @@ def _digest_of_loaded(config: PartyConfig, path: Path | None) -> str:
 
 
 def _digest(config: PartyConfig, path: Path) -> str:
-    """Return SHA-256 over a configuration file, our certificate and key, and the certificates of peers.
+    """Return SHA-256 over a configuration file, our certificate and key, and the certificates of peers and relay.
 
     Nobody finds a key from the digest: the digest is as hard to guess as the key itself.
     """
     whole = hashlib.sha256()
-    peers = (entry.certificate for entry in config.peers.values())
-    for file in (path, config.tls.certificate, config.tls.key, *peers):
+    others = [entry.certificate for entry in config.peers.values()]
+    if config.relay is not None:
+        others.append(config.relay.certificate)
+    for file in (path, config.tls.certificate, config.tls.key, *others):
         whole.update(hashlib.sha256(_content(file)).digest())
     return whole.hexdigest()
 

@@ -1,0 +1,198 @@
+"""Client side of the relay: calls to a party, and a party's connections waiting for calls.
+
+A connection to the relay begins with a line of the client. `call 1 NAME` asks for a party; after `ok` every byte goes
+to the party. `wait 1` offers the connection to callers. The relay says `ping` from time to time, and hears `pong`; or
+says `call` for a caller, and hears `here`; then every byte goes to the caller. `no REASON` refuses.
+
+The bytes are the usual session between two peers, with TLS from end to end, so the relay can only cut the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+
+from jobs.errors import PartyError
+from party.net.pipes import Streams, dropped, joined, line, said, secured, streams_of
+from party.net.sockets import Obstacle, connector, straight
+from party.net.tls import context_to
+from party.net.waiting import stopped
+from party.owner.config import NodeConfig, relay_of
+
+log = logging.getLogger("party")
+
+VERSION = b"1"
+CALL_LINE, WAIT_LINE = b"call", b"wait"
+OK, NO, PING, PONG, CALLED, HERE = b"ok", b"no", b"ping", b"pong", b"call", b"here"
+ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version"
+
+PING_S = 20.0
+"""Time between two signs of life to a waiting party."""
+_SILENCE_S = 3 * PING_S
+_TLS_S = 10.0
+_SPARE = 4
+"""Connections kept by a party for callers."""
+_MOST_JOINED = 64
+"""Most connections of callers at a time."""
+_PAUSE_S, _MOST_PAUSE_S = 1.0, 60.0
+_BETWEEN_S = 0.05
+"""Shortest time between a call and the next offer of a connection: a lying relay must not keep us busy."""
+
+_REASONS = {
+    ABSENT: ("the party does not wait at the relay", "at the party: check that the daemon runs, and `relay`"),
+    UNKNOWN: ("the relay does not know the party", "at the relay: coordinator peers add NAME CERTIFICATE"),
+    FULL: ("the relay has too many connections of ours", "end other programs that use our certificate"),
+    OTHER_VERSION: ("the relay has another version", "install the same version here and at the relay"),
+}
+_ODD = "the relay answered in an unknown form"
+_CHECK = "check `relay` in the configuration, and that the relay runs"
+
+
+async def call(config: NodeConfig, name: str) -> Streams:
+    """Return streams to the party ``name``, through the relay. Raises Obstacle."""
+    streams = await _at_relay(config)
+    try:
+        await said(streams[1], b" ".join((CALL_LINE, VERSION, name.encode())))
+        answer = await line(streams[0])
+    except (OSError, EOFError, ValueError) as error:
+        dropped(streams)
+        raise _turned_away(error) from error
+    except BaseException:
+        dropped(streams)
+        raise
+    if answer != OK:
+        dropped(streams)
+        raise _refusal(answer)
+    return streams
+
+
+async def _at_relay(config: NodeConfig) -> Streams:
+    """Connect to the relay, with certificates on both sides. Raises Obstacle."""
+    try:
+        relay = relay_of(config)
+        context = context_to(config, relay)
+    except PartyError as error:
+        raise Obstacle(error.problem.message, error.problem.remedy) from error
+    except OSError as error:
+        raise Obstacle("our own certificate and key cannot be read") from error
+    assert relay.address is not None
+    try:
+        connection = await connector(config)(relay.address)
+    except Obstacle as error:
+        raise Obstacle(f"the relay cannot be reached: {error.reason}", error.remedy or _CHECK) from error
+    try:
+        return await secured(connection, context, relay.name, _TLS_S)
+    except ssl.SSLCertVerificationError as error:
+        reason = "the relay presented a different certificate than the installed certificate"
+        raise Obstacle(reason, "compare the fingerprint with the operator of the relay") from error
+    except OSError as error:
+        raise _turned_away(error) from error
+
+
+def _turned_away(error: Exception) -> Obstacle:
+    if isinstance(error, ValueError):
+        return Obstacle(_ODD, _CHECK)
+    return Obstacle(
+        "the relay ended the connection: perhaps our certificate is not installed there",
+        "at the relay: coordinator peers add NAME CERTIFICATE, then start the relay again",
+    )
+
+
+def _refusal(answer: bytes) -> Obstacle:
+    word, _, reason = answer.partition(b" ")
+    return Obstacle(*_REASONS.get(reason if word == NO else b"", (_ODD, _CHECK)))
+
+
+class Attendance:
+    """Connections kept by a party at the relay. Each call is joined to our own server. The server identifies the
+    caller by TLS.
+    """
+
+    def __init__(self, config: Callable[[], NodeConfig]) -> None:
+        """``config``: the configuration now in force."""
+        self._config = config
+        self._server = ""
+        self._keeping: list[asyncio.Task[None]] = []
+        self._joined: set[asyncio.Task[None]] = set()
+        self._free = asyncio.Semaphore(_MOST_JOINED)
+        self._trouble: str | None = ""
+        """Reason for not waiting at the relay now; None: we wait; empty: not known yet."""
+
+    def start(self, server: str) -> None:
+        """Begin to wait. ``server``: the address of our own server on this machine."""
+        self._server = server
+        self._keeping = [asyncio.create_task(self._keep()) for _ in range(_SPARE)]
+
+    async def close(self) -> None:
+        """End all connections."""
+        await stopped(*self._keeping)
+        await stopped(*self._joined)  # by now each has begun, and closes what it holds
+
+    async def _keep(self) -> None:
+        """Keep a connection at the relay; after an error try again, with growing pauses."""
+        pause_s = _PAUSE_S
+        while True:
+            await self._free.acquire()
+            try:
+                await self._wait_for_call()
+            except (Obstacle, OSError, EOFError, ValueError, TimeoutError) as error:
+                self._free.release()
+                pause_s = _PAUSE_S if self._trouble is None else min(2 * pause_s, _MOST_PAUSE_S)
+                self._note(error.reason if isinstance(error, Obstacle) else "the connection was lost")
+                await asyncio.sleep(pause_s)
+            except BaseException:
+                self._free.release()
+                raise
+            else:
+                pause_s = _PAUSE_S
+                await asyncio.sleep(_BETWEEN_S)
+
+    def _note(self, trouble: str | None) -> None:
+        """Log if we wait at the relay now, and did not before, or the reverse."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble is None:
+            log.info("%s waits for callers at the relay", self._config().name)
+        else:
+            log.warning(
+                "%s does not wait for callers at the relay, and tries again: %s", self._config().name, trouble
+            )
+
+    async def _wait_for_call(self) -> None:
+        """Offer a connection; return once a caller is joined to our server. Raises Obstacle and others."""
+        far = await _at_relay(self._config())
+        try:
+            await said(far[1], b" ".join((WAIT_LINE, VERSION)))
+            await self._until_called(far)
+            near = await streams_of(await straight(self._server))
+        except BaseException:
+            dropped(far)
+            raise
+        task = asyncio.create_task(_serve_caller(near, far))
+        self._joined.add(task)
+        task.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self._joined.discard(task)
+        self._free.release()
+
+    async def _until_called(self, far: Streams) -> None:
+        while True:
+            async with asyncio.timeout(_SILENCE_S):
+                word = await line(far[0])
+            if word == CALLED:
+                return
+            if word != PING:
+                raise _refusal(word)
+            self._note(None)
+            await said(far[1], PONG)
+
+
+async def _serve_caller(near: Streams, far: Streams) -> None:
+    with suppress(OSError):  # the caller has left
+        await said(far[1], HERE)
+    await joined(near, far)
