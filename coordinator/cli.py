@@ -43,6 +43,11 @@ COMMANDS = (
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
+        "relay",
+        "coordinator.commands.relay:relay",
+        "Join parties that accept no connection, until you stop the relay.",
+    ),
+    Late(
         "budget",
         "coordinator.commands.budget:budget",
         "Show the charges of a single holder's table.",

@@ -1,0 +1,404 @@
+"""The relay: who is joined to whom, what strangers get, and bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.relay import Bounds, Relay
+from jobs.errors import ConfigError
+from party.net.pipes import Streams, dropped, line, said, streams_of
+from party.net.sockets import straight
+from party.owner.config import CoordinatorConfig
+from tests.support.bare import bare
+from tests.support.by_hand import works
+from tests.support.calls import calling, coordinator_as, issued
+from tests.support.commands import invoke
+from tests.support.duplex import run
+from tests.support.network import (
+    GUARD_S,
+    Network,
+    call,
+    command,
+    processes,
+    released,
+    sample_network,
+    serving,
+    write_job,
+)
+from tests.support.relays import (
+    RELAY,
+    at_relay,
+    called_by_hand,
+    relay_address,
+    relay_config,
+    relaying,
+    until,
+    waiting_by_hand,
+    with_relay,
+)
+from tests.support.samples import PARTIES, joint_job
+
+A, B, C = PARTIES
+QUICK = Bounds(pair_s=0.3, answer_s=0.3, ping_s=0.1, idle_s=0.3)
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    return with_relay(sample_network(tmp_path / "net"))
+
+
+class Noting(Relay):
+    """A relay that remembers whom it joined."""
+
+    def __init__(self, config: CoordinatorConfig, bounds: Bounds | None = None) -> None:
+        super().__init__(config, bounds)
+        self.joined: set[tuple[str, str]] = set()
+
+    async def _forward(self, caller: str, called: str, near: Streams, far: Streams) -> int:
+        self.joined.add((caller, called))
+        return await super()._forward(caller, called, near, far)
+
+
+# ---- jobs
+
+
+def test_three_parties_without_inbound_ports_make_a_table(net: Network, tmp_path: Path) -> None:
+    async def scenario() -> set[tuple[str, str]]:
+        async with relaying(net, Noting) as relay:
+            async with serving(net):
+                await works(net, tmp_path / "out")
+            assert isinstance(relay, Noting)
+            return relay.joined
+
+    joined = run(scenario())
+    assert {called for caller, called in joined if caller == "coordinator"} == {A, B, C}
+    assert {frozenset(pair) for pair in joined if "coordinator" not in pair} == {
+        frozenset({A, B}),
+        frozenset({A, C}),
+        frozenset({B, C}),
+    }
+    assert all(len(net.releases(party)) == 1 for party in PARTIES)
+
+
+@pytest.mark.more
+def test_a_job_of_real_processes_over_a_relay(net: Network, tmp_path: Path) -> None:
+    words = command("relay", "--listen", relay_address(net), "-c", net.config_path(RELAY))
+    job = write_job(tmp_path / "job", joint_job())
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=bare()
+    ) as relay:
+        assert relay.stdout is not None
+        relay.stdout.readline()
+        with processes(net):
+            ran = call("run", job, "--config", net.config_path("coordinator"), "--out", tmp_path / "out")
+            assert ran.code == 0, ran.err
+        relay.send_signal(signal.SIGTERM)
+        _, logged = relay.communicate(timeout=GUARD_S)
+    assert sum(released(tmp_path / "out", net.bundle).values()) == 60
+    assert f"coordinator called {A}: " in logged
+
+
+@pytest.mark.more
+def test_the_command_listens_and_ends(net: Network) -> None:
+    words = command("relay", "--listen", "127.0.0.1:0", "-c", net.config_path(RELAY))
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=bare()
+    ) as relay:
+        assert relay.stdout is not None
+        said = relay.stdout.readline()
+        assert '"event": "listening", "name": "relay", "address": "127.0.0.1:' in said
+        relay.send_signal(signal.SIGTERM)
+        out, err = relay.communicate(timeout=GUARD_S)
+    assert (relay.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("listen", ["everywhere", "127.0.0.1:70000", "127.0.0.1"])
+def test_an_address_that_is_none(net: Network, listen: str) -> None:
+    ran = invoke("coordinator", "relay", "--listen", listen, "-c", net.config_path(RELAY))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"--listen {listen}: write host:port" in ran.err
+
+
+def test_a_port_that_is_taken(net: Network) -> None:
+    async def scenario() -> None:
+        async with relaying(net):
+            with pytest.raises(ConfigError, match=f"cannot listen on {relay_address(net)}") as caught:
+                await Relay(relay_config(net)).start(relay_address(net))
+            assert "choose a different --listen" in caught.value.problem.remedy
+
+    run(scenario())
+
+
+def test_a_relay_without_peers(net: Network) -> None:
+    net.change(RELAY, lambda fields: fields.update(peers={}))
+    with pytest.raises(ConfigError, match="nobody could connect"):
+        Relay(relay_config(net))
+
+
+# ---- strangers, and clients without manners
+
+
+async def _ends(streams: Streams) -> bytes:
+    """Return what a connection still gives until the relay ends it."""
+    try:
+        async with asyncio.timeout(GUARD_S):
+            return await streams[0].read()
+    except OSError:
+        return b""
+    finally:
+        dropped(streams)
+
+
+async def _without_tls(net: Network) -> Streams:
+    streams = await streams_of(await straight(relay_address(net)))
+    await said(streams[1], b"wait 1")
+    return streams
+
+
+async def _without_certificate(net: Network) -> Streams:
+    context = ssl.create_default_context(cafile=str(net.root / RELAY / "tls" / "certificate.pem"))
+    host, port = relay_address(net).split(":")
+    return await asyncio.open_connection(host, int(port), ssl=context, server_hostname=RELAY)
+
+
+async def _with_a_certificate_that_is_not_installed(net: Network) -> Streams:
+    return await at_relay(coordinator_as(net, "coordinator"))
+
+
+@pytest.mark.parametrize(
+    "connect", [_without_tls, _without_certificate, _with_a_certificate_that_is_not_installed]
+)
+def test_a_stranger_gets_nothing(net: Network, connect: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> bytes:
+        async with relaying(net):
+            found = await _ends(await connect(net))
+            for _ in range(3):
+                dropped(await connect(net))
+            return found
+
+    found = run(scenario())
+    assert b"ping" not in found
+    turned_away = [each for each in caplog.messages if "turned away" in each]
+    assert len(turned_away) <= 1
+
+
+def test_another_certificate_of_the_authority_of_a_peer_is_a_stranger(net: Network) -> None:
+    installed = issued(net, "coordinator", RELAY)["certificate"]
+    net.change(RELAY, lambda fields: fields["peers"]["coordinator"].update(certificate=installed))
+    net.change("coordinator", lambda fields: fields.update(tls=issued(net, "coordinator")))
+
+    async def scenario() -> bytes:
+        async with relaying(net):
+            streams = await at_relay(net.coordinator)
+            await said(streams[1], b"wait 1")
+            return await _ends(streams)
+
+    assert run(scenario()) == b""
+
+
+_WITHOUT_MANNERS = [
+    (b"GET / HTTP/1.1\r\nHost: relay\r\n\r\n", b""),
+    (b"\x00\xff" * 40 + b"\n", b""),
+    (b"\n", b""),
+    (b"wait\n", b"no version\n"),
+    (b"wait 2\n", b"no version\n"),
+    (b"call 1\n", b"no version\n"),
+    (b"call 2 hospital-a\n", b"no version\n"),
+    (b"call 1 nobody\n", b"no unknown\n"),
+    (b"call 1 \xff\xfe\n", b"no unknown\n"),
+    (b"call 1 \n", b"no unknown\n"),
+    (b"call 1 hospital-b\n", b"no absent\n"),
+    (b"x" * 10_000_000, b""),
+    (b"wait 1", b""),
+]
+
+
+def test_clients_without_manners(net: Network) -> None:
+    """A line that never ends, or is none, ends its connection alone."""
+    net.change(RELAY, lambda fields: fields.update(timeouts={"hello_s": 0.5}))
+
+    async def answered(words: bytes) -> bytes:
+        streams = await at_relay(net.coordinator)
+        streams[1].write(words)
+        return await _ends(streams)
+
+    async def scenario() -> list[bytes]:
+        async with relaying(net, bounds=QUICK):
+            found = await asyncio.gather(*(answered(words) for words, _ in _WITHOUT_MANNERS))
+            async with serving(net, only=[A]), calling(net.coordinator) as calls:
+                await (await calls.open_control(A, "relay")).close()
+            return found
+
+    assert run(scenario()) == [answer for _, answer in _WITHOUT_MANNERS]
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_closed_in_time(net: Network) -> None:
+    net.change(RELAY, lambda fields: fields.update(timeouts={"hello_s": 0.5}))
+
+    async def scenario() -> float:
+        async with relaying(net):
+            streams, loop = await at_relay(net.coordinator), asyncio.get_running_loop()
+            began = loop.time()
+            while not streams[1].is_closing() and loop.time() < began + GUARD_S:
+                streams[1].write(b"w")
+                await asyncio.sleep(0.1)
+            return loop.time() - began
+
+    assert run(scenario()) < 5
+
+
+# ---- bounds
+
+
+def test_connections_without_a_first_line_are_bounded(net: Network) -> None:
+    """Strangers leave no room for each other, and room for the others."""
+
+    async def scenario() -> None:
+        async with relaying(net, bounds=Bounds(unnamed=3)):
+            silent = [await straight(relay_address(net)) for _ in range(3)]
+            with closing(await straight(relay_address(net))) as fourth:
+                async with asyncio.timeout(GUARD_S):
+                    assert await asyncio.get_running_loop().sock_recv(fourth, 1) == b""
+            for connection in silent:
+                connection.close()
+            await asyncio.sleep(0.1)
+            dropped(await waiting_by_hand(net.config(A)))
+
+    run(scenario())
+
+
+def test_all_connections_are_bounded(net: Network) -> None:
+    async def scenario() -> None:
+        async with relaying(net, bounds=Bounds(together=2)):
+            waiting = [await waiting_by_hand(net.config(A)) for _ in range(2)]
+            with pytest.raises(OSError):
+                await at_relay(net.config(B))
+            dropped(waiting[0])
+            await said(waiting[1][1], b"")  # still there
+            dropped(waiting[1])
+
+    run(scenario())
+
+
+def test_connections_of_a_name_are_bounded(net: Network) -> None:
+    async def scenario() -> list[bytes]:
+        async with relaying(net, bounds=Bounds(waiting=2, calls=1, pair_s=GUARD_S)) as relay:
+            kept = [await waiting_by_hand(net.config(A)) for _ in range(2)]
+            third = await at_relay(net.config(A))
+            await said(third[1], b"wait 1")
+            first = await at_relay(net.config(B))
+            await said(first[1], b"call 1 " + C.encode())
+            await until(lambda: relay.n_calls(C))
+            second, answer = await called_by_hand(net.config(B), C)
+            answers = [await line(third[0]), answer]
+            for streams in (*kept, first, second, third):
+                dropped(streams)
+            return answers
+
+    assert run(scenario()) == [b"no full", b"no full"]
+
+
+def test_callers_of_a_party_that_is_away_leave_nothing_behind(net: Network) -> None:
+    async def scenario() -> tuple[list[bytes], int]:
+        async with relaying(net, bounds=QUICK) as relay:
+            called = await asyncio.gather(*(called_by_hand(net.config(B), A) for _ in range(20)))
+            for streams, _ in called:
+                dropped(streams)
+            return [answer for _, answer in called], relay.n_calls(A)
+
+    answers, n_left = run(scenario())
+    assert set(answers) == {b"no absent"}
+    assert n_left == 0
+
+
+def test_bytes_wait_at_the_sender_while_the_receiver_is_slow(net: Network) -> None:
+    """A caller cannot fill the relay's memory."""
+
+    async def scenario() -> int:
+        async with relaying(net):
+            far = await waiting_by_hand(net.config(A))
+            calling = asyncio.create_task(called_by_hand(net.config(B), A))
+            assert await line(far[0]) == b"call"
+            await said(far[1], b"here")
+            far[1].transport.pause_reading()
+            (_, writer), answer = await calling
+            assert answer == b"ok"
+            n_sent, piece = 0, bytes(1 << 16)
+            while n_sent < 1 << 28:
+                writer.write(piece)
+                try:
+                    async with asyncio.timeout(0.5):
+                        await writer.drain()
+                except TimeoutError:
+                    break
+                n_sent += len(piece)
+            writer.transport.abort()
+            dropped(far)
+            return n_sent
+
+    assert run(scenario()) < 32 << 20  # what the system's sockets hold, with room
+
+
+# ---- signs of life
+
+
+def test_a_party_that_answers_no_sign_of_life_is_dropped(net: Network) -> None:
+    async def scenario() -> None:
+        async with relaying(net, bounds=QUICK) as relay:
+            streams = await waiting_by_hand(net.config(A))
+            assert relay.n_waiting(A) == 1
+            assert await line(streams[0]) == b"ping"
+            assert await _ends(streams) == b""
+            await until(lambda: relay.n_waiting(A) == 0)
+
+    run(scenario())
+
+
+def test_a_connection_that_died_silently_costs_no_caller(net: Network) -> None:
+    """The next connection of the party takes the call."""
+
+    async def scenario() -> bytes:
+        async with relaying(net, bounds=Bounds(answer_s=0.3)) as relay:
+            dead = await waiting_by_hand(net.config(A))
+            async with serving(net, only=[A]):
+                await until(lambda: relay.n_waiting(A) == 5)
+                streams, answer = await called_by_hand(net.config(B), A)
+                dropped(streams)
+            dropped(dead)
+            return answer
+
+    assert run(scenario()) == b"ok"
+
+
+def test_a_joined_pair_without_a_byte_is_closed(net: Network) -> None:
+    async def scenario() -> bytes:
+        async with relaying(net, bounds=QUICK), serving(net, only=[A]):
+            streams, answer = await called_by_hand(net.config(B), A)
+            assert answer == b"ok"
+            return await _ends(streams)
+
+    assert b"ping" not in run(scenario())
+
+
+def test_a_caller_that_leaves_takes_nobody_along(net: Network) -> None:
+    async def scenario() -> None:
+        async with relaying(net), serving(net, only=[A]):
+            for _ in range(10):
+                streams = await at_relay(net.config(B))
+                await said(streams[1], b"call 1 " + A.encode())
+                dropped(streams)
+            await _control(net)
+
+    async def _control(net: Network) -> None:
+        async with calling(net.coordinator) as calls:
+            await (await calls.open_control(A, "relay")).close()
+
+    run(scenario())
