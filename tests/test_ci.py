@@ -172,7 +172,13 @@ def test_root_installs_the_packages_that_tests_need(checkout: Path, home: Path) 
     first = calls(home)[0].arguments.split()
     assert first[:2] == ["apt-get", "install"]
     java = [] if shutil.which("java") else ["default-jre-headless"]
-    assert first[first.index("chromium") :] == ["chromium", "chromium-driver", "postgresql", *java]
+    assert first[first.index("chromium") :] == [
+        "chromium",
+        "chromium-driver",
+        "postgresql",
+        "tinyproxy",
+        *java,
+    ]
 
 
 @pytest.mark.parametrize("stage", STAGES)
