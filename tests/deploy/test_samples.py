@@ -13,11 +13,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from coordinator.relay import Relay
 from jobs.data.postgres import Postgres
 from jobs.data.sources import Csv
 from jobs.loading import load_task
 from jobs.owner.objections import check_policy
-from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
+from party.owner.config import (
+    CoordinatorConfig,
+    NodeConfig,
+    PartyConfig,
+    credentials_of,
+    load_config,
+    peers_of,
+    relay_of,
+)
 from tests.support.installing import BESIDE, packages
 from tests.support.postgres import serving
 
@@ -61,6 +70,52 @@ def composed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     script = DEPLOY / "compose-setup.sh"
     subprocess.run([str(script), str(folder)], check=True, env=environment, capture_output=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def relayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the containers around a relay."""
+    folder = tmp_path_factory.mktemp("relayed") / "compose"
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = DEPLOY / "compose-relay-setup.sh"
+    subprocess.run([str(script), str(folder)], check=True, env=environment, capture_output=True)
+    return folder
+
+
+def test_hospitals_of_the_relay_have_no_inbound_port() -> None:
+    """Also not by accident: each shares a network with the relay alone."""
+    services = yaml.safe_load((DEPLOY / "compose-relay.yaml").read_text())["services"]
+    assert set(services) == {*HOSPITALS, "coordinator", "relay"}
+    for name in (*HOSPITALS, "coordinator"):
+        (network,) = services[name]["networks"]
+        others = [other for other, service in services.items() if network in service["networks"]]
+        assert sorted(others) == sorted([name, "relay"])
+        assert "ports" not in services[name]
+        assert services[name]["tmpfs"] == ["/tmp"]  # noqa: S108  of the container
+
+
+@pytest.mark.more
+def test_hospitals_of_the_relay_listen_to_themselves_alone(relayed: Path) -> None:
+    for name in HOSPITALS:
+        config = load_config(PartyConfig, relayed / name / "party.yaml")
+        assert config.listen == "127.0.0.1:7400"
+        assert {config.peers[other].address for other in set(HOSPITALS) - {name}} == {"relay"}
+        assert set(peers_of(config)) == {*HOSPITALS, "coordinator"} - {name}
+        assert isinstance(config.source, Csv)
+
+
+@pytest.mark.more
+def test_everybody_knows_the_relay_and_the_relay_everybody(relayed: Path) -> None:
+    words = yaml.safe_load((DEPLOY / "compose-relay.yaml").read_text())["services"]["relay"]["command"]
+    port = words[words.index("--listen") + 1].rsplit(":", 1)[1]
+    relay = load_config(CoordinatorConfig, relayed / "relay" / "coordinator.yaml")
+    assert set(peers_of(relay)) == {*HOSPITALS, "coordinator"}
+    Relay(relay)
+    nodes: list[NodeConfig] = [load_config(PartyConfig, relayed / name / "party.yaml") for name in HOSPITALS]
+    for config in (*nodes, load_config(CoordinatorConfig, relayed / "coordinator" / "coordinator.yaml")):
+        found = relay_of(config)
+        assert found.certificate == credentials_of(relay).certificate
+        assert found.address == f"relay:{port}"
 
 
 @pytest.mark.more

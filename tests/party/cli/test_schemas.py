@@ -25,7 +25,7 @@ SHIPPED = sorted(
     for kind in ("yaml", "yml")
     for path in (ROOT / top).rglob(f"*.{kind}")
 )
-OTHER_FORMATS = {"compose.yaml"}
+OTHER_FORMATS = {"compose.yaml", "compose-relay.yaml"}
 
 
 def test_what_is_committed_is_current() -> None:
