@@ -253,6 +253,9 @@ CATALOGUE: Mapping[str, Kind] = {
         "a party cannot be reached by the party that is named before it",
         "check that the party runs, and its address at the party that cannot reach it",
     ),
+    "check-failed": Kind(
+        Exit.FAILED, "`party check` found an obstacle to jobs", "do what each line with FAIL says"
+    ),
     "address-missing": Kind(
         Exit.USAGE,
         "nobody says where a party is reached",

@@ -20,6 +20,7 @@ from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Probl
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.approval import answered, received
+from party.counts import Counts
 from party.delivery import begin_account, write_account
 from party.net import control
 from party.net.control import Emit, Envelope
@@ -51,6 +52,7 @@ class Daemon:
 
     def __init__(self, config: PartyConfig, dial: Dial, refresh: Refresh | None = None) -> None:
         """``refresh`` is asked before every job; without ``refresh``, ``config`` stays in force."""
+        log.setLevel(config.log_level.upper())
         self._config = config
         self._dial = dial
         self._refresh = refresh
@@ -63,6 +65,7 @@ class Daemon:
         self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
         self._audit = Audit(config.state_dir, SystemRng())
+        self.counts = Counts()
 
     @property
     def name(self) -> str:
@@ -73,6 +76,16 @@ class Daemon:
     def idle(self) -> bool:
         """No job has the place."""
         return not self._place.taken
+
+    @property
+    def queued(self) -> int:
+        """Number of jobs that wait for the place."""
+        return self._place.n_waiting
+
+    @property
+    def stopping(self) -> bool:
+        """No further job gets the place."""
+        return self._place.closed
 
     def current(self) -> CurrentJob | None:
         """Return the job that runs now, if its bundle is here."""
@@ -127,6 +140,7 @@ class Daemon:
             await self._adopt(await let_in(caller, self._config, self._refresh))
             self._place.take(self.name, caller)
             visit.has_place = True
+            self.counts.begun += 1
             await self._serve(visit, self._config.timeouts)
         except asyncio.CancelledError:
             if (session := visit.session) is not None:
@@ -139,6 +153,7 @@ class Daemon:
             visit.failing = True
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
+            self.counts.note(problem)
             refused = session is None or isinstance(session.state, Submitted)
             about = "" if session is None else session.task.digest.hex()[:12]
             if not (refused and self._repeated.is_told(caller, problem, about)):
@@ -150,6 +165,7 @@ class Daemon:
         finally:
             if visit.has_place:
                 self._place.leave()
+                self.counts.ended += 1
             if visit.session is not None:
                 visit.session.forget_source()
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
@@ -199,6 +215,7 @@ class Daemon:
         """
         try:
             await self._adopt(await let_in(caller, self._config, self._refresh))
+            log.debug("%s waits for its turn", caller)
             await self._place.keep(self.name, caller, signs, tell, self._config.timeouts.job_s)
         except Exception as error:  # the edge: each error becomes a problem, bugs included
             raise await self._refusal(caller, error, "wait", None) from error
@@ -210,6 +227,12 @@ class Daemon:
             try:
                 await self._adopt(await let_in(caller, self._config, self._refresh))
                 task, ask = await received(self._config, caller, parts)
+                log.debug(
+                    "%s %s",
+                    caller,
+                    "asks for the decision" if ask else "proposes",
+                    extra={"job": task.job.name},
+                )
                 return await asyncio.to_thread(answered, self._config, task, caller, ask, self)
             except Exception as error:  # the edge: each error becomes a problem, bugs included
                 raise await self._refusal(caller, error, "propose", task) from error
@@ -217,6 +240,7 @@ class Daemon:
     async def _refusal(self, caller: str, error: Exception, phase: str, task: Task | None) -> JobFailed:
         """Note the error of a call that is no run; return the error for the caller. task: if one was read."""
         problem = problem_of(error).at(self.name, phase)
+        self.counts.note(problem)
         about = "" if task is None else task.digest.hex()[:12]
         if not self._repeated.is_told(caller, problem, about):
             await asyncio.to_thread(note_problem, problem, error, None, self._problems)
@@ -245,11 +269,13 @@ class Daemon:
 
     def refuse(self, error: IdentityError) -> None:
         """Note that somebody without an installed certificate was turned away."""
+        self.counts.strangers += 1
         if not self._repeated.is_told("strangers", error.problem):
             self._note_refusal("a stranger", error.problem, None)
 
     async def turned_away(self, n_connections: int, addresses: Sequence[str]) -> None:
         """Note connections without a call, with some of their addresses. The daemon goes on without a line, too."""
+        self.counts.strangers += n_connections
         said = f"connections without a call: {n_connections} (no certificate that we accept, or only opened)"
         log.warning("%s%s", said, f", from {', '.join(addresses)}" if addresses else "")
         facts = {"caller": "strangers", "error": "identity-unknown", "message": said}
@@ -303,6 +329,7 @@ class Daemon:
         if config is not self._config:
             await asyncio.to_thread(self._audit.note, "configuration", changes(self._config, config))
             self._config = config
+            log.setLevel(config.log_level.upper())
 
 
 def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:

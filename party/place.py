@@ -56,6 +56,11 @@ class Place:
     _queue: list[Ticket] = field(default_factory=list, repr=False)
     _left: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
+    @property
+    def n_waiting(self) -> int:
+        """Number of jobs that wait for the place."""
+        return len(self._queue)
+
     def take(self, me: str, caller: str) -> None:
         """Take the place. Raises PartyError if another job has the place, or another coordinator comes first."""
         self._require_open(me)

@@ -10,12 +10,13 @@ import click
 
 from anonymize.errors import AnonymizeError
 from jobs.description import description_fields, description_lines
-from jobs.errors import PartyError, PolicyError, problem_of
+from jobs.errors import ConfigError, PartyError, PolicyError, problem_of
 from jobs.owner.objections import check_policy
 from jobs.plain_columns import told_by_source
 from jobs.reading import notes_on_dates
 from jobs.task import Task
 from party.cli.arguments import config_option
+from party.cli.checks import checks_of_certificates, checks_of_peers, checks_of_state
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_option
 from party.cli.records import check_ledger
@@ -37,9 +38,15 @@ from party.owner.in_force import running
 @config_option
 @job_option("Check table and policy against this job, too.")
 @click.option("--coordinator", help="The coordinator the job would come from.")
+@click.option(
+    "--peers", "call", is_flag=True, help="Also call every peer that has an address in the configuration."
+)
 @format_option
-def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
-    """Check configuration, identity and table; start nothing.
+def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool) -> None:
+    """Check configuration, identity, state folder, disk and table; start nothing.
+
+    Each check says PASS, WARN or FAIL, and what to do; a FAIL ends with exit code 1. With --peers, every peer is
+    called: name, network, TLS, version, clock and round trip.
 
     With --job, the command also shows what the job asks of each party, what each party learns, and whether table
     and policy allow the job. The output has numbers of the table: for its owner alone.
@@ -50,7 +57,9 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     lines = [f"{settings.name}: configuration and identity are in order", f"  fingerprint  {own}"]
     lines += [f"  peer         {peer.name}  {peer.fingerprint}" for peer in known.values()]
     warnings = certificate_warnings(settings)
-    lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
+    checks = [*checks_of_certificates(settings), *checks_of_state(settings.state_dir)]
+    checks += checks_of_peers(settings) if call else []
+    lines += map(str, checks)
     daemon = running(settings, config)
     lines += _ways(settings)
     has_password = settings.proxy is not None and settings.proxy.basic
@@ -64,7 +73,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
     lines += [f"  table        {words}" for words in settings.source.notes()]
     fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines}
-    fields |= {"warnings": warnings, "lax": lax}
+    fields |= {"warnings": warnings, "lax": lax, "checks": list(map(asdict, checks))}
     fields["daemon"] = asdict(daemon) if daemon else None
     problem = None
     if job is not None:
@@ -75,6 +84,9 @@ def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     say(lines, fields)
     if problem is not None:
         raise problem
+    if failed := [each for each in checks if each.status == "FAIL"]:
+        about = ", ".join(each.about for each in failed)
+        raise ConfigError("check-failed", f"checks failed: {about}")
 
 
 def _ways(settings: PartyConfig) -> list[str]:
@@ -124,5 +136,5 @@ def _check_task(
             first = first or error
             lines.append(f"  {peer:12} {problem_of(error)}")
     refused = check_ledger(settings, task, caller, table, lines)
-    lines.append("  connections  not tested: whether the daemon can reach peers and the coordinator")
+    lines.append("  connections  not tested: see `party check --peers`")
     return first or refused

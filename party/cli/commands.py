@@ -18,7 +18,12 @@ COMMANDS = (
         "renew", "party.cli.identity:renew", "Make a new key and certificate, and keep the old files aside."
     ),
     Late("serve", "party.cli.serve:serve", "Run the daemon until you stop it."),
-    Late("check", "party.cli.check:check", "Check configuration, identity and table; start nothing."),
+    Late(
+        "check",
+        "party.cli.check:check",
+        "Check configuration, identity, state folder, disk and table; start nothing.",
+    ),
+    Late("probe", "party.cli.probe:probe", "Ask the monitor if the daemon is alive, or ready for a job."),
     Late("draft", "party.cli.draft:draft", "Fit our table to a job: names and values to write under `data`."),
     Late(
         "jobs",

@@ -30,6 +30,7 @@ from party.owner.beginning import Beginnings
 from party.owner.config import PartyConfig, load_config
 
 if TYPE_CHECKING:
+    from party.monitor import Monitor
     from party.web.server import WebServer
 
 log = logging.getLogger("party")
@@ -64,6 +65,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     loop, reloading = asyncio.get_running_loop(), Reloading(server)
     loop.add_signal_handler(signal.SIGHUP, reloading.begin)
     page = _page(config, server)
+    monitor = await _monitor(config, server)
     address = await server.start()  # from here on the state folder is ours alone
     audit = Audit(config.state_dir, SystemRng())
     audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
@@ -75,6 +77,8 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
     if page is not None:
         page.start()
+    if monitor is not None:
+        monitor.start()
     say(
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
@@ -86,6 +90,8 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     await stopped(warning, *reloading.tasks)
     if page is not None:
         await page.stop()
+    if monitor is not None:
+        await asyncio.to_thread(monitor.stop)
     await server.stop()
     audit.note("stop", {})
 
@@ -97,12 +103,29 @@ def _page(config: PartyConfig, server: PartyServer) -> WebServer | None:
     try:
         from party.web.server import WebServer
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            "extra-missing",
-            f"`web` in the configuration needs the package {error.name}",
-            remedy="pip install 'jointcut[web]', or leave `web` out",
-        ) from error
+        raise _missing("web", error) from error
     return WebServer(config, config.web.listen, server.config_in_force, server.current)
+
+
+async def _monitor(config: PartyConfig, server: PartyServer) -> Monitor | None:
+    """Return the monitor, if configured. Raises ConfigError without the packages of the monitor."""
+    if config.monitor is None:
+        return None
+    try:
+        from party.monitor import Monitor
+
+        await server.answer_health()
+    except ModuleNotFoundError as error:
+        raise _missing("monitor", error) from error
+    return Monitor(server.watched(), config.monitor)
+
+
+def _missing(key: str, error: ModuleNotFoundError) -> ConfigError:
+    return ConfigError(
+        "extra-missing",
+        f"`{key}` in the configuration needs the package {error.name}",
+        remedy=f"pip install 'jointcut[{key}]', or leave `{key}` out",
+    )
 
 
 async def _drained(server: PartyServer) -> None:

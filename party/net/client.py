@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
 
-from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError
+from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError, printable
 from party.net import control
 from party.net.conversions import (
     from_envelope,
@@ -113,6 +115,20 @@ def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyErro
     return lost(peer)
 
 
+@dataclass(frozen=True)
+class Described:
+    """Peer in its own words.
+
+    version:  of the program.
+    round_s:  seconds of a question and its answer.
+    apart_s:  seconds that the peer's clock is ahead of ours, to half of ``round_s``; None if not told.
+    """
+
+    version: str
+    round_s: float
+    apart_s: float | None
+
+
 class Calls:
     """Opener of streams to peers, each pinned to the installed certificate."""
 
@@ -122,6 +138,15 @@ class Calls:
         self._peers = peers
         self._ways = Ways(config)
         self._channels: dict[tuple[str, str], tuple[grpc.aio.Channel, Way]] = {}
+
+    async def describe(self, peer: str, address: str) -> Described:
+        """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
+        channel = await self._reach(peer, address)
+        before, begin = time.time(), time.monotonic()
+        said = await self._describe(channel, self._config.timeouts.connect_s)
+        round_s = time.monotonic() - begin
+        apart_s = said.time_ms / 1000 - (before + round_s / 2) if said.time_ms else None
+        return Described(printable(said.version), round_s, apart_s)
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
         """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
@@ -177,9 +202,12 @@ class Calls:
     def _known(self, peer: str) -> Peer:
         return self._peers.get(peer) or usable_peer(self._config, peer)
 
-    async def _describe(self, channel: grpc.aio.Channel, timeout_s: float) -> None:
+    async def _describe(self, channel: grpc.aio.Channel, timeout_s: float) -> pb.Description:
         stub = rpc.ControlStub(channel)
-        await stub.Describe(pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False)
+        said: pb.Description = await stub.Describe(
+            pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False
+        )
+        return said
 
     def _channel(self, peer: str, address: str) -> tuple[grpc.aio.Channel, Way]:
         if (peer, address) not in self._channels:

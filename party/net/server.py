@@ -17,6 +17,7 @@ import grpc.aio
 
 from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError
 from jobs.version import __version__
+from party.counts import Counts, Watched
 from party.net import control
 from party.net.client import Calls, MeshStream
 from party.net.conversions import (
@@ -71,9 +72,21 @@ class Served(Protocol):
         """Our name, as peers and jobs know us."""
         ...
 
+    counts: Counts
+
     @property
     def idle(self) -> bool:
         """No job runs."""
+        ...
+
+    @property
+    def queued(self) -> int:
+        """Number of jobs that wait."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """No further job begins."""
         ...
 
     def current(self) -> CurrentJob | None:
@@ -141,9 +154,10 @@ class PartyServer:
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
         self._attendances = [Attendance(lambda: self._in_force.settings.config)] if config.relay else []
         self._strangers = Strangers(self._daemon.turned_away, config.timeouts.hello_s + CALL_S)
-        identify = _Identify(
+        identify = self._identify = _Identify(
             lambda: self._in_force.latest().peers, self._daemon.refuse, self._strangers.called
         )
+        self._about_to_stop: Callable[[], Coroutine[Any, Any, None]] = _nothing
         rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
         rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
 
@@ -199,11 +213,32 @@ class PartyServer:
 
     async def drain(self) -> None:
         """Take no further job; return when the running job has ended."""
+        await self._about_to_stop()
         await self._daemon.drain()
 
     async def reload(self) -> Mapping[str, Any]:
         """Take over changes of the configuration; return the changes. Raises PartyError for invalid files."""
         return await self._daemon.reload()
+
+    def watched(self) -> Watched:
+        """Return the daemon as its monitor sees the daemon."""
+        daemon = self._daemon
+        return Watched(
+            daemon.counts,
+            lambda: not daemon.idle,
+            lambda: daemon.queued,
+            lambda: daemon.stopping,
+            self.config_in_force,
+            self._in_force.refresh,
+        )
+
+    async def answer_health(self) -> None:
+        """Answer `grpc.health.v1` to peers, from the start on. Needs `jointcut[monitor]`."""
+        from party.net.health import Health
+
+        health = Health(self._identify)
+        await health.add_to(self._server)
+        self._about_to_stop = health.enter_graceful_shutdown
 
     def config_in_force(self) -> PartyConfig:
         """Return the configuration in force now. Reads files."""
@@ -249,6 +284,10 @@ def _here(listen: str, port: int) -> str:
     """Return the address of our server for a connection from this machine."""
     host = listen.rsplit(":", 1)[0]
     return f"{_EVERYWHERE.get(host, host)}:{port}"
+
+
+async def _nothing() -> None:
+    """Do nothing."""
 
 
 class _Renewal:
@@ -340,7 +379,9 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             self._identify(context)
         except IdentityError as error:
             await _refuse(context, error.problem)
-        return pb.Description(name=self._daemon.name, version=__version__)
+        return pb.Description(
+            name=self._daemon.name, version=__version__, time_ms=time.time_ns() // 1_000_000
+        )
 
     async def Conduct(self, requests: AsyncIterator[pb.Request], context: Any) -> None:
         try:

@@ -162,7 +162,7 @@ def _on_this_machine(address: str) -> str:
     if not is_loopback(address):
         port = address.rsplit(":", 1)[1]
         raise ValueError(
-            f"{address} is not on this machine alone: write 127.0.0.1:{port}, and from another machine open the page "
+            f"{address} is not on this machine alone: write 127.0.0.1:{port}, and from another machine come "
             f"through `ssh -L {port}:127.0.0.1:{port} HOST`"
         )
     host, port = address.rsplit(":", 1)
@@ -274,6 +274,18 @@ class PartyConfig(NodeConfig):
         default=None,
         description="The owner's page in a browser on this machine; unset: no page. Needs `jointcut[web]`. The "
         "command `party web` prints a link for signing in.",
+    )
+
+    monitor: Annotated[Address, AfterValidator(_on_this_machine)] | None = Field(
+        default=None,
+        description="host:port on this machine for probes and for Prometheus: /livez, /readyz, /metrics; unset: no "
+        "monitor. Also answers `grpc.health.v1` to peers. Needs `jointcut[monitor]`.",
+    )
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="Least level of the daemon's log. A change is in force with the next job, or at once after "
+        "SIGHUP.",
     )
 
     @property

@@ -124,6 +124,7 @@ def fixed(config: PartyConfig) -> dict[str, Any]:
         "state_dir": str(config.state_dir),
         "web": None if config.web is None else config.web.listen,
         "relay": None if config.relay is None else f"{config.relay.name} at {config.relay.address}",
+        "monitor": config.monitor,
         "timeouts.keepalive_s": config.timeouts.keepalive_s,
         "timeouts.hello_s": config.timeouts.hello_s,
     }

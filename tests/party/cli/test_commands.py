@@ -285,7 +285,17 @@ def test_a_signal_takes_over_the_configuration(tmp_path: Path) -> None:
         signalled("config-changed")
         net.change(A, lambda fields: (fields["policy"].update(min_k=8), fields["peers"].pop(B)))
         signalled(f"reloaded: peers, policy changed; peers: {B}")
-    assert [line["event"] for line in House(net).audit(A)].count("configuration") == 2
+        net.change(A, lambda fields: fields.update(log_level="error"))
+        running.signal(A, signal.SIGHUP)
+        deadline = time.monotonic() + GUARD_S
+        while [line["event"] for line in House(net).audit(A)].count("configuration") < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        said = len(running.log_of_this_life(A))
+        running.signal(A, signal.SIGHUP)
+        net.change(A, lambda fields: fields["policy"].update(min_k="eight"))
+        signalled("config-changed")
+        assert {line["level"] for line in running.log_of_this_life(A)[said:]} == {"error"}
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_at_start(tmp_path: Path) -> None:

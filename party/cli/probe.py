@@ -1,0 +1,51 @@
+"""`party probe`: ask the monitor of the daemon on this machine."""
+
+from __future__ import annotations
+
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import click
+
+from jobs.errors import ConfigError, TransportError, printable
+from party.cli.arguments import config_option
+from party.cli.console import format_option, say
+from party.owner.config import PartyConfig, load_config
+
+_PATIENCE_S = 5.0
+
+
+@click.command()
+@click.argument("question", type=click.Choice(["livez", "readyz"]))
+@config_option
+@format_option
+def probe(question: str, config: Path) -> None:
+    """Ask the monitor if the daemon is alive, or ready for a job.
+
+    For probes of containers, which call no loopback address themselves. Exit code 0: yes; 3: no, or no answer.
+    """
+    settings = load_config(PartyConfig, config)
+    if settings.monitor is None:
+        raise ConfigError(
+            "config-invalid", "the configuration has no `monitor`", remedy="write `monitor: 127.0.0.1:9464`"
+        )
+    status, said = _answer(settings.monitor, question)
+    if status != 200:
+        raise TransportError("peer-unreachable", f"{question}: {said}", party=settings.name)
+    say(f"{settings.name}: {said}", {"name": settings.name, question: said})
+
+
+def _answer(address: str, question: str) -> tuple[int, str]:
+    """Return the status of an answer and its lines as one. Raises TransportError without an answer."""
+    host, port = address.rsplit(":", 1)
+    connection = HTTPConnection(host.strip("[]"), int(port), timeout=_PATIENCE_S)
+    try:
+        connection.request("GET", f"/{question}")
+        answer = connection.getresponse()
+        return answer.status, printable("; ".join(answer.read(4096).decode().splitlines()))
+    except (OSError, HTTPException) as error:
+        raise TransportError(
+            "peer-unreachable", f"no monitor answers at {address}", remedy="start the daemon: party serve"
+        ) from error
+    finally:
+        connection.close()

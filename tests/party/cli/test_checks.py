@@ -1,0 +1,97 @@
+"""Checks of `party check`: PASS, WARN or FAIL, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from party.cli.checks import FAIL_BYTES, WARN_BYTES, checks_of_peers, checks_of_state
+from party.net import server
+from tests.support.commands import Ran, invoke
+from tests.support.network import Network, sample_network, served
+from tests.support.samples import PARTIES
+
+A, B, C = PARTIES
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    made = sample_network(tmp_path / "net")
+    made.change(A, lambda fields: fields["peers"]["coordinator"].pop("address", None))
+    return made
+
+
+def checked(net: Network, *more: str) -> Ran:
+    return invoke("party", "check", "--config", net.config_path(A), *more)
+
+
+def statuses(ran: Ran) -> dict[str, str]:
+    return {each["about"]: each["status"] for each in json.loads(ran.out)["checks"]}
+
+
+def test_a_party_in_order_passes(net: Network) -> None:
+    net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
+    net.change(A, lambda fields: fields["peers"][C].update(address=net.addresses[C]))
+    with served(net):
+        ran = checked(net, "--peers", "--format", "json")
+        assert ran.code == 0, ran.err
+        found = statuses(ran)
+        assert set(found.values()) == {"PASS"}
+        assert {f"peer {B}", f"peer {C}", "state folder", "disk", f"certificate of {A}"} <= set(found)
+        assert f"PASS         peer {B}: {net.addresses[B]}, version" in checked(net, "--peers").out
+
+
+def test_a_party_that_is_not_reached_fails(net: Network) -> None:
+    net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
+    ran = checked(net, "--peers")
+    assert ran.code == 1
+    (line,) = [line for line in ran.out.splitlines() if f"peer {B}" in line]
+    assert line.startswith("  FAIL")
+    assert "Connection refused" in line
+    assert "What to do" in line
+    assert f"checks failed: peer {B}" in ran.err
+
+
+def test_nobody_is_called_without_being_asked_for(net: Network) -> None:
+    net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
+    assert checked(net).code == 0
+
+
+def test_versions_and_clocks_are_compared(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
+    with served(net, only=[B]):
+        monkeypatch.setattr(server, "__version__", "9.9.1")
+        (found,) = [each for each in checks_of_peers(net.config(A)) if each.about == f"peer {B}"]
+        assert (found.status, "agree with" in found.words) == ("WARN", True)
+        monkeypatch.undo()
+        monkeypatch.setattr(
+            server, "time", types.SimpleNamespace(time_ns=lambda: 10**15, sleep=lambda _: None)
+        )
+        (found,) = [each for each in checks_of_peers(net.config(A)) if each.about == f"peer {B}"]
+        assert found.status == "WARN"
+        assert "s behind ours. What to do: let both machines ask a time server" in found.words
+
+
+@pytest.mark.parametrize(
+    ("free", "status"),
+    [(WARN_BYTES, "PASS"), (WARN_BYTES - 1, "WARN"), (FAIL_BYTES, "WARN"), (FAIL_BYTES - 1, "FAIL")],
+)
+def test_space_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str) -> None:
+    usage: Any = lambda _: types.SimpleNamespace(free=free)  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    *_, disk = checks_of_state(tmp_path / "not" / "there")
+    assert disk.status == status
+    assert ("What to do" in disk.words) == (status != "PASS")
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (found,) = checks_of_state(tmp_path / "file" / "state")
+    assert found.status == "FAIL"
+    assert "cannot be written" in found.words

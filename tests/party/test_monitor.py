@@ -1,0 +1,288 @@
+"""Monitor of a daemon: probes, metrics, `grpc.health.v1`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.errors import ANSWERS, ConfigError, Problem
+from party import monitor
+from party.cli import serve
+from party.counts import TOLD, Counts, Watched
+from party.monitor import Monitor
+from party.net.server import PartyServer
+from tests.support.calls import raw
+from tests.support.house import House
+from tests.support.loopback import free_ports
+from tests.support.network import GUARD_S, Network, processes, sample_network, serving, write_job
+from tests.support.samples import PARTIES, joint_job
+
+A, B, C = PARTIES
+
+
+def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    connection = HTTPConnection(*address.rsplit(":", 1), timeout=GUARD_S)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def metrics(address: str) -> dict[str, float]:
+    """Return the samples by name and labels."""
+    status, text = asked(address, "/metrics")
+    assert status == 200
+    return {
+        "".join([sample.name, *(f"{{{value}}}" for value in sample.labels.values())]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    made = sample_network(tmp_path / "net")
+    write_job(tmp_path, joint_job())
+    return made
+
+
+def watched(net: Network, name: str) -> str:
+    """Give a daemon a monitor; return its address."""
+    (port,) = free_ports([name]).values()
+    net.change(name, lambda fields: fields.update(monitor=f"127.0.0.1:{port}"))
+    return f"127.0.0.1:{port}"
+
+
+def until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + GUARD_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_daemon_is_watched(net: Network) -> None:
+    address, house = watched(net, A), House(net)
+    with processes(net) as daemons:
+        until(lambda: _answers(address))
+        assert asked(address, "/livez") == (200, "ok\n")
+        assert asked(address, "/readyz") == (200, "ok\n")
+        before = metrics(address)
+        assert before["jointcut_jobs_begun_total"] == before["jointcut_job_running"] == 0
+        assert house.run("out").code == 0
+        until(lambda: metrics(address)["jointcut_jobs_ended_total"] == 1)
+        after = metrics(address)
+        assert after["jointcut_jobs_begun_total"] == 1
+        assert after["jointcut_problems_total{policy-refused}"] == 0
+        ends = {name for name in after if name.startswith("jointcut_certificate_expiry")}
+        assert len(ends) == len(PARTIES) + 1
+        net.change(A, lambda fields: fields["policy"].update(min_k=1000))
+        assert house.run("again").code == 4
+        until(lambda: metrics(address)["jointcut_problems_total{policy-refused}"] == 1)
+        net.change(A, lambda fields: fields["policy"].update(min_k="many"))
+        assert asked(address, "/readyz") == (503, "config-changed: see the log\n")
+        assert asked(address, "/livez")[0] == 200
+        daemons.signal(A, signal.SIGTERM)
+        daemons.running[A].process.wait(GUARD_S)
+        assert not _answers(address)
+
+
+def _answers(address: str) -> bool:
+    try:
+        return asked(address, "/livez")[0] == 200
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
+
+
+@pytest.fixture
+def address() -> str:
+    """Address at which nobody listens."""
+    (port,) = free_ports(["m"]).values()
+    return f"127.0.0.1:{port}"
+
+
+def alone(
+    net: Network, counts: Counts, address: str, asking: Callable[[], Any], *, stopping: bool = False
+) -> Any:
+    """Ask a monitor of an event loop that runs meanwhile."""
+    config = net.config(A)
+
+    async def scenario() -> Any:
+        seen = Watched(counts, lambda: False, lambda: 3, lambda: stopping, lambda: config, lambda: None)
+        made = Monitor(seen, address)
+        made.start()
+        try:
+            return await asyncio.to_thread(asking)
+        finally:
+            await asyncio.to_thread(made.stop)
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "host", "status"),
+    [
+        ("GET", "/livez", "localhost:9464", 200),
+        ("HEAD", "/livez", "127.0.0.1", 200),
+        ("GET", "/livez", "evil.example:9464", 403),
+        ("GET", "/metrics", "127.0.0.1.evil.example", 403),
+        ("POST", "/livez", "127.0.0.1", 405),
+        ("DELETE", "/metrics", "127.0.0.1", 405),
+        ("GET", "/", "127.0.0.1", 404),
+        ("GET", "/metrics/../livez", "127.0.0.1", 404),
+    ],
+)
+def test_what_is_answered(
+    net: Network, counts: Counts, address: str, method: str, path: str, host: str, status: int
+) -> None:
+    assert alone(net, counts, address, lambda: asked(address, path, method, host=host))[0] == status
+
+
+def test_a_daemon_that_stops_is_not_ready(net: Network, counts: Counts, address: str) -> None:
+    said = alone(net, counts, address, lambda: asked(address, "/readyz"), stopping=True)
+    assert said == (503, "the daemon is about to stop\n")
+
+
+def test_an_event_loop_that_hangs_is_told(
+    net: Network, counts: Counts, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor, "_LOOP_S", 0.1)
+
+    async def scenario() -> tuple[int, str]:
+        config = net.config(A)
+        seen = Watched(counts, lambda: False, lambda: 0, lambda: False, lambda: config, lambda: None)
+        made = Monitor(seen, address)
+        made.start()
+        asking = asyncio.get_running_loop().run_in_executor(None, asked, address, "/livez")
+        time.sleep(1)  # the loop hangs
+        try:
+            return await asking
+        finally:
+            await asyncio.to_thread(made.stop)
+
+    assert asyncio.run(scenario()) == (503, "the event loop does not answer\n")
+
+
+def test_silent_clients_do_not_pile_up(
+    net: Network, counts: Counts, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor._Handler, "timeout", 0.3)
+    host, port = address.rsplit(":", 1)
+
+    def asking() -> tuple[int, str]:
+        silent = [socket.create_connection((host, int(port)), timeout=GUARD_S) for _ in range(100)]
+        try:
+            hung_up = sum(each.recv(1) == b"" for each in silent)
+            assert hung_up == len(silent)
+            return asked(address, "/livez")
+        finally:
+            for each in silent:
+                each.close()
+
+    assert alone(net, counts, address, asking) == (200, "ok\n")
+
+
+def test_no_count_depends_on_rows(net: Network, counts: Counts, address: str) -> None:
+    for error_id in (
+        "requirement-unmet",
+        "data-unknown-value",
+        "too-many-sequences",
+        "cancelled",
+        "peer-lost",
+    ):
+        counts.note(Problem(error_id, "x"))
+    assert dict(counts.problems) == {"peer-lost": 1}
+    assert not TOLD & set(ANSWERS)
+    found = alone(net, counts, address, lambda: metrics(address))
+    assert found["jointcut_problems_total{peer-lost}"] == 1
+    assert found["jointcut_jobs_queued"] == 3
+    assert not any("requirement" in name for name in found)
+
+
+def test_peers_hear_that_a_daemon_is_about_to_stop(net: Network) -> None:
+    async def scenario() -> tuple[int, int, grpc.StatusCode]:
+        request = health_pb2.HealthCheckRequest(service="jointcut.v1.Control")
+        server = PartyServer(net.config(A), serve.Daemon, net.config_path(A))
+        await server.answer_health()
+        await server.start()
+        try:
+            async with raw(net, B, A) as channel:
+                stub = health_pb2_grpc.HealthStub(channel)
+                before = (await stub.Check(request)).status
+                await server.drain()
+                after = (await stub.Check(request)).status
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await stub.Check(health_pb2.HealthCheckRequest(service="other"))
+            return before, after, caught.value.code()
+        finally:
+            await server.stop()
+
+    serving_now, stopping = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+    assert asyncio.run(scenario()) == (serving_now, stopping, grpc.StatusCode.NOT_FOUND)
+
+
+def test_without_a_monitor_nobody_hears_of_health(net: Network) -> None:
+    async def scenario() -> grpc.StatusCode:
+        async with serving(net, only=[A]), raw(net, B, A) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+            return caught.value.code()
+
+    assert asyncio.run(scenario()) == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_monitor_needs_its_packages(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched(net, A)
+    monkeypatch.delitem(sys.modules, "party.monitor", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+
+    async def scenario() -> None:
+        await serve._monitor(net.config(A), PartyServer(net.config(A), serve.Daemon))
+
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(scenario())
+    assert caught.value.problem.error_id == "extra-missing"
+    assert "jointcut[monitor]" in caught.value.problem.remedy
+
+
+def test_a_port_that_is_taken_is_named(net: Network, counts: Counts, address: str) -> None:
+    host, port = address.rsplit(":", 1)
+    with socket.create_server((host, int(port))), pytest.raises(ConfigError) as caught:
+        alone(net, counts, address, lambda: None)
+    assert f"cannot listen on {address} (`monitor`)" in caught.value.problem.message
+
+
+def test_a_monitor_is_on_this_machine_alone(net: Network) -> None:
+    net.change(A, lambda fields: fields.update(monitor="0.0.0.0:9464"))
+    with pytest.raises(ConfigError, match="is not on this machine alone"):
+        net.config(A)
+
+
+def test_the_log_has_no_line_of_a_probe(net: Network) -> None:
+    address = watched(net, A)
+    with processes(net, only=[A]) as daemons:
+        until(lambda: _answers(address))
+        before = daemons.log(A)
+        for path in ("/livez", "/readyz", "/metrics", "/x"):
+            asked(address, path)
+        assert daemons.log(A) == before
+        assert all(json.loads(line) for line in before.splitlines())
