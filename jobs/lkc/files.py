@@ -25,7 +25,7 @@ from jobs.release.csv import (
     require_canonical,
     same_rows,
 )
-from jobs.release.stores import as_written
+from jobs.release.stores import drawn_order
 from jobs.task import Collected, Rendered, Task
 
 
@@ -102,7 +102,7 @@ def _verified(task: Task, result: Made, arranged: Arranged, coins: Rng) -> Rende
 
 
 def _as_bytes(arranged: Arranged, coins: Rng) -> dict[str, bytes]:
-    return {name: csv_bytes(as_written(table, coins)) for name, table in arranged.tables.items()}
+    return {name: csv_bytes(table, drawn_order(table, coins)) for name, table in arranged.tables.items()}
 
 
 def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:

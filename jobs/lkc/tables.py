@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from anonymize.release import Release
 from crypto.rng import Rng
@@ -83,12 +84,12 @@ class Written:
 
     release:   the rows that readers can make of the release.
     verified:  the findings.
-    files:     names of the files.
+    files:     digest and size of the files, by name.
     """
 
     release: Release
     verified: tuple[Verified, ...]
-    files: tuple[str, ...]
+    files: Mapping[str, Mapping[str, Any]]
 
 
 def write_table(
@@ -105,5 +106,7 @@ def write_table(
         verified = require_arranged(task, arranged, known)
     with watch.phase("write"):
         store = form_of(task.job).store
-        files = [each for name, t in arranged.tables.items() for each in store.write(t, folder, name, rng)]
-    return Written(arranged.release, verified, tuple(files))
+        files: dict[str, Mapping[str, Any]] = {}
+        for name, table in arranged.tables.items():
+            files |= store.write(table, folder, name, rng)
+    return Written(arranged.release, verified, files)

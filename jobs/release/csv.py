@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.table import Codes, Ints, pack, tally
 from jobs.data.arrow import pa, pa_csv, pc
 from jobs.data.counted import counted
+from jobs.data.threaded import mapped
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
@@ -37,21 +40,41 @@ def csv_header(content: bytes) -> list[str]:
         raise _no_table(RELEASED, content) from error
 
 
-def write_csv(release: Release, path: Path) -> None:
-    """Write a release as CSV: UTF-8, header, values quoted where necessary."""
+def write_csv(release: Release, path: Path, order: Codes | None = None) -> dict[str, Any]:
+    """Write a release as CSV: UTF-8, header, values quoted where necessary; return the file's digest and size.
+
+    order:  as in :func:`csv_bytes`.
+    """
+    digest, size = hashlib.sha256(), 0
+    with path.open("wb") as file:
+        for part in _parts(release, order):
+            file.write(part)
+            digest.update(part)
+            size += len(part)
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def csv_bytes(release: Release, order: Codes | None = None) -> bytes:
+    """Return a release as CSV, in memory.
+
+    order:  row of each line of the table; None: a line for each row, in order.
+    """
+    return b"".join(_parts(release, order))
+
+
+def _parts(release: Release, order: Codes | None) -> Iterator[pa.Buffer | bytes]:
+    """Yield the header, then some lines at a time."""
     columns = list(release.columns.values())
     pieces = _pieces([c.labels for c in columns])
-    with path.open("wb") as file:
-        file.write(_header(list(release.columns)))
-        for start in range(0, release.n_rows, _CHUNK_ROWS):
-            file.write(_lines(pieces, [c.codes[start : start + _CHUNK_ROWS] for c in columns]))
+    places = _places(pieces, [c.codes for c in columns])
+    n_lines = release.n_rows if order is None else len(order)
 
+    def lines(start: int) -> pa.Buffer:
+        some = slice(start, start + _CHUNK_ROWS)
+        return _lines(pieces, [each[some if order is None else order[some]] for each in places])
 
-def csv_bytes(release: Release) -> bytes:
-    """Return a release as CSV, in memory."""
-    columns = list(release.columns.values())
-    lines = _lines(_pieces([c.labels for c in columns]), [c.codes for c in columns])
-    return b"".join([_header(list(release.columns)), lines])
+    yield _header(list(release.columns))
+    yield from mapped(lines, range(0, n_lines, _CHUNK_ROWS))
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
@@ -65,7 +88,9 @@ def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> byte
     out = bytearray(_header(names))
     for batch in batches:
         labels = [column.dictionary.to_pylist() for column in batch.columns]
-        out += _lines(_pieces(labels), [np.asarray(column.indices) for column in batch.columns])
+        if batch.num_rows:
+            pieces = _pieces(labels)
+            out += _lines(pieces, _places(pieces, [np.asarray(column.indices) for column in batch.columns]))
     return bytes(out)
 
 
@@ -99,16 +124,21 @@ def _pieces(labels: Sequence[Sequence[str]]) -> list[_Piece]:
     return [_Piece(sizes, pa.array(texts, pa.large_string())) for sizes, texts in pieces]
 
 
-def _lines(pieces: Sequence[_Piece], codes: Sequence[Codes]) -> pa.Buffer:
-    """Join columns to lines."""
-    if not codes or len(codes[0]) == 0:
-        return pa.py_buffer(b"")
-    columns, taken = iter(codes), []
+def _places(pieces: Sequence[_Piece], codes: Sequence[Codes]) -> list[Codes]:
+    """Return the place of each row's text among the texts of each piece."""
+    columns, found = iter(codes), list[Codes]()
     for piece in pieces:
         places = np.zeros(len(codes[0]), dtype=np.int32)
         for size, column in zip(piece.sizes, islice(columns, len(piece.sizes)), strict=True):
-            places = places * np.int32(size) + column.astype(np.int32)
-        taken.append(piece.texts.take(pa.array(places)))
+            places *= np.int32(size)
+            places += column.astype(np.int32, copy=False)
+        found.append(places)
+    return found
+
+
+def _lines(pieces: Sequence[_Piece], places: Sequence[Codes]) -> pa.Buffer:
+    """Join the texts of pieces to lines. places: of each line's texts, by piece; one line or more."""
+    taken = [piece.texts.take(pa.array(each)) for piece, each in zip(pieces, places, strict=True)]
     return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string())).buffers()[2]
 
 

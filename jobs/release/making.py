@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def _report(following: Mapping[str, Any], made: Mapping[str, Any]) -> bytes:
 def write_report(
     task: Task,
     folder: Path,
-    names: Sequence[str],
+    tables: Mapping[str, Mapping[str, Any]],
     report: Mapping[str, Any],
     seconds: Mapping[str, float],
     sections: Callable[[Mapping[str, Any]], Iterable[Section]],
@@ -41,11 +41,10 @@ def write_report(
     """Write the report of a single holder's tables, which are in the folder, the page and the digests; return the
     release's digest.
 
-    names:  of the tables.
+    tables: digest and size of each table, by name.
     seconds: of each phase of the run.
     sections: of the page, from the report.
     """
-    tables = {name: fields_of_file(folder / name) for name in names}
     cost = {"cost": {"seconds": dict(seconds), "parties": {}}}
     content = _report({**report, "files": tables}, cost)
     (folder / REPORT).write_bytes(content)

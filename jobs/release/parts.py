@@ -40,13 +40,14 @@ _MEMORY = "2GB"
 class _Parts:
     """Folder of Parquet files."""
 
-    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
+    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> dict[str, dict[str, Any]]:
         (folder / name).mkdir()
-        names = []
+        files = {}
         for number, part in enumerate(_parts(table), 1):
-            names.append(f"{name}/{_name(number)}")
-            _write(table, part, folder / names[-1])
-        return tuple(names)
+            path = folder / name / _name(number)
+            _write(table, part, path)
+            files[f"{name}/{path.name}"] = fields_of_file(path)
+        return files
 
     def files(self, folder: Path, name: str) -> tuple[str, ...]:
         return tuple(f"{name}/{path.name}" for path in parts_in(folder / name))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from anonymize.release import Release, Rng
+import numpy as np
+
+from anonymize.release import Release, Rng, random_order
+from anonymize.table import Codes
 from jobs.data.arrow import pa, pa_csv
 from jobs.release.csv import PARTS_OF_TABLE, csv_header, read_csv, require_canonical, write_csv
 
@@ -14,8 +17,11 @@ from jobs.release.csv import PARTS_OF_TABLE, csv_header, read_csv, require_canon
 class Store(Protocol):
     """Form of a table in a folder."""
 
-    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
-        """Write a table; return the names of its files. rng: draws the order of rows that have none."""
+    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> dict[str, dict[str, Any]]:
+        """Write a table; return digest and size of its files, by name.
+
+        rng:  draws the order of rows that have none.
+        """
         ...
 
     def files(self, folder: Path, name: str) -> tuple[str, ...]:
@@ -41,9 +47,8 @@ class Store(Protocol):
 class _Csv:
     """Form of one CSV file, with a row for each record. Rows made of counts come in random order."""
 
-    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> tuple[str, ...]:
-        write_csv(as_written(table, rng), folder / name)
-        return (name,)
+    def write(self, table: Release, folder: Path, name: str, rng: Rng) -> dict[str, dict[str, Any]]:
+        return {name: write_csv(table, folder / name, drawn_order(table, rng))}
 
     def files(self, folder: Path, name: str) -> tuple[str, ...]:
         return (name,) if (folder / name).is_file() else ()
@@ -65,9 +70,13 @@ class _Csv:
         return True
 
 
-def as_written(table: Release, rng: Rng) -> Release:
-    """Return the rows of a table as a CSV has the rows: made of counts, in random order."""
-    return table if table.counts is None else table.in_rows().shuffled(rng)
+def drawn_order(table: Release, rng: Rng) -> Codes | None:
+    """Return the row of each line of a CSV: of a table made of counts, in random order; None for rows in order."""
+    if table.counts is None:
+        return None
+    rows = np.repeat(np.arange(table.n_rows, dtype=np.int32), table.counts)
+    order: Codes = rows[random_order(len(rows), rng)]
+    return order
 
 
 CSV: Store = _Csv()

@@ -25,6 +25,7 @@ from jobs.owner.listing import listed
 from jobs.page.own import own_page, place_own_page
 from jobs.release.csv import TABLE
 from jobs.release.making import write_report
+from jobs.release.sums import fields_of_file
 from jobs.sequences.files import write_table
 from jobs.sequences.own_page import own_sections
 from jobs.sequences.page import sections
@@ -79,7 +80,8 @@ def _release(
     noted = Noted(of_table=tuple(tracks.rows.mark_words()))
     page = partial(sections, task, sentences=promises_of(task), seen=seen)
     place_own_page(own_page(task, own_sections(task, tracks, made.raw, made.left)), folder)
-    return write_report(task, folder, (TABLE,), report, watch.seconds, page), noted
+    tables = {TABLE: fields_of_file(folder / TABLE)}
+    return write_report(task, folder, tables, report, watch.seconds, page), noted
 
 
 @dataclass(frozen=True)

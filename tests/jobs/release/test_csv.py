@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from jobs.errors import PartyError
 from jobs.release import csv as release_csv
 from jobs.release.csv import csv_bytes, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release.sums import fields_of_file
 from tests.support import jobs
 from tests.support.examples import examples
 from tests.support.samples import release_of
@@ -82,6 +85,35 @@ def test_values_are_quoted_only_where_they_need_it(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == (
         'a,"b,c"\nplain,"[1,2)"\n""," x"\n"say ""so""","2\n3"\nü,a b\n'
     )
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(table=tables(), chunk=st.integers(1, 5), data=st.data())
+def test_a_row_may_be_written_on_several_lines(
+    tmp_path_factory: pytest.TempPathFactory,
+    table: tuple[list[str], list[tuple[str, ...]]],
+    chunk: int,
+    data: st.DataObject,
+) -> None:
+    """The digest is that of the file; threads change nothing."""
+    names, rows = table
+    order = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=20))
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    expected = csv_bytes(release_of(names, [rows[0], *(rows[i] for i in order)]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_csv, "_CHUNK_ROWS", chunk)
+        told = write_csv(release_of(names, rows), path, np.array([0, *order], dtype=np.int32))
+        patch.setattr(release_csv, "mapped", map)
+        assert csv_bytes(release_of(names, rows), np.array([0, *order], dtype=np.int32)) == expected
+    assert path.read_bytes() == expected
+    assert told == fields_of_file(path)
+
+
+def test_a_full_disk_stops_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_csv, "_CHUNK_ROWS", 1)
+    with pytest.raises(OSError, match="No space left"):
+        write_csv(release_of(["a"], [(str(i),) for i in range(5000)]), Path("/dev/full"))
+    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
 
 
 def test_rows_of_batches_are_written_alike(tmp_path: Path) -> None:

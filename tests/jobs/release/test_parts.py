@@ -50,7 +50,7 @@ def table(seed: int, n: int = 40, order: int = 0) -> Release:
 
 
 def written(folder: Path, release: Release) -> tuple[str, ...]:
-    return PARTS.write(release.merged(), folder, PARTS_OF_TABLE, SystemRng())
+    return tuple(PARTS.write(release.merged(), folder, PARTS_OF_TABLE, SystemRng()))
 
 
 @pytest.fixture

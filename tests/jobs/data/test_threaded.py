@@ -1,0 +1,81 @@
+"""Work in threads: the results of one thread, in order; errors where they happen; nothing left running."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.data import threaded
+from jobs.data.threaded import mapped
+
+
+def test_results_come_in_order_from_several_threads() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def work(item: int) -> tuple[int, int]:
+        if item < 2:
+            both.wait()  # passes if two threads work at once
+        return item * 7, threading.get_ident()
+
+    found = list(mapped(work, range(50)))
+    assert [value for value, _ in found] == [item * 7 for item in range(50)]
+    assert threading.get_ident() not in {thread for _, thread in found}
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_few_items(n: int) -> None:
+    assert list(mapped(str, range(n))) == list(map(str, range(n)))
+
+
+def test_few_results_wait_for_their_reader() -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(1000):
+            taken.append(item)
+            yield item
+
+    for number, _ in enumerate(mapped(str, items())):
+        assert len(taken) - number <= threaded._AHEAD + 1
+
+
+def test_an_error_of_the_work_comes_after_the_results_before_it() -> None:
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        for value in mapped(lambda item: 12 // item, [3, 2, 1, 0, 5]):
+            found.append(value)
+    assert found == [4, 6, 12]
+    assert not _workers()
+
+
+def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield from (3, 2)
+        raise OSError("the disk")
+
+    found = []
+    with pytest.raises(OSError, match="the disk"):
+        for value in mapped(lambda item: 12 // item, items()):
+            found.append(value)
+    assert found == [4, 6]
+    assert not _workers()
+
+
+def test_a_reader_that_stops_leaves_nothing_running() -> None:
+    for value in mapped(str, range(1000)):
+        if value == "5":
+            break
+    assert not _workers()
+
+
+def test_a_reader_that_fails_leaves_nothing_running() -> None:
+    with pytest.raises(KeyError):
+        for value in mapped(str, range(1000)):
+            raise KeyError(value)
+    assert not _workers()
+
+
+def _workers() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
