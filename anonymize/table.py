@@ -7,8 +7,9 @@ a weighted row per distinct combination.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -310,28 +311,33 @@ class CodedTable:
 
     def collapsed(self) -> CodedTable:
         """Join equal rows. Row order carries no meaning."""
-        return self.collapsed_by(np.zeros(len(self.cells), dtype=np.int64))[0]
+        return self.collapsed_by(np.broadcast_to(np.int64(0), len(self.cells)))[0]
 
     def collapsed_by(self, whose: Ints) -> tuple[CodedTable, Ints]:
         """Join equal rows of the same owner. Return the table and the owner of each row.
 
         whose:  owner's number per row, from 0: int64, shape (n,).
         """
+        if len(whose) == 0:
+            return self, whose
         radices = [
             self.sets[i].n_sets if i in self.sets else column.n_leaves
             for i, column in enumerate(self.schema.qid)
         ] + [self.schema.n_cells]
-        keys = pack([whose, *self.qid, self.cells], [int(whose.max(initial=0)) + 1, *radices])
-        if keys.size == 0:
-            return self, whose
-        order = np.argsort(keys)  # rows of a key are equal in all kept columns, so any row stands for all
-        ordered = keys[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        packed = Packed.of([whose, *self.qid, self.cells], [int(whose.max()) + 1, *radices])
+        keys, weights = packed.keys, self.weights
+        if (weights == 1).all():
+            keys.sort()  # much faster than an order of the rows
+        else:
+            order = np.argsort(keys)
+            keys, weights = keys[order], weights[order]
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         if starts.size == keys.size:
             return self, whose
-        weights = np.add.reduceat(self.weights[order], starts)
-        first = order[starts]
-        return replace(self.some(first), weights=weights), whose[first]
+        owner, *qid, cells = packed.columns(keys[starts].astype(np.int64))
+        narrow = tuple(codes.astype(own.dtype) for codes, own in zip(qid, self.qid, strict=True))
+        sums = np.add.reduceat(weights, starts)
+        return replace(self, qid=narrow, cells=cells, weights=sums), owner
 
 
 def narrowest(size: int) -> np.dtype[np.unsignedinteger]:
@@ -358,7 +364,7 @@ def coded_table(
     schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
     narrow = tuple(codes.astype(narrowest(size), copy=False) for codes, size in zip(qid, sizes, strict=True))
-    return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64), sets or {})
+    return CodedTable(schema, narrow, cells, np.broadcast_to(np.int64(1), len(cells)), sets or {})
 
 
 def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tuple[Schema, Ints]:
@@ -366,18 +372,9 @@ def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tupl
     if not occurring:
         schema.require_numbers()
         return schema, np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
-    keys, space = pack(axes, schema.cell_shape), math.prod(schema.cell_shape)
-    found: Sequence[Codes]
-    if space <= MAX_CELLS:  # the same as below without sorting the rows
-        present = np.bincount(keys, minlength=space) > 0
-        found, cells = (
-            np.unravel_index(np.flatnonzero(present), schema.cell_shape),
-            (np.cumsum(present) - 1)[keys],
-        )
-    else:
-        _, first, cells = np.unique(keys, return_index=True, return_inverse=True)
-        found = tuple(axis[first] for axis in axes)
-    return replace(schema, occurring=Combinations([axis.astype(np.int64) for axis in found])), cells
+    packed = Packed.of(axes, schema.cell_shape).numbered()
+    combinations = Combinations(packed.columns(np.arange(packed.space)))
+    return replace(schema, occurring=combinations), packed.keys.astype(np.int64)
 
 
 def joined(tables: list[CodedTable]) -> CodedTable:
@@ -399,12 +396,17 @@ def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) ->
     return np.bincount(keys, weights, minlength=size).astype(np.int64)
 
 
+def _most_tallied(keys: Codes) -> int:
+    """Return the largest space of keys that costs less than sorting the keys."""
+    return min(MOST_TALLIED, 4 * len(keys))
+
+
 def kinds_of_keys(keys: Ints, space: int) -> tuple[Ints, Ints]:
     """Number the different keys, ascending. Return the first row of each, and the number of each row's key.
 
     space:  above every key.
     """
-    if space > min(MOST_TALLIED, 4 * len(keys)):
+    if space > _most_tallied(keys):
         _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
         return first, kind
     first = np.full(space, -1, dtype=np.int64)
@@ -437,3 +439,66 @@ def pack(columns: Sequence[Codes], radices: Sequence[int]) -> Ints:
         keys = keys * radix + codes
         space *= radix
     return keys
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Columns as a key per row: equal where all columns are equal, and ascending in the order of the columns.
+
+    keys:     integers, shape (n,), from 0.
+    space:    above every key.
+    columns:  returns the columns of some keys, int64 as the keys.
+    """
+
+    keys: Codes = field(repr=False)
+    space: int
+    columns: Callable[[Ints], list[Ints]] = field(repr=False)
+
+    @classmethod
+    def of(cls, columns: Sequence[Codes], radices: Sequence[int]) -> Packed:
+        """Pack columns. Each radix is above the codes of its column.
+
+        Where the keys would not fit, neighbouring columns are numbered together by their combinations that occur.
+        """
+        groups = cls._groups(columns, radices)
+        if math.prod(radices) > _KEY_SPACE:
+            groups = map(cls.numbered, groups)
+        return reduce(cls.beside, groups)
+
+    @classmethod
+    def _groups(cls, columns: Sequence[Codes], radices: Sequence[int]) -> Iterator[Packed]:
+        """Yield neighbouring columns together, while they have few possible combinations."""
+        most, group = _most_tallied(columns[0]), None
+        for codes, radix in zip(columns, radices, strict=True):
+            column = cls(codes, radix, lambda keys: [keys])
+            if group is None or group.space * radix > most:
+                yield from () if group is None else (group,)
+                group = column
+            else:
+                group = group.beside(column)
+        if group is not None:
+            yield group
+
+    def beside(self, other: Packed) -> Packed:
+        """Return the columns of both."""
+        if self.space * other.space > _KEY_SPACE:
+            return self.numbered().beside(other.numbered())
+        space = self.space * other.space
+        keys: Codes = self.keys.astype(np.int32 if space <= MAX_RECORDS else np.int64)
+        np.multiply(keys, other.space, out=keys)
+        np.add(keys, other.keys, out=keys, dtype=keys.dtype, casting="same_kind")
+        ours, theirs, size = self.columns, other.columns, other.space
+        return Packed(keys, space, lambda keys: [*ours(keys // size), *theirs(keys % size)])
+
+    def numbered(self) -> Packed:
+        """Return the same columns with the numbers of the keys that occur, in ascending order."""
+        columns = self.columns
+        if self.space <= _most_tallied(self.keys):
+            is_there = np.zeros(self.space, dtype=bool)
+            is_there[self.keys] = True
+            numbers: Codes = (np.cumsum(is_there, dtype=np.int32) - 1)[self.keys]
+            present: Ints = np.flatnonzero(is_there)
+        else:
+            found, numbers = np.unique(self.keys, return_inverse=True)
+            present = found.astype(np.int64)
+        return Packed(numbers, len(present), lambda keys: columns(present[keys]))

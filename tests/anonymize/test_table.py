@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -11,13 +13,17 @@ from hypothesis import strategies as st
 
 from anonymize import table
 from anonymize.errors import SchemaError
+from anonymize.grid import Grid
 from anonymize.table import (
     MAX_CELLS,
     Categories,
+    Packed,
+    QidColumn,
     Schema,
     SensitiveColumn,
     coded_table,
     joined,
+    narrowest,
     pack,
     tally,
 )
@@ -42,6 +48,44 @@ def test_pack_tells_exactly_equal_rows_together(data: st.DataObject) -> None:
     for i in range(n):
         for j in range(n):
             assert (keys[i] == keys[j]) == (rows[i] == rows[j])
+
+
+@given(data=st.data(), most=st.sampled_from([0, 4, 1 << 22]))
+def test_packed_columns_come_back_in_their_order(data: st.DataObject, most: int) -> None:
+    radices = data.draw(
+        st.lists(st.sampled_from([1, 2, 3, 1 << 20, 1 << 31, 1 << 60]), min_size=1, max_size=6)
+    )
+    n = data.draw(st.integers(0, 12))
+    values = [st.sampled_from(sorted({0, radix - 1, radix // 2})) for radix in radices]
+    rows = data.draw(st.lists(st.tuples(*values), min_size=n, max_size=n))
+    columns = [np.array([row[i] for row in rows], dtype=narrowest(radix)) for i, radix in enumerate(radices)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "MOST_TALLIED", most)
+        for packed in (Packed.of(columns, radices), Packed.of(columns, radices).numbered()):
+            assert (packed.keys < packed.space).all()
+            back = packed.columns(packed.keys.astype(np.int64))
+            assert list(zip(*(c.tolist() for c in back), strict=True)) == rows
+            by_key = sorted(zip(packed.keys.tolist(), rows, strict=True))
+            assert [row for _, row in by_key] == sorted(rows)
+            assert len(set(packed.keys.tolist())) == len(set(rows))
+
+
+def test_rows_of_many_columns_are_joined_by_weight() -> None:
+    """Keys of all columns would not fit 62 bits. Rows of one record each are joined like rows of several."""
+    rng = np.random.default_rng(0)
+    grid = Grid(tuple(map(Decimal, range(1001))))
+    schema = Schema(tuple(QidColumn(f"c{i}", grid) for i in range(9)), "k", ("a", "b"))
+    kinds = rng.integers(0, 1000, (50, 9))
+    places = rng.integers(0, 50, 400)
+    qid = [kinds[places, i] for i in range(9)]
+    ones = coded_table(schema, qid, places % 2, [])
+    twos = replace(ones, weights=np.full(400, 2))
+    for joined_rows, weight in ((ones.collapsed(), 1), (twos.collapsed(), 2)):
+        found = dict(
+            zip(zip(*(c.tolist() for c in joined_rows.qid), strict=True), joined_rows.weights, strict=True)
+        )
+        assert found == {tuple(kinds[i].tolist()): weight * n for i, n in Counter(places.tolist()).items()}
+        assert [column.dtype for column in joined_rows.qid] == [column.dtype for column in ones.qid]
 
 
 @given(keys=st.lists(st.integers(0, 40), max_size=30), most=st.sampled_from([0, 41, 1 << 22]))
