@@ -36,6 +36,7 @@ from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
 
 _MOST_TOLD = 60
+_ONE = np.int64(1)
 _EMPTY = min(DROPPED, BAD) - 1
 
 
@@ -104,7 +105,7 @@ class Streamed(ABC):
         reader = Reader(self, coding)
         try:
             for batch in self.batches(reader.names):
-                reader.add(batch, np.ones(batch.num_rows, dtype=np.int64))
+                reader.add(batch, np.broadcast_to(_ONE, batch.num_rows))
                 self.meter.rows(reader.n_read, self.n_rows_about)
         except DataError:
             reader.refuse_unfit()  # earlier findings come first
@@ -354,8 +355,9 @@ class Reader:
             self._ids.append([column.take(pa.array(keep)) for column in ids])
         if self._coding.plain:
             self._plain.append(batch.select(list(self._coding.plain)).take(pa.array(keep)))
-        self._weights.append(weights[keep])
-        self._n_kept += int(self._weights[-1].sum())
+        kept = weights[keep]
+        self._weights.append(kept if (kept > 1).any() else np.broadcast_to(_ONE, len(kept)))
+        self._n_kept += int(kept.sum())
         if self._n_kept > MAX_RECORDS:
             raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
 
@@ -374,13 +376,20 @@ class Reader:
         coding, ids = self._coding, self._all_ids()
         return Coded(
             {name: column.finish() for name, column in self._columns.items()},
-            np.concatenate([np.zeros(0, dtype=np.int64), *self._weights]),
+            self._all_weights(),
             self._rows_read(),
             _n_distinct(ids) if coding.ids and coding.checked and not coding.persons else None,
             ids if coding.matched else (),
             pa.Table.from_batches(self._plain) if self._plain else None,
             numbered_ids(ids) if coding.persons else None,
         )
+
+    def _all_weights(self) -> Ints:
+        """Return the weights of the kept rows; weights of 1 each in the memory of one number."""
+        n_rows = sum(map(len, self._weights))
+        if self._n_kept == n_rows:
+            return np.broadcast_to(_ONE, n_rows)
+        return np.concatenate(self._weights)
 
     def _rows_read(self) -> RowsRead:
         columns = {name: column for name, column in self._columns.items() if column.n_outside}
