@@ -54,6 +54,10 @@ class Dialect:
         """Encoding, UTF-8 if nothing is known."""
         return self.encoding or UTF_8
 
+    @property
+    def is_utf_8(self) -> bool:
+        return self.codec in (UTF_8, "utf-8-sig")
+
     def sniffed(self, path: Path) -> Dialect:
         """Return the dialect with all facts, as far as the head of a file shows them. Raises OSError."""
         with open_bytes(path) as file:

@@ -19,6 +19,7 @@ from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, is_packed, open_text
 from jobs.data.meter import NO_METER, Meter
+from jobs.data.row_blocks import batches_of_lines, has_quote
 from jobs.data.table_file import (
     about_header,
     damaged,
@@ -34,7 +35,7 @@ from jobs.data.table_file import (
 from jobs.data.worded import Worded
 from jobs.data.wording import AS_WRITTEN, Wording
 
-_BLOCK_BYTES, _HEAD_BYTES = 8 << 20, 1 << 20
+_BLOCK_BYTES, _HEAD_BYTES = 4 << 20, 1 << 20
 _PARQUET_ROWS = 1 << 16
 _MOST_SHEETS = 10
 _SEPARATORS = {",": "commas", ";": "`;`", "\t": "tabs", "|": "`|`"}
@@ -259,7 +260,6 @@ class Csv(FileSource):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if len(self._first_lines(2)) < 2:
             return  # a header alone is no CSV to the reader below
-        self._refuse_lone_quote()
         form = self._sniffed
         convert = pa_csv.ConvertOptions(
             include_columns=list(columns),
@@ -267,6 +267,10 @@ class Csv(FileSource):
             null_values=[],
             strings_can_be_null=False,
         )
+        if form.is_utf_8 and not has_quote(self.path, form, _BLOCK_BYTES):
+            yield from batches_of_lines(self.path, form, convert, _BLOCK_BYTES)
+            return
+        self._refuse_lone_quote()
         read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=form.codec.removesuffix("-sig"))
         parse = pa_csv.ParseOptions(delimiter=form.separator, quote_char=form.quote, newlines_in_values=True)
         with pa_csv.open_csv(self.path, read, parse, convert) as reader:

@@ -42,10 +42,9 @@ def test_few_results_wait_for_their_reader() -> None:
 
 
 def test_an_error_of_the_work_comes_after_the_results_before_it() -> None:
-    found = []
+    found: list[int] = []
     with pytest.raises(ZeroDivisionError):
-        for value in mapped(lambda item: 12 // item, [3, 2, 1, 0, 5]):
-            found.append(value)
+        found.extend(mapped(lambda item: 12 // item, [3, 2, 1, 0, 5]))
     assert found == [4, 6, 12]
     assert not _workers()
 
@@ -55,10 +54,9 @@ def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:
         yield from (3, 2)
         raise OSError("the disk")
 
-    found = []
+    found: list[int] = []
     with pytest.raises(OSError, match="the disk"):
-        for value in mapped(lambda item: 12 // item, items()):
-            found.append(value)
+        found.extend(mapped(lambda item: 12 // item, items()))
     assert found == [4, 6]
     assert not _workers()
 
@@ -71,9 +69,12 @@ def test_a_reader_that_stops_leaves_nothing_running() -> None:
 
 
 def test_a_reader_that_fails_leaves_nothing_running() -> None:
-    with pytest.raises(KeyError):
+    def reads() -> None:
         for value in mapped(str, range(1000)):
             raise KeyError(value)
+
+    with pytest.raises(KeyError):
+        reads()
     assert not _workers()
 
 
