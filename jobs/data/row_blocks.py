@@ -13,14 +13,14 @@ from jobs.data.dialect import Dialect, open_bytes
 from jobs.data.threaded import mapped
 
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?+[\r\n]*[^\r\n]+[\r\n]+")
-_LOOK_BYTES = 1 << 12
+_LOOK_BYTES, _SEARCHED_BYTES = 1 << 12, 1 << 18
 
 
-def has_quote(path: Path, dialect: Dialect, n_bytes: int) -> bool:
-    """Return True if a file has a quote, read in blocks of some bytes. Raises OSError."""
+def has_quote(path: Path, dialect: Dialect) -> bool:
+    """Return True if a file has a quote. Raises OSError."""
     quote = dialect.quote.encode()
     with open_bytes(path) as file:
-        return any(quote in block for block in iter(partial(file.read, n_bytes), b""))
+        return any(quote in block for block in iter(partial(file.read, _SEARCHED_BYTES), b""))
 
 
 def batches_of_lines(

@@ -267,7 +267,7 @@ class Csv(FileSource):
             null_values=[],
             strings_can_be_null=False,
         )
-        if form.is_utf_8 and not has_quote(self.path, form, _BLOCK_BYTES):
+        if form.is_utf_8 and not has_quote(self.path, form):
             yield from batches_of_lines(self.path, form, convert, _BLOCK_BYTES)
             return
         self._refuse_lone_quote()

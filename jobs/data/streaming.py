@@ -36,7 +36,10 @@ from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
 
 _MOST_TOLD = 60
+_MOST_KNOWN = 1 << 16
+"""Most texts of a column whose codes are remembered."""
 _ONE = np.int64(1)
+_NO_CODES: Codes = np.zeros(0, dtype=np.uint8)
 _EMPTY = min(DROPPED, BAD) - 1
 
 
@@ -166,18 +169,32 @@ class _Column:
         self._source, self._coder = source, coder
         self._pass: ColumnPass = coder.begin()
         self._read = source.numerals if coder.of_numbers else _unchanged
+        self._known, self._codes = pa.array([], pa.string()), _NO_CODES
         self.unfit = Unfit(name, in_form(coder, source.form_of_dates(name)), self._read)
         self._kept: list[Codes] = []
         self.n_outside, self.n_inside = 0, 0
         self.first_outside: Stray | None = None
 
     def codes(self, column: pa.DictionaryArray, row: int) -> Codes:
-        """Code a batch; each distinct text is read once. row: number of rows before the batch."""
-        values = _texts(column)
+        """Code a batch. row: number of rows before the batch."""
         places = column.indices.to_numpy()
-        codes: Codes = _narrow(self._pass.codes(self._read(values)))[places]
-        self.unfit.add(values, places, codes, row)
+        codes: Codes = self._codes_of(column.dictionary).take(places)  # faster than an index
+        self.unfit.add(lambda: _texts(column.dictionary), places, codes, row)
         return codes
+
+    def _codes_of(self, texts: pa.Array) -> Codes:
+        """Return the code of each text. A text is read once, unless the column has very many texts."""
+        found = pc.index_in(texts, self._known)
+        if found.null_count:
+            new = texts.filter(found.is_null())
+            if len(self._known) + len(new) > _MOST_KNOWN:
+                self._known, self._codes, new = texts.slice(0, 0), self._codes[:0], texts
+            codes = self._pass.codes(self._read(_texts(new)))
+            self._known = pa.concat_arrays([self._known, new])
+            self._codes = _narrow(np.concatenate([self._codes, codes]))
+            found = pc.index_in(texts, self._known)
+        known: Codes = self._codes[found.to_numpy()]
+        return known
 
     def listed(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Return the texts that the job lists as values of the column."""
@@ -192,7 +209,7 @@ class _Column:
 
         row:  number of rows before the batch.
         """
-        values = _texts(column)
+        values = _texts(column.dictionary)
         if not values:
             return
         places = column.indices.to_numpy()
@@ -222,7 +239,7 @@ class _Column:
         row = 0
         for batch in self._source.batches([self._name]):
             column = batch.column(self._name)
-            values, places = _texts(column), column.indices.to_numpy()
+            values, places = _texts(column.dictionary), column.indices.to_numpy()
             for text in texts:
                 found = np.flatnonzero(
                     np.isin(places, [i for i, value in enumerate(values) if value == text])
@@ -433,7 +450,7 @@ def _told(text: str) -> str:
     return shown(text) if text.isascii() else f"{shown(text)} ({text[:_MOST_TOLD]!a})"
 
 
-def _texts(column: pa.DictionaryArray) -> list[str]:
-    """Return the distinct texts of a column in the form for comparison (:func:`jobs.data.table_file.as_read`)."""
-    texts: list[str] = pc.utf8_trim_whitespace(pc.utf8_normalize(column.dictionary, form="NFC")).to_pylist()
+def _texts(found: pa.Array) -> list[str]:
+    """Return texts in the form for comparison (:func:`jobs.data.table_file.as_read`)."""
+    texts: list[str] = pc.utf8_trim_whitespace(pc.utf8_normalize(found, form="NFC")).to_pylist()
     return texts

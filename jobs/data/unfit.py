@@ -78,12 +78,15 @@ class Unfit:
     numbers: bool = False
     ends: tuple[float, float] = field(default=(math.inf, -math.inf), repr=False)
 
-    def add(self, values: Sequence[str], places: Ints, codes: Codes, row: int) -> None:
+    def add(self, texts: Callable[[], Sequence[str]], places: Ints, codes: Codes, row: int) -> None:
         """Take in a batch: its texts, each row's place of its text, and the codes. row: number of rows before."""
         self.n_read += len(places)
+        bad = np.flatnonzero(codes == BAD)
+        if self.fits and not bad.size:
+            return
+        values = texts()
         if not self.fits:
             self.fits = any(values[place] not in EMPTY for place in np.unique(places[codes >= 0]).tolist())
-        bad = np.flatnonzero(codes == BAD)
         if not bad.size:
             return
         self.n_rows += bad.size

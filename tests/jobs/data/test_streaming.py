@@ -11,8 +11,9 @@ import pytest
 
 from anonymize.errors import DataError
 from anonymize.grid import from_step
-from jobs.data import unfit
-from jobs.data.coders import BAD, Categorical, Coder, Numeric, Unlisted
+from anonymize.table import Ints
+from jobs.data import streaming, unfit
+from jobs.data.coders import BAD, DROPPED, Categorical, Coder, Numeric, Unlisted
 from jobs.data.coding import Coding
 from jobs.data.streaming import Streamed
 from jobs.data.unfit import MOST_SHOWN
@@ -64,6 +65,38 @@ def test_codes_are_no_wider_than_they_need(
     else:
         assert [column.domain[code] for code in column.codes] == [*MANY[:2], *MANY, *MANY[::-1]]
         assert np.issubdtype(column.codes.dtype, np.unsignedinteger)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 100])
+def test_texts_are_coded_alike_however_many_are_remembered(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_MOST_KNOWN", most)
+    batches = (["b", " a"], ["a", "c", "b"], ["d", "a ", "e", "c"], ["a", "b"])
+    coders = {"x": Unlisted(BAD), "y": Categorical({"a": 0, "b": 1}, DROPPED, other=DROPPED)}
+    column = (
+        Batches(*batches).collapse(Coding({"x": coders["x"]}, (), checked=False, outside=False)).columns["x"]
+    )
+    assert [column.domain[code] for code in column.codes] == [
+        text.strip() for batch in batches for text in batch
+    ]
+    coded = Batches(*batches).collapse(Coding({"y": coders["y"]}, (), checked=False, outside=False))
+    assert coded.columns["y"].codes.tolist() == [1, 0, 0, 1, 0, 0, 1]
+    assert coded.rows.dropped == {"y": {"unusable": 4}}
+
+
+def test_a_text_is_read_once() -> None:
+    seen: list[str] = []
+
+    class Noted(Categorical):
+        def codes(self, values: Sequence[str]) -> Ints:
+            seen.extend(values)
+            return super().codes(values)
+
+    Batches(["a", "b"], ["b", "a", "a"], ["c", "a"]).collapse(
+        Coding({"x": Noted({"a": 0, "b": 1, "c": 2}, BAD)}, (), checked=False, outside=False)
+    )
+    assert seen == ["a", "b", "c"]
 
 
 # ---- values that fit nowhere
