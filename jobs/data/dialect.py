@@ -23,7 +23,8 @@ _GUESSED = "cp1252"
 """Encoding of a file that is no UTF-8: Windows-1252, which has all printed characters of Latin-1."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
-_BROKEN = frozenset(map(chr, range(0xDC80, 0xDD00)))
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]")
+_BROKEN = re.compile("[\udc80-\udcff]")
 """Stand-ins of Python for bytes that are no UTF-8."""
 _HEAD_BYTES = 1 << 18
 _ROWS_SNIFFED = 200
@@ -107,10 +108,9 @@ def _encoding_of(head: bytes) -> str:
         if head.startswith(mark):
             return name
     text = codecs.getincrementaldecoder(UTF_8)("surrogateescape").decode(head, final=False)
-    beyond_ascii = [char for char in text if not char.isascii()]
-    broken = sum(char in _BROKEN for char in beyond_ascii)
+    beyond_ascii, broken = len(_BEYOND_ASCII.findall(text)), len(_BROKEN.findall(text))
     # A single broken byte does not make a file of UTF-8 another one: the reader names its line.
-    return _GUESSED if broken and 2 * broken >= len(beyond_ascii) else UTF_8
+    return _GUESSED if broken and 2 * broken >= beyond_ascii else UTF_8
 
 
 def separator_of(lines: list[str], quote: str) -> str:
