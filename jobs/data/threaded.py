@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_THREADS = 2
 _AHEAD = 3
 """Most results that wait for their reader."""
 
 
-def mapped(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def mapped(work: Callable[[T], R], items: Iterable[T], threads: int = 2) -> Iterator[R]:
     """Yield the result of every item, in order. An error comes after all results before the error.
 
-    items:  taken in the reader's thread.
+    items:    taken in the reader's thread.
+    threads:  with one thread, items are worked on in order.
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    pool, rest = ThreadPoolExecutor(_THREADS), iter(items)
+    pool, rest = ThreadPoolExecutor(threads), iter(items)
     waiting: deque[Future[R]] = deque()
     try:
         while True:

@@ -25,7 +25,9 @@ TABLE, REPORT = "anonymized.csv", "report.json"
 PARTS_OF_TABLE = "anonymized"
 """Folder of a released table in parts (:mod:`jobs.release.parts`)."""
 RELEASED = "the released table"
-_CHUNK_ROWS = 1 << 17
+_CHUNK_ROWS = 1 << 15
+_MOST_JOINED = 1 << 17
+"""Most rows of a table made of counts that are joined to lines once."""
 _MOST_TEXTS = 1 << 12
 """Most combinations of labels that are joined before the rows are."""
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
@@ -45,13 +47,16 @@ def write_csv(release: Release, path: Path, order: Codes | None = None) -> dict[
 
     order:  as in :func:`csv_bytes`.
     """
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+
+    def digested(part: pa.Buffer | bytes) -> pa.Buffer | bytes:
+        digest.update(part)
+        return part
+
     with path.open("wb") as file:
-        for part in _parts(release, order):
+        for part in mapped(digested, _parts(release, order), threads=1):
             file.write(part)
-            digest.update(part)
-            size += len(part)
-    return {"sha256": digest.hexdigest(), "bytes": size}
+        return {"sha256": digest.hexdigest(), "bytes": file.tell()}
 
 
 def csv_bytes(release: Release, order: Codes | None = None) -> bytes:
@@ -68,13 +73,16 @@ def _parts(release: Release, order: Codes | None) -> Iterator[pa.Buffer | bytes]
     pieces = _pieces([c.labels for c in columns])
     places = _places(pieces, [c.codes for c in columns])
     n_lines = release.n_rows if order is None else len(order)
+    if order is not None and 0 < release.n_rows <= _MOST_JOINED:
+        texts = _joined(pieces, places)
+        pieces, places = [_Piece((len(texts),), texts)], [np.arange(len(texts), dtype=np.int32)]
 
     def lines(start: int) -> pa.Buffer:
         some = slice(start, start + _CHUNK_ROWS)
         return _lines(pieces, [each[some if order is None else order[some]] for each in places])
 
     yield _header(list(release.columns))
-    yield from mapped(lines, range(0, n_lines, _CHUNK_ROWS))
+    yield from mapped(lines, range(0, n_lines, _CHUNK_ROWS), threads=1)
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
@@ -137,9 +145,16 @@ def _places(pieces: Sequence[_Piece], codes: Sequence[Codes]) -> list[Codes]:
 
 
 def _lines(pieces: Sequence[_Piece], places: Sequence[Codes]) -> pa.Buffer:
-    """Join the texts of pieces to lines. places: of each line's texts, by piece; one line or more."""
+    """Join the texts of pieces to the text of some lines, one or more."""
+    return _joined(pieces, places).buffers()[2]
+
+
+def _joined(pieces: Sequence[_Piece], places: Sequence[Codes]) -> pa.LargeStringArray:
+    """Join the texts of pieces to lines. places: of each line's texts, by piece."""
     taken = [piece.texts.take(pa.array(each)) for piece, each in zip(pieces, places, strict=True)]
-    return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string())).buffers()[2]
+    if len(taken) == 1:
+        return taken[0]
+    return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string()))
 
 
 def _quoted(values: Iterable[str]) -> list[str]:

@@ -24,6 +24,12 @@ def test_results_come_in_order_from_several_threads() -> None:
     assert threading.get_ident() not in {thread for _, thread in found}
 
 
+def test_one_thread_takes_items_in_order() -> None:
+    seen: list[int] = []
+    assert list(mapped(seen.append, range(200), threads=1)) == [None] * 200
+    assert seen == list(range(200))
+
+
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_few_items(n: int) -> None:
     assert list(mapped(str, range(n))) == list(map(str, range(n)))

@@ -88,11 +88,12 @@ def test_values_are_quoted_only_where_they_need_it(tmp_path: Path) -> None:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(table=tables(), chunk=st.integers(1, 5), data=st.data())
+@given(table=tables(), chunk=st.integers(1, 5), most=st.sampled_from([0, 3, 100]), data=st.data())
 def test_a_row_may_be_written_on_several_lines(
     tmp_path_factory: pytest.TempPathFactory,
     table: tuple[list[str], list[tuple[str, ...]]],
     chunk: int,
+    most: int,
     data: st.DataObject,
 ) -> None:
     """The digest is that of the file; threads change nothing."""
@@ -102,8 +103,9 @@ def test_a_row_may_be_written_on_several_lines(
     expected = csv_bytes(release_of(names, [rows[0], *(rows[i] for i in order)]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_csv, "_CHUNK_ROWS", chunk)
+        patch.setattr(release_csv, "_MOST_JOINED", most)
         told = write_csv(release_of(names, rows), path, np.array([0, *order], dtype=np.int32))
-        patch.setattr(release_csv, "mapped", map)
+        patch.setattr(release_csv, "mapped", lambda work, items, threads: map(work, items))
         assert csv_bytes(release_of(names, rows), np.array([0, *order], dtype=np.int32)) == expected
     assert path.read_bytes() == expected
     assert told == fields_of_file(path)
