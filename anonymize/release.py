@@ -110,10 +110,14 @@ def random_order(n_rows: int, rng: Rng) -> Ints:
     # Sorting numbers is much faster than sorting row numbers by key. So the lowest bits of each key give way to the
     # key's row number. The few keys that differ in these bits alone are ordered afterwards.
     low = np.uint64((1 << max(len(keys) - 1, 0).bit_length()) - 1)
-    marked = np.sort((keys & ~low) | np.arange(len(keys), dtype=np.uint64))
-    order: Ints = (marked & low).astype(np.int64)
-    beside = np.flatnonzero((marked[1:] ^ marked[:-1]) <= low)
-    alike = np.union1d(beside, beside + 1)
+    marked = keys & ~low
+    marked |= np.arange(len(keys), dtype=np.uint64)
+    marked.sort()
+    close, alike = (marked[1:] ^ marked[:-1]) <= low, np.zeros(len(keys), dtype=bool)
+    alike[1:] |= close
+    alike[:-1] |= close
+    marked &= low
+    order: Ints = marked.view(np.int64)
     rows = order[alike]
     order[alike] = rows[np.argsort(keys[rows], kind="stable")]
     return order

@@ -86,7 +86,8 @@ class Unfit:
             return
         values = texts()
         if not self.fits:
-            self.fits = any(values[place] not in EMPTY for place in np.unique(places[codes >= 0]).tolist())
+            there = np.flatnonzero(np.bincount(places[codes >= 0]))
+            self.fits = any(values[place] not in EMPTY for place in there.tolist())
         if not bad.size:
             return
         self.n_rows += bad.size
