@@ -253,6 +253,12 @@ CATALOGUE: Mapping[str, Kind] = {
         "a party cannot be reached by the party that is named before it",
         "check that the party runs, and its address at the party that cannot reach it",
     ),
+    "version": Kind(
+        Exit.FAILED,
+        "a peer runs a version of Jointcut that does not talk with ours: the first numbers differ, or the second "
+        "numbers by more than one",
+        "agree on a day to install the same version",
+    ),
     "check-failed": Kind(
         Exit.FAILED, "`party check` found an obstacle to jobs", "do what each line with FAIL says"
     ),

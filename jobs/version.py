@@ -5,3 +5,17 @@ from __future__ import annotations
 from importlib.metadata import version
 
 __version__ = version("jointcut")
+
+
+def talks_with(other: str) -> bool:
+    """Return True if a peer's version is understood: the first number is ours, the second at most one off."""
+    try:
+        (first, second), (ours, our_second) = _numbers(other), _numbers(__version__)
+    except ValueError:
+        return False
+    return first == ours and abs(second - our_second) <= 1
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    first, second, *_ = version.split(".")
+    return int(first), int(second)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from jobs.errors import PartyError
-from jobs.version import __version__
+from jobs.version import __version__, talks_with
 from party.net.client import Calls, Described
 from party.owner.config import (
     NodeConfig,
@@ -120,6 +120,10 @@ async def _check_of_peer(calls: Calls, name: str, address: str | None) -> Check:
         found = await calls.describe(name, address)
     except PartyError as error:
         return Check("FAIL", about, error.problem.text(to_owner=True))
+    if not talks_with(found.version):
+        return Check(
+            "FAIL", about, f"version {found.version} does not talk with {__version__}. {_same_version(name)}"
+        )
     if cures := list(_cures(name, found)):
         return Check("WARN", about, "; ".join(cures))
     return Check(
@@ -129,15 +133,16 @@ async def _check_of_peer(calls: Calls, name: str, address: str | None) -> Check:
 
 def _cures(name: str, found: Described) -> Iterator[str]:
     if found.version.split(".")[:2] != __version__.split(".")[:2]:
-        yield (
-            f"version {found.version}, and ours is {__version__}. What to do: agree with {name} on a day to install "
-            "the same version"
-        )
+        yield f"version {found.version}, and ours is {__version__}. {_same_version(name)}"
     if found.apart_s is not None and abs(found.apart_s) > CLOCKS_S:
         side = "ahead of" if found.apart_s > 0 else "behind"
         yield (
             f"its clock is {abs(found.apart_s):.0f} s {side} ours. What to do: let both machines ask a time server"
         )
+
+
+def _same_version(name: str) -> str:
+    return f"What to do: agree with {name} on a day to install the same version"
 
 
 def _clock(found: Described) -> str:

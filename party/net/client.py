@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 
 from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError, printable
+from jobs.version import __version__, talks_with
 from party.net import control
 from party.net.conversions import (
     from_envelope,
@@ -141,7 +142,7 @@ class Calls:
 
     async def describe(self, peer: str, address: str) -> Described:
         """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
-        channel = await self._reach(peer, address)
+        channel, _ = await self._described(peer, address)
         before, begin = time.time(), time.monotonic()
         said = await self._describe(channel, self._config.timeouts.connect_s)
         round_s = time.monotonic() - begin
@@ -184,13 +185,22 @@ class Calls:
         await self._ways.close()
 
     async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
+        """Connect to a peer of a version that talks with ours. Raises TransportError, IdentityError or PartyError."""
+        channel, said = await self._described(peer, address)
+        if not talks_with(said.version):
+            message = (
+                f"{peer} runs Jointcut {printable(said.version, 20)}, and {self._config.name} {__version__}"
+            )
+            raise PartyError("version", message, party=peer)
+        return channel
+
+    async def _described(self, peer: str, address: str) -> tuple[grpc.aio.Channel, pb.Description]:
         """Connect and ask for the peer's identity, again and again until ``connect_s`` is over."""
         (channel, way), loop = self._channel(peer, address), asyncio.get_running_loop()
         deadline = loop.time() + self._config.timeouts.connect_s
         while True:
             try:
-                await self._describe(channel, deadline - loop.time())
-                return channel
+                return channel, await self._describe(channel, deadline - loop.time())
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _UNREACHED:
                     raise _broken(error, peer) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.version import __version__
 from party.cli.checks import FAIL_BYTES, WARN_BYTES, checks_of_peers, checks_of_state
 from party.net import server
 from tests.support.commands import Ran, invoke
@@ -65,9 +66,11 @@ def test_nobody_is_called_without_being_asked_for(net: Network) -> None:
 def test_versions_and_clocks_are_compared(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
     with served(net, only=[B]):
-        monkeypatch.setattr(server, "__version__", "9.9.1")
-        (found,) = [each for each in checks_of_peers(net.config(A)) if each.about == f"peer {B}"]
-        assert (found.status, "agree with" in found.words) == ("WARN", True)
+        first, second, *_ = __version__.split(".")
+        for version, status in ((f"{first}.{int(second) + 1}.7", "WARN"), ("9.9.1", "FAIL"), ("?", "FAIL")):
+            monkeypatch.setattr(server, "__version__", version)
+            (found,) = [each for each in checks_of_peers(net.config(A)) if each.about == f"peer {B}"]
+            assert (found.status, "agree with" in found.words) == (status, True)
         monkeypatch.undo()
         monkeypatch.setattr(
             server, "time", types.SimpleNamespace(time_ns=lambda: 10**15, sleep=lambda _: None)

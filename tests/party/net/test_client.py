@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import Problem
+from jobs.version import __version__
+from party.net import server
 from party.net.control import Envelope
 from party.net.link import HELLO
 from tests.support.calls import calling, impatient, issued, refused
@@ -31,6 +33,18 @@ def test_known_peers_reach_each_other(net: Network) -> None:
                 await stream.close()
 
     run(scenario())
+
+
+def test_a_peer_of_a_far_version_is_named(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "__version__", "99.0.1\n")
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            return await refused(calls.open_control(A, net.addresses[A]))
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party) == ("version", A)
+    assert problem.message == f"{A} runs Jointcut 99.0.1 , and coordinator {__version__}"
 
 
 def test_a_party_that_comes_up_while_it_is_called_is_reached(net: Network) -> None:
