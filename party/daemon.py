@@ -20,7 +20,6 @@ from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Probl
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.approval import answered, received
-from party.counts import Counts
 from party.delivery import begin_account, write_account
 from party.net import control
 from party.net.control import Emit, Envelope
@@ -30,6 +29,7 @@ from party.net.waiting import Turns, in_thread, stopped
 from party.owner.accounts import FAILED
 from party.owner.audit import Audit, changes
 from party.owner.config import PartyConfig, Timeouts
+from party.owner.counts import Counts
 from party.owner.current import CurrentJob
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem

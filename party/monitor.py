@@ -26,9 +26,9 @@ from prometheus_client.registry import Collector
 
 from jobs.errors import ConfigError, PartyError
 from jobs.version import __version__
-from party.counts import TOLD, Watched
 from party.owner.approvals import Approvals
 from party.owner.config import PartyConfig, credentials_of, installed_peers
+from party.owner.counts import TOLD, Watched
 from party.owner.identity import Peer, validity
 
 log = logging.getLogger("party")

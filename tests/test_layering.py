@@ -50,7 +50,7 @@ MAY_IMPORT = {
         "jointcut/api",
     },
 }
-GRPC = {f"party/net/{name}.py" for name in ("client", "conversions", "server", "streams")}
+GRPC = {f"party/net/{name}.py" for name in ("client", "conversions", "health", "server", "streams")}
 """The files that know gRPC and its stubs; all others see our own values."""
 
 

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +21,7 @@ from party.owner.config import (
     installed_peers,
     trusted_peers,
 )
-from party.owner.identity import Peer, in_words, validity
+from party.owner.identity import Peer, has_expired, in_words, validity
 
 Status = Literal["PASS", "WARN", "FAIL"]
 
@@ -69,24 +68,17 @@ def checks_of_state(state_dir: Path) -> Iterator[Check]:
 
 
 def checks_of_certificates(config: NodeConfig) -> Iterator[Check]:
-    """Check the own certificate and those of all peers."""
-    warnings = certificate_warnings(config)
+    """Check the own certificate and those of all peers. An unusable certificate of a peer stops that peer alone."""
+    warnings, own = certificate_warnings(config), credentials_of(config).certificate
     peers = installed_peers(config)
-    usable = {config.name: credentials_of(config).certificate}
-    usable |= {name: peer.certificate for name, peer in peers.items() if isinstance(peer, Peer)}
+    usable = {name: peer.certificate for name, peer in peers.items() if isinstance(peer, Peer)}
     for name in (config.name, *peers):
+        about = f"certificate of {name}"
         if name in warnings:
-            status: Status = "WARN" if name in usable and _is_valid(usable[name]) else "FAIL"
-            yield Check(status, f"certificate of {name}", warnings[name])
+            yield Check("FAIL" if name == config.name and has_expired(own) else "WARN", about, warnings[name])
         else:
-            yield Check(
-                "PASS", f"certificate of {name}", f"valid until {in_words(validity(usable[name])[1])}"
-            )
-
-
-def _is_valid(certificate: bytes) -> bool:
-    begin, end = validity(certificate)
-    return begin <= datetime.now(UTC) <= end
+            end = validity(own if name == config.name else usable[name])[1]
+            yield Check("PASS", about, f"valid until {in_words(end)}")
 
 
 def checks_of_peers(config: NodeConfig) -> list[Check]:

@@ -17,7 +17,6 @@ import grpc.aio
 
 from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError
 from jobs.version import __version__
-from party.counts import Counts, Watched
 from party.net import control
 from party.net.client import Calls, MeshStream
 from party.net.conversions import (
@@ -36,6 +35,7 @@ from party.net.strangers import CALL_S, Strangers
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
 from party.owner.config import PartyConfig
+from party.owner.counts import Counts, Watched
 from party.owner.current import CurrentJob
 from party.owner.identity import Peer, fingerprint
 from party.owner.in_force import InForce, Refresh, Settings, Status

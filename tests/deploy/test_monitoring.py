@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from party.cli.commands import COMMANDS
-from party.counts import Counts, Watched
+from party.owner.counts import Counts, Watched
 from party.monitor import _Metrics
 from party.owner.config import Timeouts
 from tests.support.network import sample_network

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobs.errors import ANSWERS, ConfigError, Problem
 from party import monitor
 from party.cli import serve
-from party.counts import TOLD, Counts, Watched
+from party.owner.counts import TOLD, Counts, Watched
 from party.monitor import Monitor
 from party.net.server import PartyServer
 from tests.support.calls import raw

@@ -24,6 +24,7 @@ SHIPPED = sorted(
     for top in ("examples", "deploy")
     for kind in ("yaml", "yml")
     for path in (ROOT / top).rglob(f"*.{kind}")
+    if not {"helm", "monitoring"} & {*path.parts}  # tests/deploy/test_monitoring.py
 )
 OTHER_FORMATS = {"compose.yaml", "compose-relay.yaml"}
 
