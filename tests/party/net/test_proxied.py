@@ -63,6 +63,7 @@ def test_a_job_of_real_processes_through_a_proxy_with_credentials(net: Network, 
     assert sum(released(tmp_path / "out", net.bundle).values()) == 60
 
 
+@pytest.mark.more
 def test_a_relay_behind_a_proxy(net: Network, tmp_path: Path) -> None:
     """Hospitals without inbound ports have often no way out but a proxy."""
     with_relay(net)
@@ -131,6 +132,7 @@ def test_a_certificate_counts_behind_a_proxy_too(net: Network, tmp_path: Path) -
         assert run(scenario()).error_id == "identity-mismatch"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("variable", ["grpc_proxy", "https_proxy", "http_proxy"])
 def test_a_proxy_of_the_environment_is_not_used(
     net: Network, monkeypatch: pytest.MonkeyPatch, variable: str
@@ -151,6 +153,7 @@ def test_a_proxy_of_the_environment_is_not_used(
     assert run(scenario()) == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("variable", ["no_grpc_proxy", "no_proxy", "NO_PROXY"])
 def test_an_exception_of_the_environment_is_not_made(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
