@@ -88,6 +88,19 @@ def test_a_peer_without_rights_hears_one_sentence_whatever_the_job_says(net: Net
     assert problems[0].message == f"{B} may not start jobs here (`policy.coordinators`)"
 
 
+def test_a_peer_without_rights_waits_for_no_turn(net: Network) -> None:
+    async def scenario() -> tuple[grpc.StatusCode, str]:
+        async with serving(net, only=[A]), raw(net, B, A) as channel:
+            call = rpc.ControlStub(channel).Wait()
+            with suppress(grpc.aio.AioRpcError):
+                await call.write(pb.StillHere())
+            return await call.code(), str(await call.details())
+
+    code, details = run(scenario())
+    assert code == grpc.StatusCode.PERMISSION_DENIED
+    assert f"{B} may not start jobs here" in details
+
+
 def test_whoever_comes_while_a_job_is_done_hears_that_and_no_more(net: Network) -> None:
     async def scenario() -> tuple[list[Problem], Problem]:
         async with serving(net, only=[A]), conducting(net, "coordinator", A) as first:
