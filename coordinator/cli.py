@@ -10,6 +10,7 @@ from party.cli.late import Late
 COMMANDS = (
     Late("init", "coordinator.commands.identity:init", "Make an identity and a configuration."),
     Late("peers", "coordinator.commands.identity:peers", "Install, remove and list peers."),
+    Late("roster", "coordinator.commands.identity:roster", "Give the parties each other's certificates."),
     Late(
         "renew",
         "coordinator.commands.identity:renew",

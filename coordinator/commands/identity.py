@@ -1,8 +1,9 @@
-"""`coordinator init | peers | renew`: our identity, and our known peers."""
+"""`coordinator init | peers | roster | renew`: our identity, and our known peers."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -10,10 +11,12 @@ import click
 from coordinator.arguments import DEFAULT_CONFIG, config_option
 from party.cli.arguments import PATH
 from party.cli.certificates import renew_command
-from party.cli.console import format_option, say
+from party.cli.console import format_option, note, say
 from party.cli.peers import peers_group
-from party.owner.config import CoordinatorConfig
+from party.owner.config import CoordinatorConfig, credentials_of, load_config
+from party.owner.identity import fingerprint
 from party.owner.peer_files import CERTIFICATE, set_up
+from party.owner.roster import make_roster
 
 _TEMPLATE = """\
 # Configuration of a Jointcut coordinator. Relative paths are relative to this file.
@@ -49,3 +52,26 @@ def init(name: str, folder: Path) -> None:
 
 peers = peers_group(CoordinatorConfig, config_option)
 renew = renew_command(CoordinatorConfig, config_option)
+
+
+@click.group()
+def roster() -> None:
+    """Give the parties each other's names, certificates and addresses."""
+
+
+@roster.command()
+@config_option
+@format_option
+def export(config: Path) -> None:
+    """Print all our peers, signed, for `party peers add --roster FILE --fingerprint SHA256` at each party."""
+    settings = load_config(CoordinatorConfig, config)
+    made = make_roster(settings)
+    sys.stdout.write(made.text)
+    sys.stdout.flush()
+    found = fingerprint(credentials_of(settings).certificate)
+    note(
+        f"roster of {len(made.content.parties)} parties\n"
+        f"  fingerprint  {found}  (tell the fingerprint to every party over a separate channel)",
+        parties=[party.name for party in made.content.parties],
+        fingerprint=found,
+    )

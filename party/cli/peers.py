@@ -10,7 +10,7 @@ from jobs.errors import ConfigError
 from party.cli.console import Option, format_option, say
 from party.owner.config import NodeConfig, certificate_warnings, installed_peers, load_config
 from party.owner.identity import Peer, in_words
-from party.owner.peer_files import Added, add_peer, remove_peer, replace_peer
+from party.owner.peer_files import Added, Enrolled, add_peer, add_roster, remove_peer, replace_peer
 
 
 def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
@@ -23,18 +23,40 @@ def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
 
 def _add_command(model: type[NodeConfig], config_option: Option) -> click.Command:
     @click.command("add")
-    @click.argument("name")
-    @click.argument("certificate", type=click.Path(path_type=Path))
+    @click.argument("name", required=False)
+    @click.argument("certificate", type=click.Path(path_type=Path), required=False)
     @click.option("--address", help="host:port of the peer.")
     @click.option("--fingerprint", "expected", help="SHA-256 that the peer told you over a separate channel.")
     @click.option("--replace", is_flag=True, help="A new certificate of a known peer; needs --fingerprint.")
+    @click.option(
+        "--roster",
+        type=click.Path(path_type=Path),
+        help="Install all peers of a coordinator's roster; --fingerprint is the coordinator's.",
+    )
     @config_option
     @format_option
     def add(
-        name: str, certificate: Path, address: str | None, expected: str | None, replace: bool, config: Path
+        name: str | None,
+        certificate: Path | None,
+        address: str | None,
+        expected: str | None,
+        replace: bool,
+        roster: Path | None,
+        config: Path,
     ) -> None:
-        """Install the CERTIFICATE (PEM) of the peer NAME."""
+        """Install the CERTIFICATE (PEM) of the peer NAME, or a roster."""
         settings = load_config(model, config)
+        if roster is not None:
+            if name is not None or address is not None or replace:
+                raise ConfigError(
+                    "usage",
+                    "a roster has names and addresses itself",
+                    remedy="give --roster and --fingerprint",
+                )
+            _say_enrolled(add_roster(config, settings, roster, _of_coordinator(expected)))
+            return
+        if name is None or certificate is None:
+            raise ConfigError("usage", "nobody to add", remedy="give NAME and CERTIFICATE, or --roster FILE")
         if not replace:
             _say_added(name, add_peer(config, settings, certificate, name, address, expected), expected)
             return
@@ -49,12 +71,51 @@ def _add_command(model: type[NodeConfig], config_option: Option) -> click.Comman
     return add
 
 
+def _of_coordinator(expected: str | None) -> str:
+    if expected is None:
+        raise ConfigError(
+            "usage",
+            "--roster needs --fingerprint, because a stranger may bring a roster",
+            remedy="ask the coordinator for the fingerprint over a separate channel",
+        )
+    return expected
+
+
+def _say_enrolled(enrolled: Enrolled) -> None:
+    lines, fields = [], {}
+    for name, added in enrolled.added.items():
+        until, address = in_words(added.until), enrolled.addresses[name]
+        lines.append(f"{name} is known now")
+        lines.append(f"  fingerprint  {added.fingerprint}")
+        lines.append(f"  address      {address or '-'}")
+        lines.append(f"  valid until  {until}")
+        if added.early:
+            lines.append(_EARLY)
+        fields[name] = {"fingerprint": added.fingerprint, "address": address, "valid_until": until}
+    if enrolled.added:
+        lines.append(
+            "the coordinator vouches for these certificates: compare the fingerprints of compute pair or leader"
+        )
+        lines.append("with their owners, too, if the coordinator must not be able to pose as a party")
+    if enrolled.known:
+        lines.append(f"known before, with the same certificate: {', '.join(enrolled.known)}")
+    for name, address in enrolled.moved.items():
+        lines.append(
+            f"  the roster has another address of {name}, {address}: the configuration was not changed"
+        )
+    said = {"added": fields, "known": list(enrolled.known), "other_addresses": dict(enrolled.moved)}
+    say(lines, said)
+
+
+_EARLY = "  warning: the certificate is not valid yet: no job until then; compare the clocks"
+
+
 def _say_added(name: str, added: Added, expected: str | None) -> None:
     lines = [f"{name} is known now", f"  fingerprint  {added.fingerprint}"]
     if expected is None:
         lines.append("  compare the fingerprint with the owner over a separate channel before the first job")
     if added.early:
-        lines.append("  warning: the certificate is not valid yet: no job until then; compare the clocks")
+        lines.append(_EARLY)
     until = in_words(added.until)
     lines.append(f"  valid until  {until}")
     say(lines, {"name": name, "fingerprint": added.fingerprint, "valid_until": until})

@@ -175,7 +175,7 @@ def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
         ) from error
 
 
-def _alone(pem: bytes) -> bytes:
+def alone(pem: bytes) -> bytes:
     """Return the first certificate of a PEM file, without an authority's certificates behind."""
     return _first(pem).public_bytes(serialization.Encoding.PEM)
 
@@ -216,7 +216,7 @@ def read_peer(name: str, certificate: Path, address: str | None) -> Peer:
     :func:`load_peer` checks its validity in time.
     """
     try:
-        pem = _alone(read_bytes(certificate))
+        pem = alone(read_bytes(certificate))
         found = common_name(pem)
     except PartyError as error:
         found_wrong = error.problem.message
@@ -313,6 +313,11 @@ def put_aside(file: Path, when: str) -> Path:
     aside = file.with_name(f"{file.stem}{_UNTIL}{when}{file.suffix}")
     replace_file(aside, file.read_bytes(), PRIVATE)
     return aside
+
+
+def is_put_aside(file: Path) -> bool:
+    """Return True if a file has the name of an earlier certificate of somebody."""
+    return _UNTIL in file.name
 
 
 def earlier_files(certificate: Path) -> dict[Path, str]:

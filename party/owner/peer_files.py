@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +15,14 @@ import yaml
 from jobs.errors import ConfigError, IdentityError, PartyError
 from jobs.file.fields import NAME
 from jobs.file.yaml_text import read_text
-from party.owner.config import NodeConfig, parse_config
+from party.owner.config import NodeConfig, credentials_of, parse_config
 from party.owner.identity import (
+    Peer,
     check_validity,
     common_name,
     fingerprint,
     has_expired,
+    is_put_aside,
     make_credentials,
     private_files,
     put_aside,
@@ -29,6 +31,7 @@ from party.owner.identity import (
     validity,
     write_private,
 )
+from party.owner.roster import read_roster
 
 CERTIFICATE, KEY = "tls/certificate.pem", "tls/key.pem"
 
@@ -106,14 +109,90 @@ def add_peer(
             remedy=f"give --replace for a new certificate of {name}, or see: {config.PROGRAM} peers remove {name}",
         )
     _check_new(config, pem)
-    relative = Path("peers") / f"{name}.pem"
-    text = with_peer(read_text(config_path), name, str(relative), address)
-    _check_text(config_path, config, text)
-    target = config_path.resolve().parent / relative
-    target.parent.mkdir(exist_ok=True)
-    replace_file(target, pem)
-    replace_file(config_path, text.encode())
+    _install(config_path, config, [Peer(name, pem, address)])
     return _added(pem)
+
+
+def _install(config_path: Path, config: NodeConfig, peers: Sequence[Peer]) -> None:
+    """Write certificates of new peers, and then the configuration. Raises ConfigError before anything is written."""
+    text = read_text(config_path)
+    for peer in peers:
+        if is_put_aside(_file_of(peer.name)):  # the certificate would count as an earlier one of another peer
+            raise ConfigError("config-invalid", f"{peer.name} is the name of a file that is kept aside")
+        text = with_peer(text, peer.name, str(_file_of(peer.name)), peer.address)
+    _check_text(config_path, config, text)
+    for peer in peers:
+        target = config_path.resolve().parent / _file_of(peer.name)
+        target.parent.mkdir(exist_ok=True)
+        replace_file(target, peer.certificate)
+    replace_file(config_path, text.encode())
+
+
+def _file_of(name: str) -> Path:
+    """Return the file of a new peer's certificate, relative to the folder of the configuration."""
+    return Path("peers") / f"{name}.pem"
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """Outcome of a roster, by name.
+
+    added:   new peers.
+    known:   peers that were installed before with the same certificate, and our own name if the roster has it.
+    moved:   peers of ``known`` with an address that differs from the roster's: the configuration stays.
+    """
+
+    added: Mapping[str, Added]
+    addresses: Mapping[str, str | None]
+    known: Sequence[str]
+    moved: Mapping[str, str]
+
+
+def add_roster(config_path: Path, config: NodeConfig, roster: Path, expected: str) -> Enrolled:
+    """Install all peers of a roster that are not known yet: all of them, or nobody.
+
+    Raises, before anything is written, the errors of :func:`read_roster`; IdentityError if the roster has another
+    certificate of our own name or of a known peer; ConfigError if the configuration would be invalid.
+    """
+    peers = read_roster(roster, expected)
+    installed = {name: _fingerprint_of(entry.certificate) for name, entry in config.peers.items()}
+    installed[config.name] = fingerprint(credentials_of(config).certificate)
+    for peer in peers:
+        _check_installed(config, installed, peer, roster)
+    new = [peer for peer in peers if peer.name not in installed]
+    known = [peer for peer in peers if peer.name in installed]
+    if new:
+        _install(config_path, config, new)
+    entries = {peer.name: config.peers.get(peer.name) for peer in known}
+    return Enrolled(
+        {peer.name: _added(peer.certificate) for peer in new},
+        {peer.name: peer.address for peer in new},
+        [peer.name for peer in known],
+        {
+            peer.name: peer.address
+            for peer in known
+            if peer.address and (entry := entries[peer.name]) and entry.address != peer.address
+        },
+    )
+
+
+def _check_installed(
+    config: NodeConfig, installed: Mapping[str, str | None], peer: Peer, roster: Path
+) -> None:
+    """Refuse another certificate of a known name. A certificate has one name, so no name has a known certificate."""
+    if peer.name == config.name and installed[peer.name] != peer.fingerprint:
+        raise IdentityError(
+            "identity-mismatch",
+            f"{roster} has another certificate of {config.name} than our own",
+            remedy="install nothing; send our certificate to the coordinator again, and ask for another roster",
+        )
+    if peer.name in installed and installed[peer.name] != peer.fingerprint:
+        raise IdentityError(
+            "identity-mismatch",
+            f"{roster} has another certificate of {peer.name} than the installed certificate",
+            remedy=f"ask {peer.name} for the fingerprint over a separate channel, then: {config.PROGRAM} peers add "
+            f"{peer.name} CERTIFICATE --replace --fingerprint SHA256",
+        )
 
 
 def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str | None) -> Added:
