@@ -445,6 +445,10 @@ def _no_files(task: Task) -> tuple[str, ...]:
     return ()
 
 
+def _nobody_apart(task: Task) -> frozenset[frozenset[str]]:
+    return frozenset()
+
+
 def _nothing_mixed(task: Task) -> bool:
     return False
 
@@ -468,6 +472,7 @@ class Mode:
     paired:   joint: leader and deputy compute with each other on behalf of all; reports name the deputy.
     shared:   leader and deputy hold shares of the counts of all parties.
     check:    refuses a job that the mode cannot compute, without data. Raises SchemaError or PrivacyError.
+    apart:    pairs of parties, outside the compute pair, whose messages the pair must not carry: task.
     mixed:    True if leader and deputy combine the rows of all parties, whatever else the pair does: task.
     finish:   a party's side after the run and before the signature: task, party, table, result, further
               inputs, coins, observer.
@@ -494,6 +499,7 @@ class Mode:
     shared: bool = False
     check: Callable[[Task], None] = _of_nothing
     withheld: HiddenCosts = HiddenCosts()
+    apart: Callable[[Task], frozenset[frozenset[str]]] = _nobody_apart
     mixed: Callable[[Task], bool] = _nothing_mixed
     finish: Callable[[Task, str, Table, Any, RunInputs, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts

@@ -10,6 +10,7 @@ from jobs.owner.answers import Answering
 from jobs.owner.objections import check_policy
 from party.approval import permit_of, require
 from party.net import control
+from party.net.wiring import Wiring
 from party.owner.config import address_of, usable_peer
 from party.owner.signing import signer_of
 from party.states import Admitted, Allowed, Next, Session, Submitted
@@ -43,8 +44,11 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """
     await asyncio.to_thread(_begin, session, allowed)
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
-    roster = session.task.job.roster
-    session.mesh.expect(roster[: roster.index(session.me)])
+    wiring = wiring_of(session)
+    session.mesh.expect(
+        [peer for peer in wiring.direct if not wiring.after(peer)],
+        [peer for peer in wiring.carriages if not wiring.after(peer)],
+    )
     await session.emit(control.Admitted(session.key.job))
     return Admitted(table, allowed.account)
 
@@ -57,11 +61,20 @@ def _begin(session: Session, allowed: Allowed) -> None:
     session.note("start", {**asked, "parties": session.task.job.roster})
 
 
+def wiring_of(session: Session) -> Wiring:
+    """Return the links of the run, as we see them."""
+    job, task = session.task.job, session.task
+    return Wiring(session.me, job.roster, (job.leader_name, job.deputy_name), task.mode.apart(task))
+
+
 def addresses_after_us(session: Session) -> dict[str, str]:
-    """Return the parties after us in the roster, to be called, with addresses. Raises ConfigError if missing."""
-    job = session.task.job
-    after = job.roster[job.roster.index(session.me) + 1 :]
-    return {party: address_of(session.config, job, party) for party in after}
+    """Return the parties that we call, with addresses: those with a direct link that come after us in the roster.
+
+    Raises ConfigError if an address is missing.
+    """
+    wiring = wiring_of(session)
+    called = (peer for peer in wiring.direct if wiring.after(peer))
+    return {party: address_of(session.config, session.task.job, party) for party in called}
 
 
 def _others(session: Session) -> tuple[str, ...]:

@@ -10,6 +10,10 @@ So no order of messages and time-outs makes parties differ while the links betwe
 single broken link among three parties. The remaining parties agree when a party dies. What remains is the two
 generals' window: a party that dies, or loses its links, after its vote (arrived or not), and before it has heard
 all peers' votes and the peers have heard that it kept the release.
+
+The death of a party of the compute pair, or a broken link with it, also breaks the links that it carries. The other
+party of the pair has a link with everybody, and a party that keeps the release says so to all: so the parties that
+remain agree all the same.
 """
 
 from __future__ import annotations
@@ -38,13 +42,15 @@ _MOST_WORDS = 3
 class Ballot:
     """Peers' votes as known to a party, and the outcome. No I/O.
 
-    release:  the digest of our vote, 32 bytes.
-    trouble:  the reason of our withdrawal, if any.
+    release:   the digest of our vote, 32 bytes.
+    trouble:   the reason of our withdrawal, if any.
+    suspects:  parties to name for a missing vote, by peer; the peer, if not given.
     """
 
     peers: Collection[str]
     release: bytes
     trouble: Problem | None = None
+    suspects: Mapping[str, str] = field(default_factory=dict)
     _votes: set[str] = field(default_factory=set)
     _withdrawn: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
@@ -94,9 +100,10 @@ class Ballot:
 
     def late(self, patience_s: float) -> None:
         """Note that the time for votes is over."""
-        missing = ", ".join(sorted(set(self.peers) - self._votes))
-        message = f"within {patience_s:g} s we did not hear that {missing} checked the release"
-        self._withdraw(Problem("peer-timeout", message, missing))
+        missing = sorted(set(self.peers) - self._votes)
+        message = f"within {patience_s:g} s we did not hear that {', '.join(missing)} checked the release"
+        named = ", ".join(self.suspects.get(peer, peer) for peer in missing)
+        self._withdraw(Problem("peer-timeout", message, named))
 
     def close(self) -> None:
         """Note that the time for last words is over."""
@@ -134,7 +141,8 @@ class Agreement:
         """
         self._links = links
         self._head = head
-        self._ballot = Ballot(frozenset(links), release)
+        suspects = {peer: link.suspects for peer, link in links.items()}
+        self._ballot = Ballot(frozenset(links), release, suspects=suspects)
         self._patience_s = patience_s
         self._last_words_s = last_words_s
         self._heard: asyncio.Queue[Callable[[], None]] = asyncio.Queue()

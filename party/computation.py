@@ -18,7 +18,7 @@ from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.release.signatures import Signed, Statement, attest
 from jobs.release.sums import digests_of
 from jobs.task import Result, RunInputs
-from party.admission import addresses_after_us
+from party.admission import addresses_after_us, wiring_of
 from party.net import control
 from party.net.runner import Meter, drive
 from party.requests import unless_told
@@ -55,7 +55,7 @@ async def _computed(session: Session, admitted: Admitted, run_inputs: RunInputs)
     observer = _Reporter(
         session, lambda event: asyncio.run_coroutine_threadsafe(session.emit(event), loop), Meter()
     )
-    await session.mesh.connect(addresses_after_us(session), timeouts.connect_s)
+    await connect(session)
     work = drive(
         _whole_run(session, admitted, run_inputs, observer, SystemRng()),
         session.mesh.links,
@@ -64,6 +64,14 @@ async def _computed(session: Session, admitted: Admitted, run_inputs: RunInputs)
     )
     result, signed = await session.mesh.unless_broken(work)
     return Computed(admitted.table, admitted.account, result, signed, observer.n_matched, observer.meter)
+
+
+async def connect(session: Session) -> None:
+    """Link us with every peer, directly or through the compute pair."""
+    assert session.signer is not None  # the job is admitted
+    addresses, patience_s = addresses_after_us(session), session.config.timeouts.connect_s
+    await session.mesh.connect(addresses, patience_s)
+    await session.mesh.carry(wiring_of(session), addresses, session.signer, SystemRng(), patience_s)
 
 
 def _whole_run(

@@ -22,6 +22,7 @@ from jobs.task import Task
 from party.approval import answered, received
 from party.delivery import begin_account, write_account
 from party.net import control
+from party.net.carried import GREETING
 from party.net.control import Emit, Envelope
 from party.net.link import Duplex, RunKey
 from party.net.mesh import Dial, Mesh
@@ -256,7 +257,7 @@ class Daemon:
             )
         if session is None or RunKey(hello.job, hello.run) != session.key:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
-        session.mesh.accept(sender, duplex)
+        session.mesh.accept(sender, duplex, carriage=hello.payload == GREETING)
 
     def note(self, task: Task, coordinator: str) -> None:
         """Note a new proposal. Raises PartyError."""

@@ -59,6 +59,17 @@ def _check_strict(task: Task) -> None:
     strict.check_strict(run.request(task))
 
 
+def _testing(task: Task) -> frozenset[frozenset[str]]:
+    """Return the pairs that test candidates: a holder of a sensitive column, and an owner of a quasi-identifier.
+
+    The number of tests tells how many candidates were refused, and only these two parties may know.
+    """
+    columns = {party: set(task.job.contributed_by(party)) for party in task.job.roster}
+    holders = [party for party in columns if columns[party].intersection(task.job.names("sensitive"))]
+    owners = [party for party in columns if columns[party].intersection(task.job.names("qid"))]
+    return frozenset(frozenset((holder, owner)) for holder in holders for owner in owners if holder != owner)
+
+
 # In `score` and `integrate` a party waits for peers in the middle of tests: seconds would disclose the tests.
 _TESTS = HiddenCosts(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
 # How many rows each party has is told to the leader alone.
@@ -83,6 +94,7 @@ _vertical = partial(
     "vertical",
     check=_check_schema,
     withheld=_TESTS,
+    apart=_testing,
     parts=parts.columns_sent,
     part=parts.made,
     sent=files.sent,

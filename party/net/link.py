@@ -83,9 +83,16 @@ class Link:
         *,
         greeted: bool,
         max_bytes: int = MAX_MESSAGE_BYTES,
+        suspects: str | None = None,
+        greeting: bytes = b"",
     ) -> None:
-        """``greeted``: True if the server read the peer's hello. ``max_bytes``: the largest accepted message."""
+        """``greeted``: True if the server read the peer's hello. ``max_bytes``: the largest accepted message.
+        ``suspects``: parties to name for silence; the peer, if not given. ``greeting``: payload of our hello.
+        """
         self.peer = peer
+        self.suspects = suspects or peer
+        self.answered = asyncio.Event()
+        """Set once the peer has greeted us."""
         self.traffic = Traffic()
         self.head: bytes | None = None
         """Head of the peer's audit, 32 bytes, as the peer told last."""
@@ -103,6 +110,7 @@ class Link:
         self._broken: Exception | None = None
         self._writing = asyncio.Lock()
         self._max_bytes = max_bytes
+        self._greeting = greeting
 
     async def send(self, step: str, payload: bytes) -> None:
         """Queue a message; wait while the queue is full. The parts go out in order."""
@@ -196,7 +204,7 @@ class Link:
     async def _greet(self) -> None:
         """Begin with hello, even if the first message is our reason to stop. Only while ``_writing``."""
         if self._sequence_out == 0:
-            await self._put(HELLO, b"", last=True)
+            await self._put(HELLO, self._greeting, last=True)
 
     async def _put(self, step: str, part: bytes, *, last: bool) -> None:
         sequence, self._sequence_out = self._sequence_out, self._sequence_out + 1
@@ -212,6 +220,7 @@ class Link:
                 raise TransportError("peer-lost", f"{self.peer} went away", party=self.peer)
             check_envelope(envelope, self._key, self.peer, self._me, self._sequence_in)
             self._sequence_in += 1
+            self.answered.set()
             payload = message.add(envelope)
             if payload is None or envelope.step == HELLO:
                 continue

@@ -125,19 +125,19 @@ async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeou
 
 
 async def _receive(link: Link, step: str, timeout_s: float) -> bytes:
-    async with _patience(link.peer, f"step {step}", timeout_s):
+    async with _patience(link, f"step {step}", timeout_s):
         return await link.receive(step)
 
 
 @asynccontextmanager
-async def _patience(peer: str, what: str, timeout_s: float) -> AsyncIterator[None]:
+async def _patience(link: Link, what: str, timeout_s: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(timeout_s):
             yield
     except TimeoutError as error:
         raise TransportError(
             "peer-timeout",
-            f"no message of {what} from {peer} within {timeout_s:g} s",
-            party=peer,
+            f"no message of {what} from {link.peer} within {timeout_s:g} s",
+            party=link.suspects,
             remedy="look at the party's log; if the job is so large, raise `timeouts.round_s`",
         ) from error
