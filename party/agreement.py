@@ -11,9 +11,8 @@ single broken link among three parties. The remaining parties agree when a party
 generals' window: a party that dies, or loses its links, after its vote (arrived or not), and before it has heard
 all peers' votes and the peers have heard that it kept the release.
 
-The death of a party of the compute pair, or a broken link with it, also breaks the links that it carries. The other
-party of the pair has a link with everybody, and a party that keeps the release says so to all: so the parties that
-remain agree all the same.
+The death of leader or deputy, or a broken link with leader or deputy, also breaks carried links. The survivor of the
+pair has a link with everybody, and passes on that a release is kept. So the remaining parties still agree.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Links between two parties through a third, the carrier: sealed from end to end.
+"""Links between two parties through a carrier: sealed from end to end.
 
-Each of the two parties signs a fresh X25519 key with the key of its certificate, for the job, the run, itself and its
-peer. Every message is then sealed by AES-GCM, with a key for each direction and the number of the message as nonce.
-So the carrier sees lengths and times. It can stop a message, which ends the run; it cannot read a message, change it,
-repeat it, move it, or put in its own. docs/proofs.md has the argument.
+Each end signs a fresh X25519 key with the key of the certificate, for the job, the run, sender and recipient. AES-GCM
+seals every message, with a key for each direction and the number of the message as nonce. So the carrier sees lengths
+and times. A carrier can stop a message, which ends the run. A carrier cannot read, change, repeat, move or forge a
+message. docs/proofs.md has the argument.
 
-The carrier has one stream with each party that it serves, a *carriage*. A frame on a carriage names the far party in
-its step. A party has at most ``WINDOW`` unanswered messages under way to a peer, so that a peer that reads slowly
-holds up nobody else, and a carrier holds a bounded number of frames.
+The carrier has a stream with each served party, a *carriage*. The step of a frame on a carriage names the far party.
+A party has at most ``WINDOW`` unanswered messages under way to a peer. So a slow reader holds up nobody else, and a
+carrier holds a bounded number of frames.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ GREETING = b"carriage"
 CARRIED, GONE = "carried/", "gone/"
 """Begin the steps of a carriage; the name of the far party follows."""
 WINDOW = 8
-"""Largest number of messages of one peer that the other has not taken."""
+"""Largest number of messages of a peer that we have not taken."""
 MOST_FRAMES = 4 * WINDOW
-"""Largest number of waiting frames of one party for another: messages, answers to messages, and the key."""
+"""Largest number of waiting frames from a party to a far party: messages, answers to messages, and the key."""
 MAX_FRAME_BYTES = PIECE_BYTES + 1024
 
 _LABEL = b"jointcut/carried/1"
@@ -74,7 +74,7 @@ class Carried:
     ) -> None:
         """``post``: sends a frame to the carrier. ``left``: told when the link has ended."""
         self.suspects = f"{peer} or {carrier}"
-        """Parties to name for a broken link: nobody can tell which of both broke it."""
+        """Parties to name for a broken link: nobody can tell the culprit."""
         self._me, self._peer, self._carrier = me, peer, carrier
         self._key = key
         self._post, self._left = post, left
@@ -117,7 +117,7 @@ class Carried:
         return _joined(_LABEL, self._key.job, self._key.run, sender.encode(), recipient.encode(), public)
 
     def deliver(self, frame: bytes) -> None:
-        """Take a frame from the carrier. The first frame has the peer's key."""
+        """Take a frame from the carrier. The first frame is the peer's key."""
         if self._error is not None:
             return
         if not self._hello.done():
@@ -130,12 +130,12 @@ class Carried:
             self._break(RemoteProtocolError(self.suspects, CARRIED, "more messages than agreed"))
 
     def lost(self) -> None:
-        """Note that nothing more arrives: the peer or the carrier is gone."""
+        """Note that peer or carrier is gone."""
         message = f"the link to {self._peer}, carried by {self._carrier}, broke"
         self._break(TransportError("peer-lost", message, party=self.suspects))
 
     def _break(self, error: Exception) -> None:
-        """Note what broke the link; the first cause counts."""
+        """Note the cause of a broken link; the first cause counts."""
         if self._error is None:
             self._error = error
             self._changed.set()
@@ -175,7 +175,7 @@ class Carried:
         return Envelope(self._key.job, self._key.run, self._peer, self._me, sequence, step, payload, last)
 
     async def read(self) -> Envelope | None:
-        """Return the peer's next envelope. Raises what broke the link, after all earlier envelopes."""
+        """Return the peer's next envelope. Raises the cause of a broken link, after all earlier envelopes."""
         while not self._arrived:
             if self._error is not None:
                 raise self._error
@@ -187,7 +187,7 @@ class Carried:
         return self._arrived.popleft()
 
     async def write(self, envelope: Envelope) -> None:
-        """Seal and send; waits while the peer has too much to take. Raises what broke the link."""
+        """Seal and send; waits while the window is full. Raises the cause of a broken link."""
         while not self._free:
             if self._error is not None:
                 raise self._error
@@ -216,7 +216,7 @@ def _nobody() -> None:
 
 
 class _Sealed:
-    """Messages of a direction, in order, under a key that is used for nothing else."""
+    """Messages of a direction, in order, under a key of the direction."""
 
     def __init__(self, key: bytes) -> None:
         self._aead = AESGCM(key)
@@ -236,7 +236,7 @@ class _Sealed:
 
 
 def _joined(*parts: bytes) -> bytes:
-    """Join parts so that no other parts give the same bytes."""
+    """Join parts without ambiguity."""
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 
@@ -272,7 +272,7 @@ class Carriage:
             self._outgoing.put_nowait(None)
 
     async def run(self) -> None:
-        """Pump until both sides ended. Raises what broke the carriage."""
+        """Pump until both sides ended. Raises the cause of a broken carriage."""
         try:
             await together(self._link.run(), self._write_all(), self._read_all())
         finally:
@@ -300,7 +300,7 @@ class Carriage:
 
 
 class Carrier:
-    """Carrier's part: passes on the frames between the parties that it serves."""
+    """Carrier's part: passes on the frames between served parties."""
 
     def __init__(self, served: Callable[[str], tuple[str, ...]], links: Mapping[str, Link]) -> None:
         """``served``: the far parties of a party. ``links``: the carriages' streams by party."""

@@ -17,7 +17,7 @@ _MAX_BACKOFF_S = 0.5
 
 
 STREAMS = 16
-"""Largest number of open streams of a connection: a job needs two, and identity calls come and go."""
+"""Largest number of open streams of a connection: a job needs three, and identity calls come and go."""
 MESSAGE_BYTES = 2 << 20
 """Largest size of a gRPC message to a server: a part of at most 1 MiB with its frame."""
 

@@ -1,8 +1,8 @@
 """Links of a run: direct or carried. The module knows no network.
 
-The compute pair has a link with every party. Two parties outside the pair have no link of their own, unless the mode
-says so: a party of the pair carries their messages, sealed from end to end (:mod:`party.net.carried`). So n parties
-have 2 (n - 2) + 1 links, and not n (n - 1) / 2.
+The compute pair has a link with every party. Two parties outside the pair have no direct link, unless the mode says
+so: leader or deputy carries the messages, sealed from end to end (:mod:`party.net.carried`). So n parties have
+2 (n - 2) + 1 links, and not n (n - 1) / 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Wiring:
     """Links of a run, seen from a party.
 
     pair:   the compute pair: leader and deputy.
-    apart:  pairs of parties with a direct link, whoever they are: their traffic tells more than the pair may know.
+    apart:  further pairs of parties with a direct link: the traffic tells more than the compute pair may know.
     """
 
     me: str
@@ -32,7 +32,7 @@ class Wiring:
     def carrier(self, one: str, other: str) -> str | None:
         """Return the party that carries the messages between two parties; None for a direct link.
 
-        Leader and deputy share the work. Both are known to carry nothing else than the roster says.
+        Leader and deputy share the work.
         """
         if one in self.pair or other in self.pair or frozenset((one, other)) in self.apart:
             return None

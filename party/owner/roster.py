@@ -1,7 +1,7 @@
 """Rosters: names, certificates and addresses of the parties of a coordinator, in a file that the coordinator signed.
 
-A party that has compared the fingerprint of the coordinator installs all other parties from the file. The signature
-is of the canonical JSON of the content that was read, so nothing counts that was not signed.
+A party compares the fingerprint of the coordinator, and installs all parties from the file. The signature covers the
+canonical JSON of the parsed content, so every value in use is signed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from jobs.errors import ConfigError, IdentityError, PartyError, json_object
-from jobs.file.fields import Address, Fields, Name, parse_model
-from party.owner.config import NodeConfig, credentials_of, usable_peer
+from jobs.file.fields import Fields, Name, parse_model
+from party.owner.config import NodeConfig, PeerAddress, credentials_of, usable_peer
 from party.owner.identity import Peer, alone, check_validity, common_name, fingerprint, has_expired
 from party.owner.signing import check_signature, der_of, sign
 
@@ -33,7 +33,7 @@ class Entry(Fields):
 
     name: Name = Field(description="Name, as in the certificate and in job files.")
     certificate: str = Field(max_length=_MAX_CERTIFICATE_CHARS, description="Certificate (PEM).")
-    address: Address | None = Field(default=None, description="host:port of the party.")
+    address: PeerAddress | None = Field(default=None, description="host:port of the party, or `relay`.")
 
 
 class Content(Fields):
