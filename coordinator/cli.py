@@ -46,7 +46,7 @@ COMMANDS = (
     Late(
         "relay",
         "coordinator.commands.relay:relay",
-        "Join parties that accept no connection, until you stop the relay.",
+        "Join parties that accept no connection from outside.",
     ),
     Late(
         "budget",

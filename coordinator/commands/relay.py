@@ -24,7 +24,7 @@ from party.owner.config import CoordinatorConfig, load_config
 @config_option
 @format_option
 def relay(listen: str, config: Path) -> None:
-    """Join parties that accept no connection, until you stop the relay.
+    """Join parties that accept no connection from outside.
 
     The peers in the configuration may use the relay. The relay sees their names, times and sizes, and nothing else.
     """

@@ -21,7 +21,7 @@ COMMANDS = (
     Late(
         "check",
         "party.cli.check:check",
-        "Check configuration, identity, state folder, disk and table; start nothing.",
+        "Check configuration, identity and table; start nothing.",
     ),
     Late("probe", "party.cli.probe:probe", "Ask the monitor if the daemon is alive, or ready for a job."),
     Late("draft", "party.cli.draft:draft", "Fit our table to a job: names and values to write under `data`."),

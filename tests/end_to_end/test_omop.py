@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ import examples.omop.generate as generator
 from jobs.loading import load_task
 from jobs.release.csv import REPORT, TABLE
 from tests.support.bare import bare
-from tests.support.network import call, command
+from tests.support.network import GUARD_S, call, command
 from tests.support.postgres import SUPERUSER, Server, serving
 
 EXAMPLE = Path(generator.__file__).parent
@@ -165,6 +166,11 @@ def test_views_over_another_schema_and_a_role_that_reads_the_views_alone(done: D
     (statements,) = blocks("sql")
 
     def own(*asked: str, role: str = SUPERUSER) -> str:
+        deadline = (
+            time.monotonic() + GUARD_S
+        )  # the role may have few connections, and each ends a little later
+        while done.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'jointcut'").strip() != "0":
+            assert time.monotonic() < deadline
         return done.sql(*asked, role=role, database="own")
 
     assert done.sql("CREATE DATABASE own TEMPLATE clinic") == ""

@@ -23,7 +23,7 @@ from party.owner.current import CurrentJob
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
 from tests.support.hostile import answer
-from tests.support.network import Network, sample_network, serving
+from tests.support.network import GUARD_S, Network, sample_network, serving
 from tests.support.samples import PARTIES
 
 
@@ -146,7 +146,7 @@ def test_the_owner_sees_the_running_job(net: Network) -> None:
 
 def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(net):
+        async with serving(net) as servers:
             for _ in range(3):
                 calls: list[Calls] = []
                 stream = await open_control(net, PARTIES[0], calls)
@@ -157,6 +157,9 @@ def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path)
                 assert isinstance(await stream.read(), control.Admitted)
                 await calls[0].close()  # no farewell
                 await stream.close()
+                async with asyncio.timeout(GUARD_S):
+                    while not all(server.idle for server in servers.values()):
+                        await asyncio.sleep(0.01)
             await works(net, tmp_path / "out")
 
     run(scenario())
