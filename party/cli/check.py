@@ -45,8 +45,8 @@ from party.owner.in_force import running
 def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool) -> None:
     """Check configuration, identity and table; start nothing.
 
-    State folder and disk are looked at, too. Each check says PASS, WARN or FAIL, and what to do; a FAIL ends with exit code 1. With --peers, every peer is
-    called: name, network, TLS, version, clock and round trip.
+    State folder and disk are looked at, too. Each check says PASS, WARN or FAIL, and what to do; a FAIL ends with
+    exit code 1. With --peers, every peer is called: name, network, TLS, version, clock and round trip.
 
     With --job, the command also shows what the job asks of each party, what each party learns, and whether table
     and policy allow the job. The output has numbers of the table: for its owner alone.

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from party.cli.commands import COMMANDS
-from party.owner.counts import Counts, Watched
 from party.monitor import _Metrics
 from party.owner.config import Timeouts
+from party.owner.counts import Counts, Watched
 from tests.support.network import sample_network
 from tests.support.samples import PARTIES
 

@@ -21,9 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobs.errors import ANSWERS, ConfigError, Problem
 from party import monitor
 from party.cli import serve
-from party.owner.counts import TOLD, Counts, Watched
 from party.monitor import Monitor
 from party.net.server import PartyServer
+from party.owner.counts import TOLD, Counts, Watched
 from tests.support.calls import raw
 from tests.support.house import House
 from tests.support.loopback import free_ports
