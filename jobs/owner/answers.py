@@ -44,7 +44,7 @@ class Answer:
 
     asker:    the coordinator.
     version:  of the table, as its source tells without reading the table.
-    came_to:  the id of the error that ended the run; empty while unknown, and after a crash.
+    came_to:  the id of the error that ended the run; empty while unknown.
     """
 
     number: int

@@ -101,6 +101,8 @@ CREATE TABLE IF NOT EXISTS keys (
 """
 _NOTE = "REPLACE INTO published (entry, content) VALUES (?, ?)"
 _KEY_BYTES = 32
+_LOST = "peer-lost"
+"""End of a run whose daemon was killed: the word of the other parties' ledgers."""
 
 
 Told: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -439,6 +441,24 @@ class PrivacyLedger:
             connection.execute(
                 "UPDATE askers SET ended = ?, ended_at = ? WHERE entry = ?", (error_id, party, number)
             )
+
+    def give_up(self, party: str) -> int:
+        """Note that runs without an end were lost with their daemon, at ``party``; return their number.
+
+        For a daemon at its start, when no run of the ledger goes on. Charges stay.
+        """
+        if not self.exists:
+            return 0
+        with self.connected() as connection:
+            lost = connection.execute(
+                "UPDATE askers SET ended = ?, ended_at = ? WHERE ended = '' AND asker != '' "
+                "AND entry IN (SELECT id FROM entries WHERE state IN ('reserved', 'opened', 'finished'))",
+                (_LOST, party),
+            )
+            asked = connection.execute(
+                "UPDATE answers SET came_to = ? WHERE came_to = '' AND kind = 'question'", (_LOST,)
+            )
+        return lost.rowcount + asked.rowcount
 
     def open(self, number: int) -> None:
         """Make the charge final before the first value is opened."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crypto.rng import SystemRng
-from jobs.errors import ConfigError, PartyError
+from jobs.errors import BudgetError, ConfigError, PartyError
 from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
@@ -75,6 +75,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
     if n_left := give_up(config.state_dir):
         log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
+    _give_up_runs(config)
     if page is not None:
         page.start()
     if monitor is not None:
@@ -94,6 +95,17 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         await asyncio.to_thread(monitor.stop)
     await server.stop()
     audit.note("stop", {})
+
+
+def _give_up_runs(config: PartyConfig) -> None:
+    """Note the end of runs that an earlier daemon did not end. A ledger that cannot be used stops jobs, not us."""
+    try:
+        n_left = config.ledger.give_up(config.name)
+    except BudgetError as error:
+        log.error("%s", error.problem.text(to_owner=True))
+        return
+    if n_left:
+        log.warning("runs that were lost with an earlier daemon: %d; shown by `party budget`", n_left)
 
 
 def _page(config: PartyConfig, server: PartyServer) -> WebServer | None:

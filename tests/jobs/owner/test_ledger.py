@@ -308,6 +308,27 @@ def test_a_process_that_is_killed_stays_charged(path: Path, ledger: PrivacyLedge
     assert [(e.state, e.charged) for e in ledger.entries()] == [(state, 1)]
 
 
+def test_runs_that_a_killed_daemon_left_are_given_an_end(path: Path) -> None:
+    """Charges stay; the owner's own releases, and runs with an end, are no runs that a daemon left."""
+    own = PrivacyLedger(path, "patients")
+    ledger = own.asked_by("coordinator")
+    assert ledger.give_up("hospital-a") == 0
+    assert not path.exists()
+    numbers = [ledger.reserve(job(), TEN) for _ in range(5)]
+    own.reserve(job(), TEN)
+    for number in numbers[1:]:
+        ledger.open(number)
+    for number in numbers[2:]:
+        ledger.finish(number, b"x")
+    ledger.deliver(numbers[3], b"r" * 32)
+    ledger.end(numbers[4], "io-failed", "hospital-b")
+    assert (ledger.give_up("hospital-a"), ledger.give_up("hospital-a")) == (3, 0)
+    lost = ("peer-lost", "hospital-a")
+    ends = [(e.ended, e.ended_at) for e in own.entries()]
+    assert ends == [lost, lost, lost, ("", ""), ("io-failed", "hospital-b"), ("", "")]
+    assert own.spent() == 6
+
+
 def test_a_file_that_is_no_ledger(path: Path, ledger: PrivacyLedger) -> None:
     """Without a ledger nothing may be released: it is not started anew."""
     path.parent.mkdir()
