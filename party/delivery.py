@@ -174,7 +174,8 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
 
     A peer may have the delivery, and wait for our check.
     """
-    await session.tell_peers(Problem("cancelled", "the coordinator left before the delivery", session.me))
+    session.problem = Problem("cancelled", "the coordinator left before the delivery", session.me)
+    await session.tell_peers(session.problem)
     if session.task.job.deliver == "coordinator":
         await _kept(session, finished.run)
     session.log("ended before a release was delivered: charged, not delivered")

@@ -133,7 +133,7 @@ class Session:
     kept: Computed | None = field(default=None, repr=False)
     """Result with a release here, or possibly at the coordinator alone; input of the owner's account."""
     problem: Problem | None = None
-    """Reason of the session's failure."""
+    """Reason of the session's failure, or of an end without a release."""
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
     """Phase for people: of the present row, or of the protocol inside."""

@@ -171,6 +171,7 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(
                 await getattr(job, leaves)()
                 await all_idle(servers)
             assert ledgers(net) == [["finished"]] * 3
+            await until(lambda: all(e.ended for p in PARTIES for e in net.config(p).ledger.entries()))
             assert [path for found in tables(net) for path in found if SUMS in path or "/." in path] == []
             await works(net, net.root / "out")
 
