@@ -239,22 +239,26 @@ class PrivacyLedger:
     def connected(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a transaction: no other writer, and on disk when the block ends.
 
-        Raises BudgetError for a ledger with missing entries (:mod:`jobs.owner.ledger_count`).
+        Raises BudgetError for a ledger with missing entries (:mod:`jobs.owner.ledger_count`), and for a folder that
+        cannot be written.
         """
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with ledger_count.locked(self._path):
-            before = ledger_count.noted(self._path)
-            with self._connected() as connection:
-                ledger_count.check(self._path, connection)
-                yield connection
-                after = ledger_count.counted(connection)
-            if after != before:  # a crash here leaves a count with fewer rows than the ledger: allowed
-                ledger_count.note(self._path, after)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with ledger_count.locked(self._path):
+                before = ledger_count.noted(self._path)
+                with self._connected() as connection:
+                    ledger_count.check(self._path, connection)
+                    yield connection
+                    after = ledger_count.counted(connection)
+                if after != before:  # a crash here leaves a count with fewer rows than the ledger: allowed
+                    ledger_count.note(self._path, after)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
         return transaction(self._path, _SCHEMA, self._failed)
 
-    def _failed(self, error: sqlite3.Error) -> BudgetError:
+    def _failed(self, error: sqlite3.Error | OSError) -> BudgetError:
         return BudgetError(
             "budget-ledger",
             "the privacy ledger cannot be read or written",

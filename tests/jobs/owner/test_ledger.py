@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -346,6 +347,20 @@ def test_a_file_that_is_no_ledger(path: Path, ledger: PrivacyLedger) -> None:
         )
         assert str(path) not in caught.value.problem.message
     assert path.read_bytes() == b"no database" * 100
+
+
+def test_a_folder_that_cannot_be_written(ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system refuses before SQLite does: the ledger says so in its own words."""
+
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    number = ledger.reserve(job(), TEN)
+    monkeypatch.setattr(Path, "touch", refuses)
+    with pytest.raises(BudgetError) as caught:
+        ledger.end(number, "io-failed", "hospital-a")
+    assert caught.value.problem.error_id == "budget-ledger"
+    assert "Read-only file system" in caught.value.problem.cause
 
 
 def test_a_charge_is_on_disk_before_it_is_said_to_be(ledger: PrivacyLedger, path: Path) -> None:
