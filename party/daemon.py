@@ -38,7 +38,7 @@ from party.owner.repeated import Repeated
 from party.owner.telling import Teller
 from party.place import Place, Tell
 from party.requests import Requests, receive_task
-from party.session import BINDING, fail, live
+from party.session import BINDING, ENDS, fail, live
 from party.states import Session, Submitted
 
 log = logging.getLogger("party")
@@ -380,7 +380,7 @@ class _Visit:
     @property
     def goes_on(self) -> bool:
         """True if the work continues without its coordinator."""
-        return self.failing or (self.session is not None and isinstance(self.session.state, BINDING))
+        return self.failing or (self.session is not None and isinstance(self.session.state, BINDING + ENDS))
 
 
 async def _tell(emit: Emit, problem: Problem) -> None:

@@ -21,9 +21,11 @@ from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
 from party.agreement import CHECKED
+from party.daemon import Daemon
 from party.net import control
 from party.net.control import Envelope, pieces
 from party.session import BINDING
+from party.states import Session
 from tests.support.bare import bare
 from tests.support.by_hand import works
 from tests.support.commands import listing
@@ -92,6 +94,11 @@ class ByHand:
     async def deliver(self, *parties: str) -> None:
         for party in parties:
             await self.say(party, self.last_words(self.release))
+
+    async def say_nothing_more(self) -> None:
+        """Half-close every stream."""
+        for member in self._conductor._members.values():
+            await member.stream._call.done_writing()
 
     async def vanish(self) -> None:
         """Without a farewell."""
@@ -174,6 +181,41 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(
             await until(lambda: all(e.ended for p in PARTIES for e in net.config(p).ledger.entries()))
             assert [path for found in tables(net) for path in found if SUMS in path or "/." in path] == []
             await works(net, net.root / "out")
+
+    run(scenario())
+
+
+def test_a_coordinator_that_vanishes_while_the_end_is_being_noted(tmp_path: Path) -> None:
+    """The stream of the run is over; the entry in the ledger has its end all the same."""
+    net = sample_network(tmp_path / "net")
+    noting, go_on, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    honest = Session.hear_peers
+
+    class Watched(Daemon):
+        async def conduct(self, *given: Any) -> None:
+            try:
+                await super().conduct(*given)
+            finally:
+                gone.set()
+
+    async def held(self: Session) -> None:
+        if self.me == B:
+            noting.set()
+            await go_on.wait()
+        await honest(self)
+
+    async def scenario() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Session, "hear_peers", held)
+            async with serving(net, {B: Watched}) as servers:
+                async with computed(net) as job:
+                    await job.say_nothing_more()
+                    await noting.wait()
+                    await job.vanish()
+                    await gone.wait()
+                    go_on.set()
+                    await all_idle(servers)
+                await until(lambda: all(e.ended for p in PARTIES for e in net.config(p).ledger.entries()))
 
     run(scenario())
 
