@@ -17,6 +17,7 @@ from typing import Any
 
 from crypto.rng import SystemRng
 from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
+from jobs.owner.answers import Answering
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.approval import answered, received
@@ -62,6 +63,8 @@ class Daemon:
         self._repeated = Repeated()
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
+        self._unnoted: list[tuple[Answering, Problem]] = []
+        """Ends of runs that the ledger did not take yet."""
         self._turns = Turns("accounts")
         self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
@@ -172,7 +175,22 @@ class Daemon:
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
                 await visit.session.hear_peers()
                 await visit.session.mesh.close()
-                await _note_end(visit.session)
+                await self._note_ends(visit.session)
+
+    async def _note_ends(self, session: Session) -> None:
+        """Note in the ledger, at a failed run's charges, how the run ended.
+
+        An end that the ledger does not take now is noted after the next run.
+        """
+        if session.account is not None and session.problem is not None:
+            self._unnoted.append((session.account, session.problem))
+        ends, self._unnoted = self._unnoted, []
+        for account, problem in ends:
+            try:
+                await in_thread(account.ended, problem)
+            except PartyError as error:
+                session.log(f"how a run ended could not be noted in the ledger yet: {error.problem.error_id}")
+                self._unnoted.append((account, problem))
 
     async def _keep_account(self, session: Session) -> None:
         """Keep the account of a run. The run stands, with or without an account."""
@@ -352,16 +370,6 @@ def _lines_missed() -> Iterator[None]:
         yield
     except PartyError as error:
         log.error("%s [%s]", error.problem.message, error.problem.cause)
-
-
-async def _note_end(session: Session) -> None:
-    """Note in the ledger, at a failed run's charges, how the run ended."""
-    if session.account is None or session.problem is None:
-        return
-    try:
-        await in_thread(session.account.ended, session.problem)
-    except PartyError as error:
-        session.log(f"how the run ended could not be noted in the ledger: {error.problem.error_id}")
 
 
 @dataclass

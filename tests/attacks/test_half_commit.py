@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from coordinator.conduct import Conductor
+from jobs.errors import BudgetError
 from jobs.options import NO_OPTIONS
+from jobs.owner.ledger import PrivacyLedger
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
@@ -216,6 +218,37 @@ def test_a_coordinator_that_vanishes_while_the_end_is_being_noted(tmp_path: Path
                     go_on.set()
                     await all_idle(servers)
                 await until(lambda: all(e.ended for p in PARTIES for e in net.config(p).ledger.entries()))
+
+    run(scenario())
+
+
+def test_an_end_that_the_ledger_does_not_take_is_noted_after_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, refused = sample_network(tmp_path / "net"), list[str]()
+    honest = PrivacyLedger.end
+
+    def refusing(self: PrivacyLedger, number: int, error_id: str, party: str) -> None:
+        if len(refused) < len(PARTIES):
+            refused.append(error_id)
+            raise BudgetError("budget-ledger", "the privacy ledger cannot be read or written")
+        honest(self, number, error_id, party)
+
+    def ended() -> list[bool]:
+        return [
+            bool(e.ended) or e.state == "released" for p in PARTIES for e in net.config(p).ledger.entries()
+        ]
+
+    async def scenario() -> None:
+        monkeypatch.setattr(PrivacyLedger, "end", refusing)
+        async with serving(net) as servers:
+            async with computed(net) as job:
+                await job.say_nothing_more()
+                await until(lambda: len(refused) == len(PARTIES))
+                await all_idle(servers)
+            assert ended() == [False] * 3
+            await works(net, net.root / "out")
+            await until(lambda: all(ended()))
 
     run(scenario())
 
