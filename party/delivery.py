@@ -18,7 +18,7 @@ from jobs.page.own import own_page_of_folder, place_own_page
 from jobs.page.page import write_page
 from jobs.release.csv import REPORT
 from jobs.release.delivery import checked_release
-from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
+from jobs.release.folder import make_durable, new_folder, sweep, write_files, write_own_account
 from jobs.release.report import SIGNATURES
 from jobs.release.signatures import check_signatures_told, signature_fields
 from jobs.release.sums import DIGEST_BYTES, SUMS, release_digest
@@ -68,7 +68,9 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
     """Take the files, check the files and set them aside. Raises PartyError."""
     model, result = session.task.model, finished.run.result
     files = await _received(session, first, await asyncio.to_thread(model.most_bytes, session.task, result))
-    folder = session.unfinished.enter_context(new_folder(_folder(session)))
+    folder = _folder(session)
+    await in_thread(sweep, folder.parent)  # an earlier run could not remove its files: the disk was read-only
+    folder = session.unfinished.enter_context(new_folder(folder))
     await in_thread(_set_aside, session, finished, files, folder)
     return Checked(finished.run, release_digest(files[SUMS]), agreed=True)
 

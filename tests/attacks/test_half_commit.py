@@ -253,6 +253,21 @@ def test_an_end_that_the_ledger_does_not_take_is_noted_after_the_next_run(
     run(scenario())
 
 
+def test_files_that_an_earlier_run_could_not_remove_are_removed(tmp_path: Path) -> None:
+    """A daemon goes on after its disk was read-only: nobody starts it again."""
+    net = sample_network(tmp_path / "net")
+
+    async def scenario() -> None:
+        async with serving(net):
+            left = net.root / B / "state" / "releases" / ".sample-0123456789ab-abcd_123"
+            left.mkdir(parents=True)
+            (left / ".jointcut-lock").touch()
+            await works(net, net.root / "out")
+            assert not left.exists()
+
+    run(scenario())
+
+
 @pytest.mark.some(1)
 def test_a_coordinator_that_falls_silent_when_it_has_delivered_to_some(net: Network) -> None:
     for party in PARTIES:
