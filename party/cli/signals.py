@@ -13,6 +13,9 @@ def stop_signals() -> asyncio.Future[int]:
     numbers = (signal.SIGTERM, signal.SIGINT)
 
     def first(number: int) -> None:
+        if stop.done():  # both signals came before the loop took the first one
+            signal.raise_signal(number)
+            return
         for each in numbers:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)

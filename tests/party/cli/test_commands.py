@@ -266,6 +266,25 @@ asyncio.run(main())
     assert process.returncode == -signal.SIGTERM
 
 
+def test_two_signals_at_once_end_a_daemon() -> None:
+    """The loop takes both when it comes to them: the second one finds the first already taken."""
+    busy = """
+import asyncio, signal
+from party.cli.signals import stop_signals
+async def main():
+    stop = stop_signals()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.raise_signal(number)
+    await stop
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", busy], capture_output=True, text=True, timeout=GUARD_S, check=False
+    )
+    assert done.returncode == -signal.SIGINT, done.stderr
+
+
 def test_a_signal_takes_over_the_configuration(tmp_path: Path) -> None:
     net = sample_network(tmp_path / "net")
     with processes(net, only=[A]) as running:
