@@ -18,7 +18,7 @@ from crypto.ot import base
 from party import compiling
 from tests.support.bare import strip
 from tests.support.demo import INSTALLED, in_locale, run_demo
-from tests.support.drawn import draw, pytest_configure  # noqa: F401  a hook
+from tests.support.drawn import draw, draw_cases, pytest_configure  # noqa: F401  a hook
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
@@ -79,6 +79,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_cases_out(items)
+    draw_cases(items)
     draw(items, config.getoption("--drawn-more"))
     left_out = taking_seconds()
     for item in items:

@@ -1,6 +1,7 @@
 """A few of the tests marked `more`, drawn as mutants are: library and tests decide, so all have their turn some day.
 
 A test that `make test` leaves out does not notice what breaks the test. `.ci/run` runs some of these tests each time.
+Of a test that is marked `by_lot(n)`, n cases are drawn likewise, by `make test` too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ LONG = (
     "tests/jobs/dp/test_result.py",
     "tests/jobs/synthetic/test_guess.py",
     "tests/jointcut/",
+    "tests/matrix/",
     "tests/party/web/test_browser.py",
     "tests/party/web/test_pages.py",
     "tests/test_citations.py",
@@ -63,6 +65,23 @@ def draw(items: Sequence[pytest.Item], n: int) -> None:
         place = rank(Sources())
         for item in sorted(filter(_is_short, items), key=lambda item: place(item.nodeid))[:n]:
             item.add_marker(pytest.mark.drawn)
+
+
+def draw_cases(items: Sequence[pytest.Item]) -> None:
+    """Mark with `more` all but n cases of each test that is marked `by_lot(n)`."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("by_lot"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    if not tests:
+        return
+    place = rank(Sources())
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("by_lot")
+        assert marker
+        (n,) = marker.args
+        for item in sorted(cases, key=lambda item: place(item.nodeid))[n:]:
+            item.add_marker(pytest.mark.more)
 
 
 def _is_short(item: pytest.Item) -> bool:

@@ -180,8 +180,8 @@ def served(net: Network, only: Sequence[str] | None = None) -> Iterator[None]:
 class DaemonProcess:
     """Process of `party serve`. Leaving the block asks the process to stop, and kills the process if necessary."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        serve = command("serve", "--config", folder / CONFIG, "--format", "json", program="party")
+    def __init__(self, name: str, folder: Path, prefix: Sequence[str] = ()) -> None:
+        serve = [*prefix, *command("serve", "--config", folder / CONFIG, "--format", "json", program="party")]
         with (folder / LOG).open("ab") as log:
             self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log)
 
@@ -213,11 +213,13 @@ class Processes:
     net: Network
     running: dict[str, DaemonProcess] = field(default_factory=dict)
     lives: dict[str, int] = field(default_factory=dict)
+    prefixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Words before the command of a party's daemon."""
 
     def start(self, *names: str) -> None:
         for name in names:
             self.lives[name] = len(self.log(name))
-            self.running[name] = DaemonProcess(name, self.net.root / name)
+            self.running[name] = DaemonProcess(name, self.net.root / name, self.prefixes.get(name, ()))
         for name in names:
             self.running[name].wait_until_it_listens()
 
@@ -241,9 +243,11 @@ class Processes:
 
 
 @contextmanager
-def processes(net: Network, only: Sequence[str] | None = None) -> Iterator[Processes]:
+def processes(
+    net: Network, only: Sequence[str] | None = None, prefixes: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Processes]:
     """Run real daemons while the block runs."""
-    running = Processes(net)
+    running = Processes(net, prefixes=prefixes or {})
     try:
         running.start(*(net.roster if only is None else only))
         yield running

@@ -17,6 +17,11 @@ class Proxy:
         self._kind, self._left = "", 0
         self._connections: set[asyncio.Task[None]] = set()
 
+    @property
+    def armed(self) -> bool:
+        """True until the byte has come."""
+        return bool(self._kind)
+
     def arm(self, kind: str, after: int) -> None:
         self._kind, self._left = kind, after
 
@@ -62,6 +67,8 @@ class Proxy:
         match kind:
             case "flip":
                 return data[: self._left] + bytes([data[self._left] ^ 1]) + data[self._left + 1 :]
+            case "reorder":
+                return data[len(data) // 2 :] + data[: len(data) // 2]
             case "delay":
                 await asyncio.sleep(0.3)
                 return data

@@ -20,6 +20,7 @@ BY_MODULE = (
     "evaluation/",
     "jobs/",
     "jointcut/",
+    "matrix/",
     "party/",
     "test_citations.py",
     "test_documents.py",
