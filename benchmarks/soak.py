@@ -1,4 +1,4 @@
-"""Soak: many jobs over the same three daemons. `python -m benchmarks.soak [JOBS]`, 200 if not said.
+"""Soak: many jobs over the same three daemons. `python -m benchmarks.soak N`, 200 jobs without a number.
 
 Prints memory, threads and open files of each daemon at tenths of the way, seconds of a job, and what ledgers,
 releases, audits and logs say in the end. Policies allow the jobs; most jobs are new to the ledgers.

@@ -103,6 +103,23 @@ def test_block_new_certificate_of_a_peer(home: Path) -> None:
     assert yaml.safe_load((home / "party.yaml").read_text())["peers"].keys() == {"hospital-b"}
 
 
+def test_block_roster(home: Path) -> None:
+    export, add = block_with("roster export")
+    folder = home.parent / "coordinator"
+    done(["coordinator", "init", "--name", "coordinator", "--dir", str(folder)], home.parent, {})
+    for name, place in (
+        ("hospital-a", home),
+        *((each, home.parent / each) for each in ("hospital-b", "hospital-c")),
+    ):
+        pem = place / "tls" / "certificate.pem"
+        done(["coordinator", "peers", "add", name, str(pem), "--fingerprint", fingerprint(pem)], folder, {})
+    assert export[-2] == ">"
+    (home / export[-1]).write_text(done(export[:-2], folder, {}).out)
+    done(add, home, {fingerprint_word(add): fingerprint(folder / "tls" / "certificate.pem")})
+    known = yaml.safe_load((home / "party.yaml").read_text())["peers"]
+    assert known.keys() == {"hospital-b", "hospital-c", "coordinator"}
+
+
 def test_block_relay(home: Path) -> None:
     """The commands in their order, at another folder and port; the relay stops when it is told to."""
     init, cd, add, relay = block_with("coordinator relay")

@@ -56,7 +56,7 @@ renew = renew_command(CoordinatorConfig, config_option)
 
 @click.group()
 def roster() -> None:
-    """Give the parties each other's names, certificates and addresses."""
+    """Give the parties each other's certificates."""
 
 
 @roster.command()
