@@ -233,7 +233,8 @@ class Control:
 
 
 class MeshStub:
-    """Party to party: one stream per pair and run, opened by the party that comes first in the roster.
+    """Party to party: one stream per linked pair and run, opened by the party that comes first in the roster; and a second
+    stream, whose hello has the payload "carriage", between a party and a party of the compute pair that carries its messages.
     """
 
     def __init__(self, channel):
@@ -250,7 +251,8 @@ class MeshStub:
 
 
 class MeshServicer:
-    """Party to party: one stream per pair and run, opened by the party that comes first in the roster.
+    """Party to party: one stream per linked pair and run, opened by the party that comes first in the roster; and a second
+    stream, whose hello has the payload "carriage", between a party and a party of the compute pair that carries its messages.
     """
 
     def Exchange(self, request_iterator, context):
@@ -276,7 +278,8 @@ def add_MeshServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Mesh:
-    """Party to party: one stream per pair and run, opened by the party that comes first in the roster.
+    """Party to party: one stream per linked pair and run, opened by the party that comes first in the roster; and a second
+    stream, whose hello has the payload "carriage", between a party and a party of the compute pair that carries its messages.
     """
 
     @staticmethod
