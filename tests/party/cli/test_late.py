@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -98,6 +99,23 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_says_first(program:
     for late in listed:
         assert isinstance(late, Late)
         assert (late.command.name, late.command.get_short_help_str(200)) == (late.name, late.help)
+
+
+def leaves(command: click.Command) -> Iterator[click.Command]:
+    """Yield the commands below a group."""
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from leaves(each)
+    else:
+        yield command
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+def test_every_command_answers_programs_in_json(program: str) -> None:
+    found = [each for late in COMMANDS[program].COMMANDS for each in leaves(late.command)]
+    assert found
+    without = [each.name for each in found if not any("--format" in param.opts for param in each.params)]
+    assert without == {"party": ["export"], "coordinator": []}[program]  # `party audit export` prints CSV
 
 
 def test_a_command_is_called_with_all_that_is_its_own() -> None:
