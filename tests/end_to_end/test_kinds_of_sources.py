@@ -223,7 +223,7 @@ def test_logs_of_real_daemons_have_no_place_of_a_table(
         run_joint(net.task, net.coordinator, tmp_path / "out")
         for party in PARTIES:
             net.account(party)
-        logs = "".join(map(daemons.log, PARTIES))
+    logs = "".join(map(daemons.log, PARTIES))  # the last line comes a little after the account
     assert outcome("horizontal", tmp_path / "out") == of_csv_files["horizontal"]
     assert "hospital-a" in logs
     assert places_in(places.server, logs.encode()) == []
