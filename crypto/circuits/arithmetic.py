@@ -163,11 +163,54 @@ def equal(b: Builder, x: Word, y: Word) -> Literal:
 
 
 def multiply(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """Return x · y in full, len(x) + len(y) bits: about 2·len(x)·len(y) gates; half as many if an operand is
-    public.
+    """Return x · y in full, len(x) + len(y) bits: about 2·len(x)·len(y) gates.
+
+    For a public factor see :func:`multiply_by_public`.
     """
     columns: list[list[Literal]] = [[] for _ in range(len(x) + len(y))]
     for i, p in enumerate(x):
         for j, q in enumerate(y):
             columns[i + j].append(b.and_(p, q))
     return add_columns(b, columns)
+
+
+DIGIT_BITS = 2
+"""Bits of a digit of a public factor. A third bit saves a quarter of the gates, and costs as many free gates."""
+
+
+def multiply_by_public(b: Builder, x: Word, y: Word) -> list[Literal]:
+    """Return x · y in full for a public word y, len(x) + len(y) bits: about len(x)·len(y) / 2 gates.
+
+    The public bits of each digit of y choose one of the multiples 0 … 3·x, which is free. The chosen multiples are
+    added up.
+    """
+    n = len(x) + len(y)
+    multiples = _multiples(b, x)
+    columns: list[list[Literal]] = [[] for _ in range(n)]
+    for start in range(0, len(y), DIGIT_BITS):
+        digit = y[start : start + DIGIT_BITS]
+        chosen = _chosen(b, digit, multiples[: 1 << len(digit)])
+        for column, bit in zip(columns[start:], chosen, strict=False):
+            column.append(bit)
+    return add_columns(b, columns)
+
+
+def _multiples(b: Builder, x: Word) -> list[list[Literal]]:
+    """Return 0·x, 1·x, … below 2**DIGIT_BITS, all of len(x) + DIGIT_BITS bits."""
+    width = len(x) + DIGIT_BITS
+    multiples = [[FALSE] * width, extend(x, width)]
+    for factor in range(2, 1 << DIGIT_BITS):
+        half = multiples[factor >> 1]
+        double = [FALSE, *half[:-1]]
+        multiples.append(add(b, double, multiples[1]) if factor & 1 else double)
+    return multiples
+
+
+def _chosen(b: Builder, digit: Word, multiples: Sequence[Word]) -> list[Literal]:
+    """Return the multiple at a public digit: halve the list with each bit, the highest bit first."""
+    chosen = [list(multiple) for multiple in multiples]
+    for bit in reversed(digit):
+        half = len(chosen) // 2
+        pairs = zip(chosen[:half], chosen[half:], strict=True)
+        chosen = [[b.mux(bit, one, zero) for zero, one in zip(*pair, strict=True)] for pair in pairs]
+    return chosen[0]

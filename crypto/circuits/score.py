@@ -17,6 +17,8 @@ from crypto.errors import LocalProtocolError
 
 MAX_BITS = 31
 FRACTION_BITS = 20
+LOG_ERROR = 3
+"""Bound of |F(x) / x − 2**FRACTION_BITS · log2 x| for x ≥ 1; the tests go through all lines of the table."""
 _INDEX_BITS = 9
 _STEP_BITS = 12
 _DIGITS = 50

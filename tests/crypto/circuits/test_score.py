@@ -52,6 +52,19 @@ def test_f_is_exact_for_large_words(width: int) -> None:
     assert apply(score.f_word, (width,), values) == [reference(x) for (x,) in values]
 
 
+def test_no_line_of_the_table_is_further_from_the_logarithm_than_its_bound() -> None:
+    """All 2^21 fractions of F; numbers of more bits have the logarithm of a fraction or of a greater one below the
+    next.
+    """
+    table, step = np.array(score.log2_table()), np.arange(4096)
+    for i, slope in enumerate(np.diff(table)):
+        found = table[i] + (slope * step >> 12)
+        fraction = 1 + (i + step / 4096) / 512
+        next_fraction = 1 + (i + (step + 1) / 4096) / 512
+        assert (found - 2**20 * np.log2(fraction)).max() <= score.LOG_ERROR
+        assert (2**20 * np.log2(next_fraction) - found).max() <= score.LOG_ERROR
+
+
 @given(st.integers(0, 2**31 - 1))
 def test_f_in_the_clear(x: int) -> None:
     assert score.f(x) == reference(x)
