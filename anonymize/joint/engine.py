@@ -23,6 +23,9 @@ Fields: TypeAlias = Mapping[str, CarriedWords]
 AT_ONCE = 4
 """Bits of a group joined by a gate circuit, for small groups."""
 
+MANY = 32
+"""Pairs of a batch from which fewer gates save more CPU time than less depth."""
+
 
 class Engine:
     """Session with a peer for the joint algorithms; also a :class:`Computation`.
@@ -47,11 +50,14 @@ class Engine:
         self._observer.gates(sum(circuit.and_gates * batch for circuit, batch, _ in asked))
         return (yield from self._computation.run_all(asked))
 
-    def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
+    def reduce(
+        self, circuit: Circuit, fields: Fields, sizes: Sequence[int], many: Circuit | None = None
+    ) -> Rounds[Fields]:
         """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
         The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries per
-        group, in order; the result has one entry per group.
+        group, in order; the result has one entry per group. ``many``: circuit for MANY pairs or more, with fewer
+        gates in more depth; default: ``circuit``.
         """
         counts = np.asarray(sizes, dtype=np.int64)
         while counts.size and counts.max() > 1:
@@ -63,7 +69,8 @@ class Engine:
             last = starts[odd] + counts[odd] - 1
             inputs = {name: words.take(first) for name, words in fields.items()}
             inputs |= {f"{name}/other": words.take(first + 1) for name, words in fields.items()}
-            joined = yield from self.run(circuit, len(first), inputs)
+            chosen = many if many is not None and len(first) >= MANY else circuit
+            joined = yield from self.run(chosen, len(first), inputs)
             order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
             fields = {
                 name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()

@@ -25,10 +25,11 @@ from crypto.circuits.arithmetic import (
     less_constant,
     less_signed,
     multiply,
+    multiply_by_public,
     negate_if,
     total,
 )
-from crypto.circuits.score import f, f_word
+from crypto.circuits.score import FRACTION_BITS, LOG_ERROR, f, f_word
 from crypto.circuits.selection import choose, keep_if, one_hot, parity
 
 
@@ -37,15 +38,13 @@ class Widths:
     """Bits of the words in a run, from public bounds: records, class values, grid points.
 
     count:    bits of a count of records.
-    loss:     bits of Σ impurities of a specialization's sides, two's complement.
-    gain:     bits of a gain above 0.
+    loss:     bits of impurities, also summed over the sides of a specialization, and so of a gain above 0.
     key:      bits of gain / |T[v]| with enough fractional bits to separate different fractions.
     index:    bits of a grid point within its interval.
     """
 
     count: int
     loss: int
-    gain: int
     key: int
     index: int
 
@@ -57,7 +56,7 @@ class Widths:
     @property
     def shift(self) -> int:
         """Bits of the reciprocal that multiplies gains (Granlund and Montgomery, PLDI 1994)."""
-        return self.count + self.gain + self.fraction
+        return self.count + self.loss + self.fraction
 
     @property
     def magic_words(self) -> int:
@@ -72,19 +71,29 @@ class Widths:
 def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
     """Return the widths for at most ``n_records`` records and intervals of at most ``most_points`` points."""
     count = max(2, n_records.bit_length())
-    # F(x + y) >= F(x) + F(y): losses lie in [0, F(N)], gains within the same of 0, so a bit of each is spare.
-    gain = f((1 << count) - 1).bit_length() + 1
     # InfoGain is at most log2(classes) bits, in units of 2**-20, give or take the rounding of F.
     most_bits = max(1, (n_classes - 1).bit_length()) + 1
     key = 2 * count + 20 + most_bits.bit_length() + 1
-    return Widths(count, gain + 1, gain, key, max(1, most_points.bit_length()))
+    loss = most_impurity(n_records, n_classes).bit_length()
+    return Widths(count, loss, key, max(1, most_points.bit_length()))
+
+
+def most_impurity(n_records: int, n_classes: int) -> int:
+    """Return a bound of F(n) − Σ F(n_c), also summed over parts of the records.
+
+    F(x) = x·L(x), and L(x) is within LOG_ERROR of 2**20·log2 x. So F(n) − Σ F(n_c) is at most
+    Σ n_c·(2**20·log2(n / n_c) + 2·LOG_ERROR), and Σ n_c·log2(n / n_c) is at most n·log2(classes). The result is not
+    negative, as F(x + y) >= F(x) + F(y).
+    """
+    log_classes = (n_classes - 1).bit_length()
+    return max(1, n_records) * ((log_classes << FRACTION_BITS) + 2 * LOG_ERROR)
 
 
 def magic(size: int, widths: Widths) -> list[int]:
     """Return the reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is exact.
 
-    For m = ceil(2**shift / size) and any gain n < 2**gain, floor(n · 2**fraction / size) equals floor(n · m /
-    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(gain + fraction − shift)
+    For m = ceil(2**shift / size) and any gain n < 2**loss, floor(n · 2**fraction / size) equals floor(n · m /
+    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(loss + fraction − shift)
     = 2**-count <= 1/size.
     """
     m = -(-(1 << widths.shift) // size)
@@ -92,11 +101,14 @@ def magic(size: int, widths: Widths) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def f_circuit(width: int) -> Circuit:
-    """Return the circuit of F of a shared count (semantics §3.4)."""
-    b = Builder(f"f/{width}")
+def f_circuit(width: int, wide: int | None = None) -> Circuit:
+    """Return the circuit of F of a shared count (semantics §3.4).
+
+    wide:  bits of the result, modulo 2**wide; None: all bits.
+    """
+    b = Builder(f"f/{width}" if wide is None else f"f/{width}/{wide}")
     (x,) = b.input("count", Held.ADDITIVE_SHARED, width)
-    b.output("f", To.CARRIED, [f_word(b, x)])
+    b.output("f", To.CARRIED, [f_word(b, x)[:wide]])
     return b.build()
 
 
@@ -111,7 +123,7 @@ def enter_circuit(width: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
-    """Return the circuit of F(n) − Σ_cls F(n_cls), two's complement."""
+    """Return the circuit of F(n) − Σ_cls F(n_cls), modulo 2**loss_width."""
     b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")
     whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
     loss = subtract(b, extend(whole, loss_width), extend(total(b, parts), loss_width))
@@ -129,19 +141,11 @@ def add_circuit(width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
-def sides_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit that tells if a grid point has records on both sides, and carries its index."""
-    b = Builder(f"sides/{count_width}/{index_width}")
-    left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
-    (index,) = b.input("index", Held.PUBLIC, index_width)
-    b.output("valid", To.CARRIED, [[b.and_(is_zero(b, left) ^ 1, is_zero(b, right) ^ 1)]])
-    b.output("index", To.CARRIED, [index])
-    return b.build()
-
-
-@lru_cache(maxsize=32)
 def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
-    """Return the circuit of | left − right | (goal general), least with |c1|² + |c2|²; outputs as sides_circuit."""
+    """Return the circuit of | left − right | (goal general), least with |c1|² + |c2|².
+
+    The circuit also tells if a grid point has records on both sides, and carries its index.
+    """
     b = Builder(f"imbalance/{count_width}/{index_width}")
     left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -155,17 +159,32 @@ def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
-def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...] = ()) -> Circuit:
+def better_split_circuit(loss_width: int, index_width: int) -> Circuit:
     """Return the circuit that picks the valid grid point with the smaller loss; ties and two invalid points: the
     first.
+    """
+    b = Builder(f"better-split/{loss_width}/{index_width}")
+    pairs = _pairs(b, [("loss", loss_width), ("valid", 1), ("index", index_width)])
+    one, other = pairs["loss"]
+    return _better(b, pairs, less_signed(b, other, one, log_depth=True))
+
+
+@lru_cache(maxsize=32)
+def least_loss_circuit(
+    loss_width: int, index_width: int, bits: tuple[str, ...] = (), *, log_depth: bool
+) -> Circuit:
+    """Return the circuit that picks the grid point with the smaller loss; ties: the first. A loss is not negative.
+
+    A grid point without records on a side has the loss of its whole node, so no gain, and needs no flag.
 
     bits:  names of further carried bits of each point.
     """
-    b = Builder("/".join(map(str, ("better-split", loss_width, index_width, *bits))))
-    fields = [("loss", loss_width), ("valid", 1), ("index", index_width), *((name, 1) for name in bits)]
-    pairs = _pairs(b, fields)
+    title = ("least-loss", loss_width, index_width, *bits, "tree" if log_depth else "ripple")
+    b = Builder("/".join(map(str, title)))
+    pairs = _pairs(b, [("loss", loss_width), ("index", index_width), *((name, 1) for name in bits)])
     one, other = pairs["loss"]
-    return _better(b, pairs, less_signed(b, other, one, log_depth=True))
+    _output_chosen(b, pairs, less(b, other, one, log_depth=log_depth))
+    return b.build()
 
 
 def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[Word]]:
@@ -179,15 +198,19 @@ def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[W
 def _better(b: Builder, pairs: Mapping[str, list[Word]], is_better: Literal) -> Circuit:
     """Pick the second entry if it is valid, and better or the first is invalid."""
     (valid,), (other_valid,) = pairs["valid"]
-    second = b.and_(other_valid, b.or_(valid ^ 1, is_better))
+    _output_chosen(b, pairs, b.and_(other_valid, b.or_(valid ^ 1, is_better)))
+    return b.build()
+
+
+def _output_chosen(b: Builder, pairs: Mapping[str, list[Word]], second: Literal) -> None:
+    """Carry the second entry if a bit is 1, else the first."""
     for name, (one, other) in pairs.items():
         b.output(name, To.CARRIED, [choose(b, second, other, one)])
-    return b.build()
 
 
 @lru_cache(maxsize=32)
 def lift_circuit(index_width: int) -> Circuit:
-    """Return the circuit of a candidate with fixed children: valid, at index 0."""
+    """Return the circuit that carries a public flag and a public index."""
     b = Builder(f"lift/{index_width}")
     (flag,) = b.input("present", Held.PUBLIC, 1)
     (index,) = b.input("index", Held.PUBLIC, index_width)
@@ -201,10 +224,10 @@ def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
     """Return the circuit that opens a bit (a node's split has gain and allowed children) and the index, else 0."""
     b = Builder(f"admitted/{loss_width}/{index_width}")
     (loss,) = b.input("loss", Held.CARRIED, loss_width)
-    flags = [bit for name in ("valid", "large") for (bit,) in b.input(name, Held.CARRIED, 1)]
+    ((large,),) = b.input("large", Held.CARRIED, 1)
     (index,) = b.input("index", Held.CARRIED, index_width)
     (parent,) = b.input("parent", Held.PUBLIC, loss_width)
-    met = all_of(b, [*flags, _above_zero(b, subtract(b, parent, loss))])
+    met = b.and_(large, less(b, loss, parent))
     b.output("valid", To.BOTH, [[met]])
     b.output("index", To.BOTH, [[b.and_(met, x) for x in index]])
     return b.build()
@@ -320,8 +343,8 @@ def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
     (parent,) = b.input("parent", Held.PUBLIC, loss_width)
     (size,) = b.input("size", Held.PUBLIC, widths.size)
     (weight,) = b.input("weight", Held.PUBLIC, widths.weight)
-    numerator = multiply(b, subtract(b, parent, loss), weight)
-    denominator = multiply(b, add(b, lost, extend(weight, widths.lost)), size)
+    numerator = multiply_by_public(b, subtract(b, parent, loss), weight)
+    denominator = multiply_by_public(b, add(b, lost, extend(weight, widths.lost)), size)
     b.output("numerator", To.CARRIED, [extend(numerator, widths.numerator)[: widths.numerator]])
     b.output("denominator", To.CARRIED, [extend(denominator, widths.denominator)[: widths.denominator]])
     return b.build()
@@ -343,18 +366,16 @@ def key_circuit(widths: Widths) -> Circuit:
     """Return the circuit of a candidate's key: InfoGain, comparable as an integer; invalid without gain."""
     b = Builder(f"key/{widths}")
     (loss,) = b.input("loss", Held.CARRIED, widths.loss)
-    (flag,) = b.input("valid", Held.CARRIED, 1)
     (parent,) = b.input("parent", Held.PUBLIC, widths.loss)
     reciprocal = [
         bit for word in b.input("magic", Held.PUBLIC, WORD_BITS, widths.magic_words) for bit in word
     ]
     gain = subtract(b, parent, loss)
-    positive = _above_zero(b, gain)
-    product = multiply(b, gain[: widths.gain], reciprocal[: widths.shift + 1])
+    product = multiply_by_public(b, gain, reciprocal[: widths.shift + 1])
     key = extend(product[widths.shift - widths.fraction :], widths.key)[: widths.key]
     for name, word in _key_parts(widths, key):
         b.output(name, To.CARRIED, [word])
-    b.output("valid", To.CARRIED, [[b.and_(flag[0], positive)]])
+    b.output("valid", To.CARRIED, [[less(b, loss, parent)]])
     return b.build()
 
 

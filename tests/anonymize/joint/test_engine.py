@@ -10,7 +10,7 @@ import pytest
 
 from anonymize.criteria.confidence import NotNegative
 from anonymize.joint.conjunction import CONJUNCTION
-from anonymize.joint.engine import Engine, carried
+from anonymize.joint.engine import MANY, Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import open_circuit
 from anonymize.tds import Observer
@@ -85,6 +85,38 @@ def test_tournaments_of_groups_of_any_size() -> None:
         return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
+
+
+def test_a_tournament_of_many_pairs_takes_the_circuit_of_fewer_gates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Down to MANY pairs; either circuit finds the first of the least of every group."""
+    losses = [[(7 * i * i + 3 * group) % 32 for i in range(MANY)] for group in range(4)]
+    flat = np.array(losses, dtype=np.uint64).reshape(-1, 1)
+    index = np.tile(np.arange(MANY, dtype=np.uint64), len(losses)).reshape(-1, 1)
+    computed = watched(monkeypatch)
+    few, many = (circuits.least_loss_circuit(6, 6, log_depth=log_depth) for log_depth in (True, False))
+
+    def protocol(engine: Engine) -> Rounds[list[int]]:
+        mine = flat if engine.role.value == "garbler" else np.zeros_like(flat)
+        sides = np.concatenate([mine, np.zeros_like(mine)], axis=1)
+        entries = yield from engine.run(
+            circuits.imbalance_circuit(5, 6), len(flat), {"sides": sides, "index": index}
+        )
+        words = {name: carried(entries, name) for name in ("loss", "index")}
+        best = yield from engine.reduce(few, words, [MANY] * len(losses), many)
+        chosen = {"valid": (yield from signs(engine, [1] * len(losses))), "index": best["index"]}
+        opened = yield from engine.run(circuits.open_circuit((("index", 6),)), len(losses), chosen)
+        return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
+
+    assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
+    kinds = [(e.circuit.name.split("/")[-1], e.batch) for e in computed if e.circuit in (few, many)]
+    assert set(kinds) == {
+        ("ripple", 2 * MANY),
+        ("ripple", MANY),
+        ("tree", MANY // 2),
+        ("tree", MANY // 4),
+    } | {("tree", len(losses))}
 
 
 @pytest.mark.parametrize("sizes", [[1], [4, 1, 5], [17, 2, 1]])

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, carried
@@ -137,7 +139,7 @@ class JudgedGroupPool(Contested, GroupPool):
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
         yield from super()._enter(engine, chosen, [])
         if fixed:
-            outputs = yield from lifted(engine, self._widths.index, len(fixed))
+            outputs = yield from lifted(engine, self._widths.index, np.zeros(len(fixed), np.uint64))
             self._keep(fixed, {name: carried(outputs, name) for name in ("valid", "index")})
 
 

@@ -13,7 +13,7 @@ from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, look_up_rows, prepare, with_sum
-from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, joined, lifted
+from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, lifted, numbers_of
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import Ints, Schema
@@ -37,7 +37,7 @@ class JointInfoGain(InfoGain):
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
         widths = widths_for(n_records, schema.n_classes, 1)
-        return widths.gain, widths.count
+        return widths.loss, widths.count
 
 
 PAIR = 2
@@ -70,18 +70,25 @@ class GainPool(Contested):
             totals = [self._share_of(n.totals) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, self._schema.n_classes)
             asked, sizes = yield from self._looks(engine, sides, chosen, fixed)
-            outputs = yield from engine.run_all(asked)
-            options = yield from self._options(engine, outputs, sizes, fixed)
-            circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index)
-            best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
+            (outputs,) = yield from engine.run_all([asked])
+            options = yield from self._options(engine, outputs, sizes, points, fixed)
+            best = yield from self._least(engine, options, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
+
+    def _least(self, engine: Engine, options: Fields, sizes: Sequence[int], *bits: str) -> Rounds[Fields]:
+        """Return the option with the least loss of each node; ``bits``: further fields of an option."""
+        few, many = (
+            circuits.least_loss_circuit(self._widths.loss, self._widths.index, bits, log_depth=log_depth)
+            for log_depth in (True, False)
+        )
+        return (yield from engine.reduce(few, options, sizes, many))
 
     def _looks(
         self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored
-    ) -> Rounds[tuple[list[Asked], Sequence[int]]]:
-        """Return the questions for every option, with given sides, and for every node with fixed children.
+    ) -> Rounds[tuple[Asked, Sequence[int]]]:
+        """Return the question for every option, with given sides, and for every node with fixed children.
 
-        The first question gives Σ F, as :meth:`_scores`, and comes with the rows of each option.
+        The question gives Σ F, as :meth:`_scores`, and comes with the rows of each option.
         """
         points = [n.prospect.n_options for n, _ in chosen]
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
@@ -91,26 +98,19 @@ class GainPool(Contested):
         ]
         totals = [n.totals for (n, _), p in zip(chosen, points, strict=True) for _ in range(p)]
         totals += [n.totals for n, _ in fixed]
-        scores, sizes = yield from self._scores(engine, children, np.array(totals))
-        asked = [scores]
-        if chosen:
-            circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
-            asked.append((circuit, sum(points), self._points(sides, points)))
-        return asked, sizes
+        return (yield from self._scores(engine, children, np.array(totals)))
 
     def _options(
-        self, engine: Engine, outputs: Sequence[Outputs], sizes: Sequence[int], fixed: Scored
+        self, engine: Engine, scores: Outputs, sizes: Sequence[int], points: Sequence[int], fixed: Scored
     ) -> Rounds[Fields]:
-        """Return loss, flag and index of every option, then of nodes with fixed children, from :meth:`_looks`."""
-        losses = yield from self._losses(engine, carried(outputs[0], "f"), sizes)
-        flags = list(outputs[1:])
-        if fixed:
-            flags.append((yield from lifted(engine, self._widths.index, len(fixed))))
-        return {
-            "loss": losses,
-            "valid": joined([carried(f, "valid") for f in flags]),
-            "index": joined([carried(f, "index") for f in flags]),
-        }
+        """Return loss and index of every option, then of nodes with fixed children, from :meth:`_looks`.
+
+        An option with an empty side has no gain, as its loss is the loss of the whole node: it needs no flag.
+        """
+        losses = yield from self._losses(engine, carried(scores, "f"), sizes)
+        index = np.append(numbers_of(points), np.zeros(len(fixed), np.uint64))
+        lifts = yield from lifted(engine, self._widths.index, index)
+        return {"loss": losses, "index": carried(lifts, "index")}
 
     def _scores(
         self, engine: Engine, children: Sequence[Words], totals: Ints
@@ -128,14 +128,16 @@ class GainPool(Contested):
         if not can_look_up(engine, most):
             width = max(2, most.bit_length())
             counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
-            return (circuits.f_circuit(width), len(counts), {"count": counts}), [len(c) for c in children]
+            circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
+            return (circuit, len(counts), {"count": counts}), [len(c) for c in children]
         rows = [each[:1] if len(each) == PAIR else each for each in children]
         sizes = np.array([len(row) for row in rows])
         has_rest = np.array([len(each) == PAIR for each in children]).repeat(sizes)
         of_rows = totals.repeat(sizes, axis=0)
         none = np.zeros(len(of_rows), dtype=np.int64)
-        f = yield from look_up_rows(engine, np.concatenate(rows), of_rows, has_rest, none)
-        return entered(f.reshape(-1), circuits.f_bits(most.bit_length())), sizes.tolist()
+        wide = min(circuits.f_bits(most.bit_length()), self._widths.loss)
+        f = yield from look_up_rows(engine, np.concatenate(rows), of_rows, has_rest, none, wide)
+        return entered(f.reshape(-1), wide), sizes.tolist()
 
     def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
         """Return Σ impurity over the children of each option, ``sizes`` rows each; f: as asked by :meth:`_scores`."""
@@ -153,7 +155,6 @@ class GainPool(Contested):
         reciprocals = [circuits.magic(int(n.totals.sum()), widths) for n in nodes]
         inputs: dict[str, Value] = {
             "loss": best["loss"],
-            "valid": best["valid"],
             "parent": low_bits(parents, widths.loss).reshape(-1, 1),
             "magic": np.array(reciprocals, dtype=np.uint64),
         }

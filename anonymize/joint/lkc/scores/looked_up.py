@@ -17,7 +17,6 @@ from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.score import f_score
 from anonymize.table import Ints
-from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.lookup import Question
 from crypto.point_function import MIN_BITS
@@ -85,7 +84,7 @@ def _bits_of(bound: int) -> int:
 
 
 def look_up_rows(
-    engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints
+    engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
 ) -> Rounds[Words]:
     """Return own shares of Σ F of children's sizes, with penalties, and of their class counts, row by row.
 
@@ -93,6 +92,7 @@ def look_up_rows(
     totals:     class counts of its node, public: int64, the same shape.
     has_rest:   True if the remainder of the node is a second child: shape (n_rows,).
     penalties:  of every child with a record, public: int64, shape (n_rows,).
+    wide:       bits of the answers: Σ F modulo 2**wide.
 
     Returns uint64, shape (n_rows, 1 + n_classes).
     """
@@ -101,12 +101,12 @@ def look_up_rows(
     of_sizes[:, 0] = penalties
     rest = np.broadcast_to(has_rest[:, None], bounds.shape)
     numbers = np.stack([bounds, rest, of_sizes], axis=2).reshape(-1, 3)
-    words = yield from look_up(engine, with_sum(counts).reshape(-1), bounds.reshape(-1), numbers)
+    words = yield from look_up(engine, with_sum(counts).reshape(-1), bounds.reshape(-1), numbers, wide)
     return words.reshape(bounds.shape)
 
 
-def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Rounds[Words]:
-    """Return own XOR shares of the entries of :func:`f_tables` at shared counts: uint64, shape (n,).
+def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, wide: int) -> Rounds[Words]:
+    """Return own XOR shares of the entries of :func:`f_tables`, modulo 2**wide, at shared counts: uint64, shape (n,).
 
     counts:   own shares: uint64, shape (n,).
     bounds:   of each count, public: int64, shape (n,).
@@ -118,7 +118,7 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Round
     for each in np.unique(bits).tolist():
         place = np.flatnonzero(bits == each)
         kinds, of = np.unique(numbers[place], axis=0, return_inverse=True)
-        made = f_tables(kinds, each).astype(np.uint64)
+        made = low_bits(f_tables(kinds, each).astype(np.uint64), wide)
         questions.append(Question(low_bits(counts[place], each), made, of.reshape(-1)))
         places.append(place)
     answers = yield from engine.look_ups.look_up(questions)
@@ -126,7 +126,7 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Round
 
 
 def entered(shares: Words, width: int) -> Asked:
-    """Return the question that makes answers carried words ``f`` of ``width`` bits, which every entry fits."""
+    """Return the question that makes answers of ``width`` bits carried words ``f``."""
     return circuits.enter_circuit(width), len(shares), {"f": shares.reshape(-1, 1)}
 
 
@@ -134,15 +134,19 @@ def looked_up_terms(
     engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
 ) -> Rounds[CarriedWords]:
     """Compute :func:`anonymize.joint.lkc.scores.terms.terms_of` of one or two children by :func:`look_up_rows`."""
-    words = yield from look_up_rows(engine, counts, totals, has_rest, penalties)
     bits = np.array([bound.bit_length() for bound in totals.sum(axis=1).tolist()])
     groups = [np.flatnonzero(bits == each) for each in np.unique(bits).tolist()]
-    most = 2 * int(penalties.max())
-    widths = [(f((1 << int(bits[rows[0]])) - 1) + most).bit_length() for rows in groups]
-    asked = [entered(words[rows].reshape(-1), width) for rows, width in zip(groups, widths, strict=True)]
+    most, n_classes = 2 * int(penalties.max()), counts.shape[1]
+    bounds = [circuits.most_impurity((1 << int(bits[rows[0]])) - 1, n_classes) for rows in groups]
+    widths = [(bound + most).bit_length() for bound in bounds]
+    words = yield from look_up_rows(engine, counts, totals, has_rest, penalties, max(widths))
+    asked = [
+        entered(low_bits(words[rows].reshape(-1), width), width)
+        for rows, width in zip(groups, widths, strict=True)
+    ]
     done = []
     for rows, width, outputs in zip(groups, widths, (yield from engine.run_all(asked)), strict=True):
-        circuit = circuits.impurity_circuit(counts.shape[1], width, width)
+        circuit = circuits.impurity_circuit(n_classes, width, width)
         losses = yield from engine.run(circuit, len(rows), {"f": carried(outputs, "f")})
         done.append(carried(losses, "loss").resized(wide))
     return CarriedWords.concatenate(done).take(np.argsort(np.concatenate(groups)))

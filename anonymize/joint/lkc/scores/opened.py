@@ -99,11 +99,10 @@ class OpenedPool(GainPool, Generic[K]):
         sides, points = self._sides(chosen, totals, self._schema.n_classes)
         tests, options_of = self._of_size(sides, points, chosen, fixed)
         asked, sizes = yield from self._looks(engine, sides, chosen, fixed)
-        large, looks = yield from judged_beside(engine, tests, asked)
-        options = dict((yield from self._options(engine, looks, sizes, fixed)))
+        large, (scores,) = yield from judged_beside(engine, tests, [asked])
+        options = dict((yield from self._options(engine, scores, sizes, points, fixed)))
         options["large"] = yield from self._large_enough(engine, large, options_of)
-        circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
-        best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
+        best = yield from self._least(engine, options, points + [1] * len(fixed), "large")
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
         circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
         outputs = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
@@ -134,7 +133,7 @@ class OpenedPool(GainPool, Generic[K]):
         self, engine: Engine, met: Sequence[CarriedWords], owner: Sequence[Ints]
     ) -> Rounds[CarriedWords]:
         """Tell if all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
-        ones = yield from lifted(engine, 1, len(owner[0]))
+        ones = yield from lifted(engine, 1, np.zeros(len(owner[0]), np.uint64))
         place = np.concatenate(owner)
         in_order = joined([carried(ones, "valid"), *met]).take(np.argsort(place, kind="stable"))
         all_met = yield from engine.reduce(

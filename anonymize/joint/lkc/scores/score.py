@@ -245,9 +245,7 @@ class Nodes(ABC):
     def _points(self, sides: Words, points: Sequence[int]) -> dict[str, Value]:
         """Return every option as circuit input: the sizes of its sides, and its index."""
         sizes = low_bits(sides.sum(axis=1, dtype=np.uint64), self._widths.count).reshape(-1, 2)
-        none = np.zeros(0, np.uint64)
-        index = np.concatenate([none, *(np.arange(1, p + 1, dtype=np.uint64) for p in points)])
-        return {"sides": sizes, "index": index.reshape(-1, 1)}
+        return {"sides": sizes, "index": numbers_of(points).reshape(-1, 1)}
 
 
 class Contested(Nodes):
@@ -337,10 +335,16 @@ def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
     return np.stack([left, right], axis=1).reshape(-1, n_columns)
 
 
-def lifted(engine: Engine, index_width: int, n: int) -> Rounds[Outputs]:
-    """Return ``valid`` and ``index`` of candidates with fixed children: 1 and 0."""
-    inputs = {"present": np.ones((n, 1), np.uint64), "index": np.zeros((n, 1), np.uint64)}
-    return (yield from engine.run(circuits.lift_circuit(index_width), n, inputs))
+def numbers_of(points: Sequence[int]) -> Words:
+    """Return the numbers of all options of each node: 1, 2, … for each; shape (n_options,)."""
+    none = np.zeros(0, np.uint64)
+    return np.concatenate([none, *(np.arange(1, n + 1, dtype=np.uint64) for n in points)])
+
+
+def lifted(engine: Engine, index_width: int, index: Words) -> Rounds[Outputs]:
+    """Return carried words ``valid``, always 1, and ``index``, as given; 0 for candidates with fixed children."""
+    inputs = {"present": np.ones((len(index), 1), np.uint64), "index": index.reshape(-1, 1)}
+    return (yield from engine.run(circuits.lift_circuit(index_width), len(index), inputs))
 
 
 def joined(words: Sequence[CarriedWords]) -> CarriedWords:

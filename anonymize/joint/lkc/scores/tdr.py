@@ -132,7 +132,7 @@ class TdrPool(OpenedPool[_Shared]):
                 "weight": _column([max(1, len(of)) for of in entries]),
             },
         )
-        valid = yield from lifted(engine, 1, len(every))
+        valid = yield from lifted(engine, 1, np.zeros(len(every), np.uint64))
         fields = {name: carried(outputs, name) for name in outputs} | {"valid": carried(valid, "valid")}
         return [{name: words.take([i]) for name, words in fields.items()} for i in range(len(every))]
 
@@ -145,9 +145,9 @@ def _column(numbers: Sequence[int]) -> Words:
 
 
 def _widths(widths: Widths, n_entries: int) -> FractionWidths:
-    """Return widths from public bounds: gains below 2^gain, sizes below 2^count, ``n_entries`` per column."""
+    """Return widths from public bounds: gains below 2^loss, sizes below 2^count, ``n_entries`` per column."""
     weight = max(1, n_entries).bit_length()
     lost = widths.count + weight
     return FractionWidths(
-        widths.count, lost, weight, min(WORD_BITS, widths.gain + weight), min(WORD_BITS, lost + widths.count)
+        widths.count, lost, weight, min(WORD_BITS, widths.loss + weight), min(WORD_BITS, lost + widths.count)
     )

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.size import LargeEnough
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.circuits import LINES, Widths, widths_for
+from anonymize.joint.lkc.circuits import LINES, Widths, most_impurity, widths_for
 from anonymize.score import impurity
 from anonymize.table import MAX_RECORDS
 from crypto.circuit import Circuit, evaluate
@@ -43,8 +45,27 @@ def flat(words: list[list[int]]) -> list[int]:
 def test_counts_scores_and_losses_fit(n: int) -> None:
     widths = widths_for(n, 2, 1)
     assert n < 1 << widths.count
-    assert f(n) < 1 << widths.gain
-    assert f(n) < 1 << (widths.loss - 1)  # two's complement
+    assert int(impurity(np.array([n - n // 2, n // 2]))) < 1 << widths.loss
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 2**20) | st.integers(0, 5), min_size=3, max_size=3), min_size=1, max_size=5
+    )
+)
+def test_no_impurity_is_above_its_bound(parts: list[list[int]]) -> None:
+    """Of a table, and of its parts together; F of semantics §3.4 is rounded, so log2(classes) alone is no bound."""
+    table = np.array(parts)
+    whole, summed = int(impurity(table.sum(axis=0))), int(impurity(table).sum())
+    assert 0 <= min(whole, summed)
+    assert max(whole, summed) <= most_impurity(int(table.sum()), table.shape[1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 16])
+@pytest.mark.parametrize("n", [16, 2**20, 2**30])
+def test_the_bound_of_impurities_is_close(n: int, n_classes: int) -> None:
+    found = int(impurity(np.full(n_classes, n // n_classes)))
+    assert found <= most_impurity(n, n_classes) <= found + 8 * n
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 4, 1023, 1024])
@@ -60,7 +81,6 @@ def keys_of(widths: Widths, gains: Sequence[tuple[int, int]]) -> tuple[list[bool
     words = outputs(
         circuits.key_circuit(widths),
         loss=[max(0, -gain) for gain, _ in gains],
-        valid=[1] * len(gains),
         parent=[max(0, gain) for gain, _ in gains],
         magic=[circuits.magic(size, widths) for _, size in gains],
     )
@@ -109,11 +129,14 @@ def test_the_greatest_info_gain_fits(n: int, n_classes: int) -> None:
 
 @pytest.mark.parametrize("n", [5, MAX_RECORDS])
 def test_a_node_that_cannot_be_split_stays_invalid(n: int) -> None:
-    widths = widths_for(n, 2, 1)
+    """All records on a side: the loss is the loss of the whole node. A greater loss comes from rounding."""
+    widths, whole = widths_for(n, 2, 1), int(impurity(np.array([n - n // 2, n // 2])))
+    losses = [whole, whole + 1, (1 << widths.loss) - 1]
+    reciprocals = [circuits.magic(n, widths)] * len(losses)
     words = outputs(
-        circuits.key_circuit(widths), loss=[0], valid=[0], parent=[5], magic=[circuits.magic(n, widths)]
+        circuits.key_circuit(widths), loss=losses, parent=[whole] * len(losses), magic=reciprocals
     )
-    assert words["valid"] == [[0]]
+    assert flat(words["valid"]) == [0] * len(losses)
 
 
 # ---- tests of counts
@@ -168,7 +191,7 @@ def test_the_root_check_without_bounds() -> None:
 
 
 @pytest.mark.parametrize("n", RECORDS)
-def test_imbalance_and_sides(n: int) -> None:
+def test_imbalance(n: int) -> None:
     width = widths_for(n, 1, 5).count
     sides = [
         (left, size - left) for size in {0, 1, n // 2, n} for left in {0, 1, size // 2, size} if left <= size
@@ -176,9 +199,8 @@ def test_imbalance_and_sides(n: int) -> None:
     index = [i % 5 for i in range(len(sides))]
     general = outputs(circuits.imbalance_circuit(width, 3), sides=sides, index=index)
     assert flat(general["loss"]) == [abs(left - right) for left, right in sides]
-    for words in (general, outputs(circuits.sides_circuit(width, 3), sides=sides, index=index)):
-        assert flat(words["valid"]) == [int(left > 0 and right > 0) for left, right in sides]
-        assert flat(words["index"]) == index
+    assert flat(general["valid"]) == [int(left > 0 and right > 0) for left, right in sides]
+    assert flat(general["index"]) == index
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
@@ -220,6 +242,42 @@ def test_the_better_split(width: int) -> None:
     chosen = [b if s else a for a, b, s in zip(one, other, second, strict=True)]
     assert flat(words["loss"]) == [loss % (1 << width) for loss, _ in chosen]
     assert flat(words["valid"]) == [valid for _, valid in chosen]
+
+
+@pytest.mark.parametrize("log_depth", [False, True])
+@pytest.mark.parametrize("width", [1, 4, 36])
+def test_the_least_loss(width: int, log_depth: bool) -> None:
+    """The smaller unsigned loss with its index and its bit, of equal ones the first."""
+    top = (1 << width) - 1
+    one, other = pairs([(loss, flag) for loss in {0, 1, top // 2, top} for flag in (0, 1)])
+    words = outputs(
+        circuits.least_loss_circuit(width, 2, ("large",), log_depth=log_depth),
+        loss=[loss for loss, _ in one],
+        other_loss=[loss for loss, _ in other],
+        large=[flag for _, flag in one],
+        other_large=[flag for _, flag in other],
+        index=[1] * len(one),
+        other_index=[2] * len(one),
+    )
+    chosen = [b if b[0] < a[0] else a for a, b in zip(one, other, strict=True)]
+    assert list(zip(flat(words["loss"]), flat(words["large"]), strict=True)) == chosen
+    assert flat(words["index"]) == [1 + (b[0] < a[0]) for a, b in zip(one, other, strict=True)]
+
+
+@pytest.mark.parametrize("width", [1, 4, 36])
+def test_an_admitted_split_has_gain_and_large_children(width: int) -> None:
+    top = (1 << width) - 1
+    cases = list(itertools.product({0, 1, top - 1, top}, {0, 1, top}, (0, 1)))
+    words = outputs(
+        circuits.admitted_circuit(width, 3),
+        loss=[loss for loss, _, _ in cases],
+        parent=[parent for _, parent, _ in cases],
+        large=[large for _, _, large in cases],
+        index=[5] * len(cases),
+    )
+    admitted = [int(loss < parent and large == 1) for loss, parent, large in cases]
+    assert flat(words["valid"]) == admitted
+    assert flat(words["index"]) == [5 * bit for bit in admitted]
 
 
 @pytest.mark.parametrize("n", [1, MAX_RECORDS])
