@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from coordinator.completing import completed
 from coordinator.proposing import Answers, propose
-from coordinator.run import conduct
+from coordinator.run import Attempt, run_joint
 from coordinator.voice import CONSOLE, Note, Voice
 from jobs.data.counted import counted
 from jobs.errors import CATALOGUE, ConfigError, Exit, PartyError
 from jobs.file.fields import duration_of, seconds_of
 from jobs.options import NO_OPTIONS, Options
-from jobs.release.folder import refuse_existing
 from jobs.task import Task
 from party.net.client import Calls, WaitStream
 from party.net.waiting import stopped
@@ -61,88 +60,99 @@ def run_patiently(
     voice: Voice = CONSOLE,
 ) -> Path:
     """Conduct a joint job with the parties' daemons, into a new folder. Raises the error of the last attempt."""
-    refuse_existing(out)
-    completed(
-        _conduct(task, config, patience, lambda: conduct(task, config, out, options, voice), voice.note)
-    )
-    return out
+
+    async def attempts(attempt: Attempt) -> None:
+        if patience.wait_s:
+            attempt = partial(Readiness(task, config, patience.wait_s, voice.note).awaited, attempt)
+        await _retried(attempt, patience.retries, voice.note)
+
+    return run_joint(task, config, out, options, voice, attempts)
 
 
-async def _conduct(
-    task: Task,
-    config: CoordinatorConfig,
-    patience: Patience,
-    attempt: Callable[[], Awaitable[None]],
-    note: Note,
-) -> None:
-    """Make attempts until one succeeds, or until the patience is over."""
-    until = asyncio.get_running_loop().time() + patience.wait_s
-    number, most = 1, 1 + patience.retries
-    while True:
+async def _retried(attempt: Attempt, retries: int, note: Note) -> None:
+    """Make attempts until one succeeds or fails for good. Raises PartyError of the last attempt."""
+    most = 1 + retries
+    for number in range(1, most + 1):
         try:
-            if not patience.wait_s:
-                await attempt()
-                return
-            await _approvals(task, config, until, note)
-            async with _turns(task, config, until, note):
-                await attempt()
+            await attempt()
             return
         except PartyError as error:
             problem = error.problem
-            if problem.error_id == "busy" and asyncio.get_running_loop().time() < until:
-                await asyncio.sleep(PAUSE_S)  # another job came between: wait for the next turn
-                continue
             if number > 1:
                 note(f"attempt {number} of {most} failed", event="attempt", attempt=number, most=most)
             if CATALOGUE[problem.error_id].exit_code != Exit.UNREACHABLE or number == most:
                 raise
-            pause_s = min(PAUSE_S * 2 ** (number - 1), LONGEST_PAUSE_S)
-            number += 1
-            said = f"{problem.text(to_owner=False)}; attempt {number} of {most} in {pause_s:g} s"
-            note(said, event="retry", attempt=number, most=most, error=problem.error_id)
-            await asyncio.sleep(pause_s)
+        pause_s = min(PAUSE_S * 2 ** (number - 1), LONGEST_PAUSE_S)
+        said = f"{problem.text(to_owner=False)}; attempt {number + 1} of {most} in {pause_s:g} s"
+        note(said, event="retry", attempt=number + 1, most=most, error=problem.error_id)
+        await asyncio.sleep(pause_s)
 
 
-async def _approvals(task: Task, config: CoordinatorConfig, until: float, note: Note) -> None:
-    """Hand the job to its parties, and wait until all owners have approved it.
+class Readiness:
+    """Readiness of all parties for a job: the owners' approvals, and the turn at every party."""
 
-    Raises JobFailed for a denial, for a party that gives no decision, and when the time is over.
-    """
-    answers, told = await propose(task, config, ask=False), ""
-    while True:
-        answers.require_heard()
-        waiting = _not_approved(answers)
-        if not waiting or asyncio.get_running_loop().time() + ASK_S > until:
-            answers.require_approved()
-            return
-        if waiting != told:
-            note(f"waits for the approval of {waiting}", event="approval", parties=waiting.split(", "))
-            told = waiting
-        await asyncio.sleep(ASK_S)
-        answers = await propose(task, config, ask=True)
+    def __init__(self, task: Task, config: CoordinatorConfig, wait_s: float, note: Note) -> None:
+        """``wait_s``: seconds to wait in all, from now on."""
+        self._task, self._config, self._note = task, config, note
+        self._until = asyncio.get_running_loop().time() + wait_s
+
+    async def awaited(self, attempt: Attempt) -> None:
+        """Make an attempt when the parties are ready. If another job comes between, wait for the next turn.
+
+        Raises PartyError of the attempt, for a denial, and when the time is over.
+        """
+        while True:
+            try:
+                await self._approvals()
+                async with self._turns():
+                    await attempt()
+                return
+            except PartyError as error:
+                if error.problem.error_id != "busy" or asyncio.get_running_loop().time() >= self._until:
+                    raise
+            await asyncio.sleep(PAUSE_S)
+
+    async def _approvals(self) -> None:
+        """Hand the job to its parties, and wait until all owners have approved it.
+
+        Raises JobFailed for a denial, for a party that gives no decision, and when the time is over.
+        """
+        answers, told = await propose(self._task, self._config, ask=False), ""
+        while True:
+            answers.require_heard()
+            waiting = _not_approved(answers)
+            if not waiting or asyncio.get_running_loop().time() + ASK_S > self._until:
+                answers.require_approved()
+                return
+            if waiting != told:
+                parties = waiting.split(", ")
+                self._note(f"waits for the approval of {waiting}", event="approval", parties=parties)
+                told = waiting
+            await asyncio.sleep(ASK_S)
+            answers = await propose(self._task, self._config, ask=True)
+
+    @asynccontextmanager
+    async def _turns(self) -> AsyncIterator[None]:
+        """Wait for the turn at every party, and keep the turns during the block.
+
+        The parties come one after the other, by name: so two coordinators never wait for each other's parties.
+        Raises PartyError (busy) when the time is over.
+        """
+        config, job = self._config, self._task.job
+        async with AsyncExitStack() as stack:
+            calls = Calls(config, credentials_of(config), peers_of(config))
+            stack.push_async_callback(calls.close)
+            for name in sorted(job.roster):
+                stream = await calls.open_wait(name, address_of(config, job, name))
+                stack.push_async_callback(stream.close)
+                signs = asyncio.create_task(_still_here(stream))
+                stack.push_async_callback(stopped, signs)
+                await _turn(name, stream, self._until, self._note)
+            yield
 
 
 def _not_approved(answers: Answers) -> str:
     return ", ".join(name for name, state in answers.states().items() if state != "approved")
-
-
-@asynccontextmanager
-async def _turns(task: Task, config: CoordinatorConfig, until: float, note: Note) -> AsyncIterator[None]:
-    """Wait for the turn at every party, and keep the turns during the block.
-
-    The parties come one after the other, by name: so two coordinators never wait for each other's parties. Raises
-    PartyError (busy) when the time is over.
-    """
-    async with AsyncExitStack() as stack:
-        calls = Calls(config, credentials_of(config), peers_of(config))
-        stack.push_async_callback(calls.close)
-        for name in sorted(task.job.roster):
-            stream = await calls.open_wait(name, address_of(config, task.job, name))
-            stack.push_async_callback(stream.close)
-            signs = asyncio.create_task(_still_here(stream))
-            stack.push_async_callback(stopped, signs)
-            await _turn(name, stream, until, note)
-        yield
 
 
 async def _turn(name: str, stream: WaitStream, until: float, note: Note) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from anonymize.tds import ROOT, Observer
 from coordinator.completing import completed
@@ -35,6 +35,14 @@ from party.owner.config import CoordinatorConfig
 
 log = logging.getLogger("coordinator")
 
+Attempt: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Begins a run of a job."""
+
+
+def once(attempt: Attempt) -> Coroutine[Any, Any, None]:
+    """Make a single attempt, at once."""
+    return attempt()
+
 
 def run_joint(
     task: Task,
@@ -42,10 +50,11 @@ def run_joint(
     out: Path,
     options: Options = NO_OPTIONS,
     voice: Voice = CONSOLE,
+    attempts: Callable[[Attempt], Coroutine[Any, Any, None]] = once,
 ) -> Path:
-    """Conduct a joint job with the parties' daemons, into a new folder."""
+    """Conduct a joint job with the parties' daemons, into a new folder. attempts: says when, and how often."""
     refuse_existing(out)
-    completed(conduct(task, config, out, options, voice))
+    completed(attempts(partial(conduct, task, config, out, options, voice)))
     return out
 
 

@@ -235,6 +235,18 @@ def test_attempts_are_limited(net: Network, wait_s: float) -> None:
     assert asyncio.run(scenario()) == ["attempt 2 of 3 failed", "attempt 3 of 3 failed"]
 
 
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_a_folder_that_exists_is_refused_before_anybody_is_called(net: Network, wait_s: float) -> None:
+    run = Run(net)
+    run.folder.mkdir()
+
+    async def scenario() -> Problem:
+        return await problem_of(run.begin(wait_s=wait_s, retries=2))
+
+    problem = asyncio.run(scenario())
+    assert (problem.error_id, run.notes) == ("output-exists", [])
+
+
 def test_a_refusal_is_not_tried_again(net: Network) -> None:
     net.change(B, lambda fields: fields["policy"].update(min_k=1000))
 
