@@ -57,7 +57,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool
     lines = [f"{settings.name}: configuration and identity are in order", f"  fingerprint  {own}"]
     lines += [f"  peer         {peer.name}  {peer.fingerprint}" for peer in known.values()]
     warnings = certificate_warnings(settings)
-    checks = [*checks_of_certificates(settings), *checks_of_state(settings.state_dir)]
+    checks = [*checks_of_certificates(settings, warnings), *checks_of_state(settings.state_dir)]
     checks += checks_of_peers(settings) if call else []
     lines += map(str, checks)
     daemon = running(settings, config)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,14 +14,8 @@ from typing import Literal
 from jobs.errors import PartyError
 from jobs.version import __version__, talks_with
 from party.net.client import Calls, Described
-from party.owner.config import (
-    NodeConfig,
-    certificate_warnings,
-    credentials_of,
-    installed_peers,
-    trusted_peers,
-)
-from party.owner.identity import Peer, has_expired, in_words, validity
+from party.owner.config import NodeConfig, credentials_of, trusted_peers
+from party.owner.identity import in_words, read_bytes, validity
 
 Status = Literal["PASS", "WARN", "FAIL"]
 
@@ -67,18 +61,21 @@ def checks_of_state(state_dir: Path) -> Iterator[Check]:
     yield Check(status, "disk", f"{free / (1 << 30):.1f} GiB free{cure}")
 
 
-def checks_of_certificates(config: NodeConfig) -> Iterator[Check]:
-    """Check the own certificate and those of all peers. An unusable certificate of a peer stops that peer alone."""
-    warnings, own = certificate_warnings(config), credentials_of(config).certificate
-    peers = installed_peers(config)
-    usable = {name: peer.certificate for name, peer in peers.items() if isinstance(peer, Peer)}
-    for name in (config.name, *peers):
-        about = f"certificate of {name}"
+def checks_of_certificates(config: NodeConfig, warnings: Mapping[str, str]) -> Iterator[Check]:
+    """Check our own certificate, every peer's and the relay's. An unusable certificate of a peer stops that peer
+    alone.
+
+    warnings:  :func:`party.owner.config.certificate_warnings` of the configuration.
+    """
+    files = {config.name: config.tls.certificate}
+    files |= {name: entry.certificate for name, entry in config.peers.items()}
+    files |= {} if config.relay is None else {config.relay.name: config.relay.certificate}
+    for name, file in files.items():
         if name in warnings:
-            yield Check("FAIL" if name == config.name and has_expired(own) else "WARN", about, warnings[name])
+            yield Check("WARN", f"certificate of {name}", warnings[name])
         else:
-            end = validity(own if name == config.name else usable[name])[1]
-            yield Check("PASS", about, f"valid until {in_words(end)}")
+            end = in_words(validity(read_bytes(file))[1])
+            yield Check("PASS", f"certificate of {name}", f"valid until {end}")
 
 
 def checks_of_peers(config: NodeConfig) -> list[Check]:

@@ -14,6 +14,7 @@ from jobs.version import __version__
 from party.cli.checks import FAIL_BYTES, WARN_BYTES, checks_of_peers, checks_of_state
 from party.net import server
 from tests.support.commands import Ran, invoke
+from tests.support.identities import certificate_for
 from tests.support.network import Network, sample_network, served
 from tests.support.samples import PARTIES
 
@@ -56,6 +57,22 @@ def test_a_party_that_is_not_reached_fails(net: Network) -> None:
     assert "Connection refused" in line
     assert "What to do" in line
     assert f"checks failed: peer {B}" in ran.err
+
+
+@pytest.mark.parametrize(("days", "status"), [((-1, 400), "PASS"), ((-1, 20), "WARN"), ((-30, -1), "WARN")])
+def test_the_certificate_of_the_relay_is_checked(net: Network, days: tuple[int, int], status: str) -> None:
+    file = net.root / "relay.pem"
+    file.write_bytes(certificate_for(["relay"], days=days).certificate)
+    relay = {"address": "127.0.0.1:1", "certificate": str(file)}
+    net.change(A, lambda fields: fields.update(relay=relay))
+    ran = checked(net, "--format", "json")
+    assert ran.code == 0, ran.err
+    fields = json.loads(ran.out)
+    checks = {each["about"]: each for each in fields["checks"]}
+    found = checks["certificate of relay"]
+    assert found["status"] == status
+    assert fields["warnings"] == ({} if status == "PASS" else {"relay": found["words"]})
+    assert checks[f"certificate of {A}"]["status"] == "PASS"
 
 
 def test_nobody_is_called_without_being_asked_for(net: Network) -> None:
