@@ -102,9 +102,7 @@ class Daemon:
 
     async def reload(self) -> Mapping[str, Any]:
         """Take over changes of the configuration now; return the changes. Raises PartyError for invalid files."""
-        before = self._config
-        after = await self._in_force()
-        return {} if after is before else changes(before, after)
+        return {} if self._refresh is None else await self._adopt(await self._refresh())
 
     async def ended(self) -> None:
         """End the work that continues without its coordinator; return when the owner's accounts are written.
@@ -343,12 +341,15 @@ class Daemon:
             await self._adopt(await self._refresh())
         return self._config
 
-    async def _adopt(self, config: PartyConfig) -> None:
-        """Take a configuration over. A change is noted before the change has an effect."""
-        if config is not self._config:
-            await asyncio.to_thread(self._audit.note, "configuration", changes(self._config, config))
-            self._config = config
-            log.setLevel(config.log_level.upper())
+    async def _adopt(self, config: PartyConfig) -> Mapping[str, Any]:
+        """Take a configuration over; return the changes. A change is noted before the change has an effect."""
+        if config is self._config:
+            return {}
+        found = changes(self._config, config)
+        await asyncio.to_thread(self._audit.note, "configuration", found)
+        self._config = config
+        log.setLevel(config.log_level.upper())
+        return found
 
 
 def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:
