@@ -31,7 +31,7 @@ from party.net.waiting import Turns, in_thread, stopped
 from party.owner.accounts import FAILED
 from party.owner.audit import Audit, changes
 from party.owner.config import PartyConfig, Timeouts
-from party.owner.counts import Counts
+from party.owner.counts import Counts, Jobs
 from party.owner.current import CurrentJob
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
@@ -77,19 +77,9 @@ class Daemon:
         return self._config.name
 
     @property
-    def idle(self) -> bool:
-        """No job has the place."""
-        return not self._place.taken
-
-    @property
-    def queued(self) -> int:
-        """Number of jobs that wait for the place."""
-        return self._place.n_waiting
-
-    @property
-    def stopping(self) -> bool:
-        """No further job gets the place."""
-        return self._place.closed
+    def jobs(self) -> Jobs:
+        """Only place for a job."""
+        return self._place
 
     def current(self) -> CurrentJob | None:
         """Return the job that runs now, if its bundle is here."""
@@ -142,7 +132,6 @@ class Daemon:
             await self._adopt(await let_in(caller, self._config, self._refresh))
             self._place.take(self.name, caller)
             visit.has_place = True
-            self.counts.begun += 1
             await self._serve(visit, self._config.timeouts)
         except asyncio.CancelledError:
             if (session := visit.session) is not None:
@@ -167,7 +156,6 @@ class Daemon:
         finally:
             if visit.has_place:
                 self._place.leave()
-                self.counts.ended += 1
             if visit.session is not None:
                 visit.session.forget_source()
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)

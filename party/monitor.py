@@ -99,10 +99,10 @@ class Monitor:
     def _obstacles(self) -> list[str]:
         """Return the reasons that no job could begin. A running job is none: the next job waits."""
         found = [] if self._is_alive() else ["the event loop does not answer"]
-        if self._watched.stopping():
+        if self._watched.jobs.closed:
             found.append("the daemon is about to stop")
         try:
-            self._watched.refresh()
+            self._watched.in_force.refresh()
         except PartyError as error:
             found.append(f"{error.problem.error_id}: see the log")
         return found
@@ -125,17 +125,17 @@ class _Metrics(Collector):
         self._since = time.time()
 
     def collect(self) -> Iterator[Metric]:
-        watched, counts = self._watched, self._watched.counts
-        config = watched.config()
+        jobs, counts = self._watched.jobs, self._watched.counts
+        config = self._watched.in_force.latest().config
         build = GaugeMetricFamily("jointcut_build_info", "Version of the daemon.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
         yield GaugeMetricFamily("jointcut_start_time_seconds", "Start of the daemon.", self._since)
-        yield GaugeMetricFamily("jointcut_job_running", "1 while a job has the place.", watched.running())
-        yield GaugeMetricFamily("jointcut_jobs_queued", "Jobs that wait for the place.", watched.queued())
-        yield GaugeMetricFamily("jointcut_stopping", "1 once no further job begins.", watched.stopping())
-        yield CounterMetricFamily("jointcut_jobs_begun", "Jobs that got the place.", counts.begun)
-        yield CounterMetricFamily("jointcut_jobs_ended", "Jobs that left the place.", counts.ended)
+        yield GaugeMetricFamily("jointcut_job_running", "1 while a job has the place.", jobs.taken)
+        yield GaugeMetricFamily("jointcut_jobs_queued", "Jobs that wait for the place.", jobs.n_waiting)
+        yield GaugeMetricFamily("jointcut_stopping", "1 once no further job begins.", jobs.closed)
+        yield CounterMetricFamily("jointcut_jobs_begun", "Jobs that got the place.", jobs.n_begun)
+        yield CounterMetricFamily("jointcut_jobs_ended", "Jobs that left the place.", jobs.n_ended)
         yield CounterMetricFamily(
             "jointcut_strangers",
             "Connections without a call or with an unknown certificate.",

@@ -48,11 +48,15 @@ class Place:
 
     session:  the job in the place, once its bundle is here.
     closed:   True if no further job gets the place.
+    n_begun:  number of jobs that got the place.
+    n_ended:  number of jobs that left the place, with or without a release.
     """
 
     taken: bool = False
     session: Session | None = None
     closed: bool = False
+    n_begun: int = 0
+    n_ended: int = 0
     _queue: list[Ticket] = field(default_factory=list, repr=False)
     _left: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
@@ -73,11 +77,13 @@ class Place:
             first.served = True
             self._quit(first)
         self.taken = True
+        self.n_begun += 1
         self._left.clear()
 
     def leave(self) -> None:
         """Give the place back; only the taker does."""
         self.taken, self.session = False, None
+        self.n_ended += 1
         self._left.set()
         self._moved()
 

@@ -35,7 +35,7 @@ from party.net.strangers import CALL_S, Strangers
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
 from party.owner.config import PartyConfig
-from party.owner.counts import Counts, Watched
+from party.owner.counts import Counts, Jobs, Watched
 from party.owner.current import CurrentJob
 from party.owner.identity import Peer, fingerprint
 from party.owner.in_force import InForce, Refresh, Settings, Status
@@ -75,18 +75,8 @@ class Served(Protocol):
     counts: Counts
 
     @property
-    def idle(self) -> bool:
-        """No job runs."""
-        ...
-
-    @property
-    def queued(self) -> int:
-        """Number of jobs that wait."""
-        ...
-
-    @property
-    def stopping(self) -> bool:
-        """No further job begins."""
+    def jobs(self) -> Jobs:
+        """Only place for a job."""
         ...
 
     def current(self) -> CurrentJob | None:
@@ -209,7 +199,7 @@ class PartyServer:
     @property
     def idle(self) -> bool:
         """No job runs."""
-        return self._daemon.idle
+        return not self._daemon.jobs.taken
 
     async def drain(self) -> None:
         """Take no further job; return when the running job has ended."""
@@ -222,15 +212,7 @@ class PartyServer:
 
     def watched(self) -> Watched:
         """Return the daemon as its monitor sees the daemon."""
-        daemon = self._daemon
-        return Watched(
-            daemon.counts,
-            lambda: not daemon.idle,
-            lambda: daemon.queued,
-            lambda: daemon.stopping,
-            self.config_in_force,
-            self._in_force.refresh,
-        )
+        return Watched(self._daemon.counts, self._daemon.jobs, self._in_force)
 
     async def answer_health(self) -> None:
         """Answer `grpc.health.v1` to peers, from the start on. Needs `jointcut[monitor]`."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from jobs.errors import CATALOGUE, Exit, Problem
-from party.owner.config import PartyConfig
+from party.owner.in_force import InForce
 
 _CODES = (Exit.UNREACHABLE, Exit.REFUSED, Exit.BUDGET, Exit.IDENTITY, Exit.BUG)
 TOLD = frozenset(
@@ -21,14 +21,10 @@ TOLD = frozenset(
 class Counts:
     """Counts since the start of a daemon.
 
-    begun:      jobs that got the place.
-    ended:      jobs that left the place, with or without a release.
     problems:   refusals and failures by error id, of :data:`TOLD`.
     strangers:  connections without a call.
     """
 
-    begun: int = 0
-    ended: int = 0
     problems: Counter[str] = field(default_factory=Counter)
     strangers: int = 0
 
@@ -38,20 +34,39 @@ class Counts:
             self.problems[problem.error_id] += 1
 
 
+class Jobs(Protocol):
+    """Only place for a job, as the monitor sees the place."""
+
+    @property
+    def taken(self) -> bool:
+        """True while a job has the place."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """True once no further job gets the place."""
+        ...
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of jobs that wait for the place."""
+        ...
+
+    @property
+    def n_begun(self) -> int:
+        """Number of jobs that got the place."""
+        ...
+
+    @property
+    def n_ended(self) -> int:
+        """Number of jobs that left the place, with or without a release."""
+        ...
+
+
 @dataclass(frozen=True)
 class Watched:
-    """Daemon as its monitor sees the daemon.
-
-    running:   True while a job has the place.
-    queued:    number of jobs that wait for the place.
-    stopping:  True once no further job gets the place.
-    config:    the configuration in force.
-    refresh:   takes over the configuration as the next job would. Raises PartyError.
-    """
+    """Daemon as its monitor sees the daemon."""
 
     counts: Counts
-    running: Callable[[], bool]
-    queued: Callable[[], int]
-    stopping: Callable[[], bool]
-    config: Callable[[], PartyConfig]
-    refresh: Callable[[], object]
+    jobs: Jobs
+    in_force: InForce

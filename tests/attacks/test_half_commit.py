@@ -145,7 +145,7 @@ async def bound(servers: Mapping[str, Any], parties: Sequence[str]) -> None:
 
 
 async def all_idle(servers: Mapping[str, Any]) -> None:
-    await until(lambda: all(server._daemon.idle for server in servers.values()))
+    await until(lambda: all(server.idle for server in servers.values()))
 
 
 @pytest.mark.some(2)

@@ -16,6 +16,8 @@ from party.cli.commands import COMMANDS
 from party.monitor import _Metrics
 from party.owner.config import Timeouts
 from party.owner.counts import Counts, Watched
+from party.owner.in_force import InForce
+from party.place import Place
 from tests.support.network import sample_network
 from tests.support.samples import PARTIES
 
@@ -29,7 +31,7 @@ ACCOUNTS_S = 20
 def told(tmp_path: Path) -> set[str]:
     """Names of the metrics of a monitor."""
     config = sample_network(tmp_path / "net").config(PARTIES[0])
-    watched = Watched(Counts(), lambda: False, lambda: 0, lambda: False, lambda: config, lambda: None)
+    watched = Watched(Counts(), Place(), InForce(config))
     return {sample.name for family in _Metrics(watched).collect() for sample in family.samples}
 
 

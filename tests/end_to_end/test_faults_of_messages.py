@@ -93,7 +93,7 @@ def failed(net: Network, out: Path, meddler: Meddler, culprit: str, **timeouts: 
                 await conduct(net.task, net.coordinator, out)
             assert listing(out.parent) == before
             async with asyncio.timeout(GUARD_S):
-                while not all(server._daemon.idle for server in servers.values()):
+                while not all(server.idle for server in servers.values()):
                     await asyncio.sleep(0.02)
             assert not any(net.releases(party) for party in PARTIES)
             meddler.active = False
@@ -166,7 +166,7 @@ def test_a_vote_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how:
             with suppress(PartyError):  # which of the two it was, the releases show
                 await conduct(net.task, net.coordinator, tmp_path / "out")
             async with asyncio.timeout(GUARD_S):
-                while not all(server._daemon.idle for server in servers.values()):
+                while not all(server.idle for server in servers.values()):
                     await asyncio.sleep(0.02)
             kept = [len(net.releases(party)) for party in PARTIES]
             assert kept in ([0, 0, 0], [1, 1, 1])

@@ -188,7 +188,7 @@ def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
             stream.cancel()
             await asyncio.wait({stream})
             busy.set()
-            while not daemon.idle:
+            while daemon.jobs.taken:
                 await asyncio.sleep(0.01)
 
     run(scenario())

@@ -24,6 +24,8 @@ from party.cli import serve
 from party.monitor import Monitor
 from party.net.server import PartyServer
 from party.owner.counts import TOLD, Counts, Watched
+from party.owner.in_force import InForce
+from party.place import Place, Ticket
 from tests.support.calls import raw
 from tests.support.house import House
 from tests.support.loopback import free_ports
@@ -124,11 +126,10 @@ def alone(
     net: Network, counts: Counts, address: str, asking: Callable[[], Any], *, stopping: bool = False
 ) -> Any:
     """Ask a monitor of an event loop that runs meanwhile."""
-    config = net.config(A)
+    place = Place(closed=stopping, _queue=[Ticket("coordinator")] * 3)
 
     async def scenario() -> Any:
-        seen = Watched(counts, lambda: False, lambda: 3, lambda: stopping, lambda: config, lambda: None)
-        made = Monitor(seen, address)
+        made = Monitor(Watched(counts, place, InForce(net.config(A))), address)
         made.start()
         try:
             return await asyncio.to_thread(asking)
@@ -168,9 +169,7 @@ def test_an_event_loop_that_hangs_is_told(
     monkeypatch.setattr(monitor, "_LOOP_S", 0.1)
 
     async def scenario() -> tuple[int, str]:
-        config = net.config(A)
-        seen = Watched(counts, lambda: False, lambda: 0, lambda: False, lambda: config, lambda: None)
-        made = Monitor(seen, address)
+        made = Monitor(Watched(counts, Place(), InForce(net.config(A))), address)
         made.start()
         asking = asyncio.get_running_loop().run_in_executor(None, asked, address, "/livez")
         time.sleep(1)  # the loop hangs

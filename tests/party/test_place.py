@@ -77,6 +77,16 @@ def test_a_turn_comes_when_the_running_job_leaves() -> None:
     asyncio.run(scenario())
 
 
+def test_jobs_that_come_and_go_are_counted() -> None:
+    at = Place()
+    for n_before in range(3):
+        assert (at.n_begun, at.n_ended) == (n_before, n_before)
+        at.take(ME, "one")
+        assert refused(at, "two") == f"{ME} is running another job"
+        assert (at.n_begun, at.n_ended) == (n_before + 1, n_before)
+        at.leave()
+
+
 def test_who_leaves_the_queue_moves_the_others_on() -> None:
     async def scenario() -> None:
         at, waiting = Place(), [Waiting(name) for name in ("one", "two", "three")]
