@@ -17,11 +17,11 @@ from typing import Any
 
 from crypto.rng import SystemRng
 from jobs.errors import IdentityError, JobFailed, PartyError, PolicyError, Problem, TransportError, problem_of
-from jobs.owner.answers import Answering
 from jobs.owner.rules import coordinator_rule
 from jobs.task import Task
 from party.approval import answered, received
 from party.delivery import begin_account, write_account
+from party.ends import Ends
 from party.net import control
 from party.net.carried import GREETING
 from party.net.control import Emit, Envelope
@@ -63,8 +63,7 @@ class Daemon:
         self._repeated = Repeated()
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
-        self._unnoted: list[tuple[Answering, Problem]] = []
-        """Ends of runs that the ledger did not take yet."""
+        self._ends = Ends()
         self._turns = Turns("accounts")
         self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
@@ -132,6 +131,7 @@ class Daemon:
             await self._adopt(await let_in(caller, self._config, self._refresh))
             self._place.take(self.name, caller)
             visit.has_place = True
+            await self._ends.require_room()
             await self._serve(visit, self._config.timeouts)
         except asyncio.CancelledError:
             if (session := visit.session) is not None:
@@ -154,6 +154,8 @@ class Daemon:
             if session is not None:
                 await fail(session, problem)
         finally:
+            if visit.session is not None:
+                self._ends.add(visit.session)  # before another job has the place
             if visit.has_place:
                 self._place.leave()
             if visit.session is not None:
@@ -164,19 +166,14 @@ class Daemon:
                 await self._note_ends(visit.session)
 
     async def _note_ends(self, session: Session) -> None:
-        """Note in the ledger, at a failed run's charges, how the run ended.
+        """Note in the ledger, at a failed run's charges, how the run ended, and how earlier runs ended.
 
         An end that the ledger does not take now is noted after the next run.
         """
-        if session.account is not None and session.problem is not None:
-            self._unnoted.append((session.account, session.problem))
-        ends, self._unnoted = self._unnoted, []
-        for account, problem in ends:
-            try:
-                await in_thread(account.ended, problem)
-            except PartyError as error:
-                session.log(f"how a run ended could not be noted in the ledger yet: {error.problem.error_id}")
-                self._unnoted.append((account, problem))
+        try:
+            await self._ends.note()
+        except PartyError as error:
+            session.log(f"how a run ended could not be noted in the ledger yet: {error.problem.error_id}")
 
     async def _keep_account(self, session: Session) -> None:
         """Keep the account of a run. The run stands, with or without an account."""

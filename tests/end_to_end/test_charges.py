@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,13 @@ import pytest
 
 from coordinator.run import conduct
 from jobs.errors import PartyError, Problem
+from jobs.owner import durable
+from party import ends
 from party.net.control import Delivered, Finished
+from party.owner.config import LEDGER
 from tests.support import jobs
 from tests.support.commands import invoke
-from tests.support.duplex import run
+from tests.support.duplex import GUARD_S, run
 from tests.support.joint import sample_rows
 from tests.support.network import Network, report_of, sample_network, serving
 from tests.support.samples import COLUMNS, PARTIES, joint_job
@@ -122,3 +127,74 @@ def test_a_party_that_keeps_silent_in_the_end_has_kept_its_release(tmp_path: Pat
     net = limited(tmp_path / "net")
     conducted(net, tmp_path / "out", {B: saying(when(Delivered, lambda event: [event]))})
     assert states(net) == [["released"]] * 3
+
+
+class Locked:
+    """Ledger that another program keeps locked, as a backup does."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+        self._connection: sqlite3.Connection | None = None
+
+    def lock(self) -> None:
+        self._connection = sqlite3.connect(self._ledger, isolation_level=None)
+        self._connection.execute("BEGIN EXCLUSIVE")
+
+    def unlock(self) -> None:
+        assert self._connection is not None
+        self._connection.close()
+
+
+@pytest.mark.parametrize(
+    ("most", "message"),
+    [
+        (
+            1,
+            "the privacy ledger cannot be written, and has no line yet of how earlier runs ended: no job begins",
+        ),
+        (2, "the privacy ledger cannot be read or written"),
+    ],
+)
+def test_no_end_of_a_run_is_forgotten_while_the_ledger_cannot_be_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    most: int,
+    message: str,
+) -> None:
+    """Ends wait for the ledger, before later runs begin. No run begins if no further end may wait."""
+    monkeypatch.setattr(ends, "MOST_WAITING", most)
+    monkeypatch.setattr(durable, "_BUSY_S", 0.05)
+    net, taken = sample_network(tmp_path / "net"), tmp_path / "taken"
+    other = Network(net.root, jobs.bundle_of(joint_job(name="other")), net.addresses)
+    locked = Locked(net.config(B).state_dir / LEDGER)
+    said = "how a run ended could not be noted in the ledger yet: budget-ledger"
+
+    def locking(event: Any) -> list[Any]:
+        if taken.exists():
+            locked.lock()
+        return [event]
+
+    async def failing(asked: Network, out: Path) -> Problem:
+        with pytest.raises(PartyError) as caught:
+            await conduct(asked.task, net.coordinator, out)
+        return caught.value.problem
+
+    async def scenario() -> None:
+        taken.mkdir()
+        async with serving(net, {B: saying(when(Finished, locking))}):
+            assert (await failing(net, taken)).error_id == "output-exists"
+            async with asyncio.timeout(GUARD_S):
+                while said not in caplog.messages:
+                    await asyncio.sleep(0.01)
+            taken.rmdir()
+            problem = await failing(other, tmp_path / "none")
+            assert (problem.error_id, problem.party, problem.message) == ("budget-ledger", B, message)
+            locked.unlock()
+            assert [entry.ended for entry in net.config(B).ledger.entries()] == [""]
+            await conduct(other.task, net.coordinator, tmp_path / "out")
+
+    with caplog.at_level("INFO", "party"):
+        run(scenario())
+    assert [entry.ended for entry in net.config(B).ledger.entries()] == ["cancelled", ""]
+    assert states(net) == [["finished", "released"]] * 3

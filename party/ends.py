@@ -1,0 +1,54 @@
+"""Ends of failed runs, until the privacy ledger has the ends.
+
+The owner reads in the ledger how each charged run ended. A ledger that cannot be written takes no end, so ends wait
+here. Only a bounded number waits: no run begins beyond, and no end is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+
+from jobs.errors import BudgetError, PartyError
+from party.net.waiting import in_thread
+from party.states import Session
+
+MOST_WAITING = 16
+"""Most ends that wait for the ledger."""
+
+
+class Ends:
+    """Ends of failed runs that the ledger does not have yet, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[partial[None]] = deque()
+        self._noting = asyncio.Lock()
+
+    def add(self, session: Session) -> None:
+        """Take the end of a run that had a problem and an account in the ledger."""
+        if session.account is not None and session.problem is not None:
+            self._waiting.append(partial(session.account.ended, session.problem))
+
+    async def note(self) -> None:
+        """Note the ends in the ledger, at the charges of the runs.
+
+        Raises PartyError if the ledger does not take an end. This end and the later ends wait on.
+        """
+        async with self._noting:
+            while self._waiting:
+                await in_thread(self._waiting[0])
+                self._waiting.popleft()
+
+    async def require_room(self) -> None:
+        """Note the ends before a further run begins. Raises BudgetError if no further end may wait."""
+        try:
+            await self.note()
+        except PartyError as error:
+            if len(self._waiting) >= MOST_WAITING:
+                raise BudgetError(
+                    "budget-ledger",
+                    "the privacy ledger cannot be written, and has no line yet of how earlier runs ended: no job "
+                    "begins",
+                    cause=error.problem.cause,
+                ) from error
