@@ -10,7 +10,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from tests.support.example import example_job, example_tables, long_network
 from tests.support.hostile import answer
 from tests.support.house import lines_of
 from tests.support.network import GUARD_S, Network, Processes, command, processes, report_of
+from tests.support.waiting import until
 
 A, B, C = (f"hospital-{x}" for x in "abc")
 
@@ -76,13 +77,6 @@ class Site:
         """Everything that a failed job may not leave: outputs, releases, hidden folders."""
         releases = [path for name in (A, B, C) for path in self.net.releases(name)]
         return [*listing(self.folder / "outs"), *map(str, releases)]
-
-
-def until(met: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + GUARD_S
-    while not met():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
 
 
 @contextmanager

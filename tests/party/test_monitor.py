@@ -31,6 +31,7 @@ from tests.support.house import House
 from tests.support.loopback import free_ports
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving, write_job
 from tests.support.samples import PARTIES, joint_job
+from tests.support.waiting import until
 
 A, B, C = PARTIES
 
@@ -68,13 +69,6 @@ def watched(net: Network, name: str) -> str:
     (port,) = free_ports([name]).values()
     net.change(name, lambda fields: fields.update(monitor=f"127.0.0.1:{port}"))
     return f"127.0.0.1:{port}"
-
-
-def until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GUARD_S
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_daemon_is_watched(net: Network) -> None:

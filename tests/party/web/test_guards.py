@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -17,6 +16,7 @@ from party.web.connection import MOST, Connection
 from party.web.guards import HEADERS, POLICY, hosts_of
 from tests.support.network import GUARD_S
 from tests.support.owners_page import FORM, Answer, Site
+from tests.support.waiting import until
 
 PAGES = ("/", "/releases", "/budget", "/audit", "/audit.csv", "/certificates")
 EVERYBODY = ("/sign-in", "/style.css")
@@ -285,24 +285,18 @@ def silent_connections(site: Site, number: int) -> Iterator[select.poll]:
             connection.close()
 
 
-def wait_until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GUARD_S
-    while not met():
-        assert time.monotonic() < deadline
-
-
 def test_silent_connections_take_few_files(site: Site) -> None:
     """Each connection is an open file of the daemon, which needs files for its peers."""
     with silent_connections(site, 3 * MOST) as closed:
-        wait_until(lambda: len(closed.poll(100)) >= 2 * MOST)
+        until(lambda: len(closed.poll(100)) >= 2 * MOST)
         assert len(closed.poll(100)) < 3 * MOST
-    wait_until(lambda: site.get("/").status == 200)
+    until(lambda: site.get("/").status == 200)
 
 
 def test_a_silent_connection_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "lasts_s", 0.5)
     with silent_connections(site, 3) as closed:
-        wait_until(lambda: len(closed.poll(100)) == 3)
+        until(lambda: len(closed.poll(100)) == 3)
     assert site.get("/").status == 200
 
 
