@@ -253,6 +253,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "a party cannot be reached by the party that is named before it",
         "check that the party runs, and its address at the party that cannot reach it",
     ),
+    "daemon-not-ready": Kind(
+        Exit.UNREACHABLE,
+        "`party probe`: the daemon on this machine does not answer, or says no",
+        "look at the daemon's log; if no daemon runs, start one: party serve",
+    ),
     "version": Kind(
         Exit.FAILED,
         "a peer runs a version of Jointcut that does not talk with ours: the first numbers differ, or the second "

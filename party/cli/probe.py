@@ -13,10 +13,12 @@ from party.cli.console import format_option, say
 from party.owner.config import PartyConfig, load_config
 
 _PATIENCE_S = 5.0
+_ASKED = {"livez": "alive", "readyz": "ready for a job"}
+"""Questions, with the state of the daemon that each asks for."""
 
 
 @click.command()
-@click.argument("question", type=click.Choice(["livez", "readyz"]))
+@click.argument("question", type=click.Choice([*_ASKED]))
 @config_option
 @format_option
 def probe(question: str, config: Path) -> None:
@@ -31,7 +33,9 @@ def probe(question: str, config: Path) -> None:
         )
     status, said = _answer(settings.monitor, question)
     if status != 200:
-        raise TransportError("peer-unreachable", f"{question}: {said}", party=settings.name)
+        raise TransportError(
+            "daemon-not-ready", f"the daemon is not {_ASKED[question]}: {said}", party=settings.name
+        )
     say(f"{settings.name}: {said}", {"name": settings.name, question: said})
 
 
@@ -45,7 +49,9 @@ def _answer(address: str, question: str) -> tuple[int, str]:
         return answer.status, printable("; ".join(answer.read(4096).decode().splitlines()))
     except (OSError, HTTPException) as error:
         raise TransportError(
-            "peer-unreachable", f"no monitor answers at {address}", remedy="start the daemon: party serve"
+            "daemon-not-ready",
+            f"the daemon does not answer at {address} (`monitor`)",
+            remedy="start the daemon: party serve",
         ) from error
     finally:
         connection.close()

@@ -18,7 +18,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.errors import ANSWERS, ConfigError, Problem
+from jobs.errors import ANSWERS, ConfigError, Exit, Problem
 from party import monitor
 from party.cli import serve
 from party.monitor import Monitor
@@ -27,6 +27,7 @@ from party.owner.counts import TOLD, Counts, Watched
 from party.owner.in_force import InForce
 from party.place import Place, Ticket
 from tests.support.calls import raw
+from tests.support.commands import Ran, invoke
 from tests.support.house import House
 from tests.support.loopback import free_ports
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving, write_job
@@ -95,6 +96,28 @@ def test_a_daemon_is_watched(net: Network) -> None:
         daemons.signal(A, signal.SIGTERM)
         daemons.running[A].process.wait(GUARD_S)
         assert not _answers(address)
+
+
+def probed(net: Network, question: str) -> Ran:
+    return invoke("party", "probe", question, "--config", net.config_path(A), "--format", "json")
+
+
+def test_a_probe_says_what_is_wrong_with_the_own_daemon(net: Network) -> None:
+    address = watched(net, A)
+    ran = probed(net, "livez")
+    assert (ran.code, ran.problem["error"]) == (Exit.UNREACHABLE, "daemon-not-ready")
+    assert ran.problem["message"] == f"the daemon does not answer at {address} (`monitor`)"
+    assert "party serve" in ran.problem["remedy"]
+    with processes(net, only=[A]):
+        until(lambda: _answers(address))
+        ran = probed(net, "readyz")
+        assert (ran.code, json.loads(ran.out)) == (0, {"name": A, "readyz": "ok"})
+        net.change(A, lambda fields: fields.update(listen="127.0.0.1:1"))
+        ran = probed(net, "readyz")
+        assert (ran.code, ran.problem["error"]) == (Exit.UNREACHABLE, "daemon-not-ready")
+        assert ran.problem["message"] == "the daemon is not ready for a job: config-changed: see the log"
+        assert ran.problem["party"] == A
+        assert probed(net, "livez").code == 0
 
 
 def _answers(address: str) -> bool:
