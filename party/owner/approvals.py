@@ -79,6 +79,11 @@ CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 _THIS = "WHERE job_sha256 = ? AND coordinator = ?"
 _UNDECIDED = "id NOT IN (SELECT proposal FROM decisions)"
 
+_SIZE = f"""
+SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}
+"""  # noqa: S608 (made of the constant above)
+"""Number and bytes of the proposals of a coordinator that wait for their first decision."""
+
 _IS_LAST = "decisions.id = (SELECT max(id) FROM decisions WHERE proposal = proposals.id)"
 
 _OVER = f"""
@@ -87,7 +92,7 @@ WHERE approved
     AND (until <> '' AND until <= ? OR runs <= (SELECT count(*) FROM begun WHERE decision = decisions.id))
     AND decisions.id NOT IN (SELECT decision FROM asked UNION SELECT decision FROM unnoted)
 ORDER BY decisions.id DESC LIMIT -1 OFFSET ?
-"""  # noqa: S608
+"""  # noqa: S608 (made of the constants above)
 """Proposals whose approvals cover no run any more and that nobody asked for again, but the newest."""
 
 _FORGOTTEN = f"""
@@ -95,8 +100,10 @@ SELECT id FROM ({_OVER}) AS over WHERE 2 <= (
     SELECT count(DISTINCT job_sha256) FROM proposals JOIN decisions ON {_IS_LAST}
     WHERE approved AND job = over.job AND decided > over.decided
 )
-"""  # noqa: S608
+"""  # noqa: S608 (made of the constants above)
 """Proposals of `_OVER` that :meth:`Approvals.before` returns for no job: two of the name were approved later."""
+
+_FORGET = f"DELETE FROM proposals WHERE id IN ({_FORGOTTEN})"  # noqa: S608 (made of the constant above)
 
 _LAST = f"""
 SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, decisions.id, approved, decided, decided_by,
@@ -105,7 +112,7 @@ SELECT proposals.id, job_sha256, coordinator, job, bundle, proposed, decisions.i
 FROM proposals
 LEFT JOIN decisions ON {_IS_LAST}
 LEFT JOIN asked ON asked.decision = decisions.id
-"""  # noqa: S608
+"""  # noqa: S608 (made of the constants above)
 """Proposals with their last decisions."""
 
 
@@ -266,10 +273,7 @@ class Approvals:
         with self._changed(now) as connection:
             if _found(connection, task.digest.hex(), coordinator):
                 return False
-            n_waiting, n_bytes = connection.execute(
-                f"SELECT count(*), coalesce(sum(length(bundle)), 0) FROM proposals WHERE coordinator = ? AND {_UNDECIDED}",  # noqa: S608, E501
-                (coordinator,),
-            ).fetchone()
+            n_waiting, n_bytes = connection.execute(_SIZE, (coordinator,)).fetchone()
             if n_waiting >= MOST_WAITING or n_bytes + len(bundle) > MOST_BYTES:
                 raise PolicyError(
                     "proposals-full", f"too many proposals of {coordinator} wait for a decision"
@@ -433,7 +437,7 @@ class Approvals:
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
         """Return a transaction, after the proposals that have expired are gone."""
         expired = time_as_text(now - timedelta(days=DAYS))
-        dropping = f"DELETE FROM proposals WHERE proposed <= '{expired}' AND {_UNDECIDED}"  # noqa: S608
+        dropping = f"DELETE FROM proposals WHERE proposed <= '{expired}' AND {_UNDECIDED}"  # noqa: S608 (a time of ours)
         return transaction(self._path, f"{_SCHEMA}; {dropping}", self._failed)
 
     def _failed(self, error: sqlite3.Error) -> PartyError:
@@ -485,7 +489,7 @@ def _forget(connection: sqlite3.Connection, now: datetime) -> None:
     An approval that still allows runs stays, and so does a denial. The runs stay, too, so that none begins again. The
     last decision has the greatest number and stays, so that no number comes back.
     """
-    connection.execute(f"DELETE FROM proposals WHERE id IN ({_FORGOTTEN})", (time_as_text(now), MOST_OVER))  # noqa: S608
+    connection.execute(_FORGET, (time_as_text(now), MOST_OVER))
     connection.execute("DELETE FROM decisions WHERE proposal NOT IN (SELECT id FROM proposals)")
 
 

@@ -98,7 +98,7 @@ class SignIns:
     def _changed(self, now: datetime) -> AbstractContextManager[sqlite3.Connection]:
         """Return a transaction, after tokens and sessions that have ended are gone."""
         over = f"WHERE ends <= '{time_as_text(now)}'"
-        ended = f"DELETE FROM tokens {over}; DELETE FROM sessions {over}"  # noqa: S608
+        ended = f"DELETE FROM tokens {over}; DELETE FROM sessions {over}"  # noqa: S608 (a time of ours)
         return transaction(self._path, f"{_SCHEMA}; {ended}", self._failed)
 
     def _failed(self, error: sqlite3.Error) -> PartyError:
