@@ -1,6 +1,7 @@
 """The relay: joins callers to parties that accept no connection, and forwards bytes of which it knows nothing.
 
-Parties and coordinators connect with certificates that are installed here; the certificate determines the name. A
+Parties and coordinators connect with certificates that are installed here; the certificate determines the name. The
+installed certificates may change while the relay runs; connections with a certificate not installed any more end. A
 party keeps connections that wait for callers (:mod:`party.net.relayed` has the words of both sides). The session
 inside a joined connection has its own TLS from end to end, which the relay cannot read, change or begin.
 
@@ -17,15 +18,17 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from jobs.errors import ConfigError
 from party.net import relayed
 from party.net.pipes import IDLE_S, Listener, Streams, answered, closed, dropped, joined, line, said
+from party.net.waiting import stopped
 from party.owner.config import CoordinatorConfig, credentials_of, trusted_peers
+from party.owner.identity import Credentials, Peer
 
 log = logging.getLogger("coordinator")
 
@@ -63,14 +66,29 @@ Call: TypeAlias = "asyncio.Future[Streams]"
 class _Member:
     """Party or coordinator known to the relay, by name.
 
-    calls:  callers of the party that still wait.
+    certificate:  SHA-256 of its certificate, hexadecimal.
+    calls:        callers of the party that still wait.
+    tasks:        work for connections of the member, and for callers of the member.
     """
 
     name: str
+    certificate: str
+    tasks: list[asyncio.Task[object]] = field(default_factory=list)
     calls: deque[Call] = field(default_factory=deque)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     n_waiting: int = 0
     n_calls: int = 0
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Let the present task end with the member."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.append(task)
+        try:
+            yield
+        finally:
+            self.tasks.remove(task)
 
     async def next_call(self) -> Call:
         """Return the call that has waited longest, once there is a call."""
@@ -92,24 +110,56 @@ class _Member:
             dropped(call.result())
 
 
+@dataclass(frozen=True)
+class Roster:
+    """Own identity and certificates of all peers of a relay, as read from files at a moment.
+
+    hello_s:  time for a connection to show a certificate, and to say its first line.
+    """
+
+    own: Credentials
+    peers: Mapping[str, Peer]
+    context: ssl.SSLContext
+    hello_s: float
+
+
+def roster_of(config: CoordinatorConfig) -> Roster:
+    """Read the certificates of a configuration. Raises ConfigError or IdentityError if nobody could connect."""
+    own, peers = credentials_of(config), trusted_peers(config)
+    if not peers:
+        raise ConfigError(
+            "config-invalid",
+            "no peers are known: nobody could connect",
+            remedy="install a peer: coordinator peers add NAME CERTIFICATE",
+        )
+    context = _context(config, [peer.certificate for peer in peers.values()])
+    return Roster(own, peers, context, config.timeouts.hello_s)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Difference of two rosters, in names."""
+
+    added: Sequence[str]
+    removed: Sequence[str]
+    replaced: Sequence[str]
+    own: bool
+
+    def __str__(self) -> str:
+        kinds = {"added": self.added, "removed": self.removed, "replaced": self.replaced}
+        said = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
+        said += ["the own identity changed"] if self.own else []
+        return "; ".join(said) or "nothing has changed"
+
+
 class Relay:
     """Relay between the peers of a configuration."""
 
     def __init__(self, config: CoordinatorConfig, bounds: Bounds | None = None) -> None:
         """Raises ConfigError or IdentityError if nobody could connect."""
-        credentials_of(config)  # raises the errors of our own identity
-        peers = trusted_peers(config)
-        if not peers:
-            raise ConfigError(
-                "config-invalid",
-                "no peers are known: nobody could connect",
-                remedy="install a peer: coordinator peers add NAME CERTIFICATE",
-            )
         self._bounds = bounds or Bounds()
-        self._hello_s = config.timeouts.hello_s
-        self._names = {peer.fingerprint: name for name, peer in peers.items()}
-        self._members = {name: _Member(name) for name in peers}
-        self._context = _context(config, [peer.certificate for peer in peers.values()])
+        self._roster = roster_of(config)
+        self._members = {name: _Member(name, peer.fingerprint) for name, peer in self._roster.peers.items()}
         self._n_unnamed = self._n_refused = 0
         self._report_at = 0.0
         self._listener: Listener | None = None
@@ -137,6 +187,26 @@ class Relay:
         """Return the number of callers that wait for a party."""
         return len(self._members[name].calls)
 
+    async def adopt(self, roster: Roster) -> Changes:
+        """Know the certificates of a roster from now on, and no others; return the changes.
+
+        Connections of certificates that are not known any more end, joined or not.
+        """
+        before, self._roster = self._roster, roster
+        was, self._members = self._members, {}
+        for name, peer in roster.peers.items():
+            kept = was.get(name)
+            same = kept is not None and kept.certificate == peer.fingerprint
+            self._members[name] = kept if kept is not None and same else _Member(name, peer.fingerprint)
+        gone = [member for name, member in was.items() if self._members.get(name) is not member]
+        await stopped(*{task for member in gone for task in member.tasks})
+        return Changes(
+            [name for name in self._members if name not in was],
+            [member.name for member in gone if member.name not in self._members],
+            [member.name for member in gone if member.name in self._members],
+            roster.own != before.own,
+        )
+
     async def stop(self) -> None:
         """Listen no more, and end all connections."""
         if self._listener is not None:
@@ -147,37 +217,48 @@ class Relay:
         if self._n_unnamed >= self._bounds.unnamed:
             connection.close()
             return
-        self._n_unnamed += 1
-        try:
-            streams, member, words = await self._greeted(connection)
-        except (OSError, EOFError, ValueError, TimeoutError):
-            self._refuse()
-            return
-        finally:
-            self._n_unnamed -= 1
-        try:
-            await self._obey(streams, member, words)
-        except (OSError, EOFError, ValueError, TimeoutError):  # lost, or not of our form
-            dropped(streams)
-        except BaseException:
-            dropped(streams)
-            raise
+        with ExitStack() as connected:
+            self._n_unnamed += 1
+            try:
+                streams, member, words = await self._greeted(connection, connected)
+            except (OSError, EOFError, ValueError, TimeoutError):
+                self._refuse()
+                return
+            finally:
+                self._n_unnamed -= 1
+            try:
+                await self._obey(streams, member, words)
+            except (OSError, EOFError, ValueError, TimeoutError):  # lost, or not of our form
+                dropped(streams)
+            except BaseException:
+                dropped(streams)
+                raise
 
-    async def _greeted(self, connection: socket.socket) -> tuple[Streams, _Member, list[bytes]]:
-        """Return the client of a connection, and its first line. Closes the connection after an error."""
-        streams = await answered(connection, self._context, self._hello_s)
+    async def _greeted(
+        self, connection: socket.socket, connected: ExitStack
+    ) -> tuple[Streams, _Member, list[bytes]]:
+        """Return the client of a connection, and its first line. Closes the connection after an error.
+
+        connected:  left when the connection is over.
+        """
+        hello_s = self._roster.hello_s
+        streams = await answered(connection, self._roster.context, hello_s)
         try:
-            name = self._names.get(_presented(streams))
-            if name is None:
-                raise ValueError(
-                    "a certificate of the authority of a peer, and not the installed certificate"
-                )
-            async with asyncio.timeout(self._hello_s):
+            member = self._of_certificate(_presented(streams))
+            connected.enter_context(member.connected())
+            async with asyncio.timeout(hello_s):
                 words = await line(streams[0])
         except BaseException:
             dropped(streams)
             raise
-        return streams, self._members[name], words.split(b" ")
+        return streams, member, words.split(b" ")
+
+    def _of_certificate(self, presented: str) -> _Member:
+        """Return the member with a certificate. Raises ValueError if the certificate is not installed (any more)."""
+        for member in self._members.values():
+            if member.certificate == presented:
+                return member
+        raise ValueError("a certificate of the authority of a peer, and not the installed certificate")
 
     async def _obey(self, streams: Streams, member: _Member, words: Sequence[bytes]) -> None:
         match words:
@@ -238,7 +319,7 @@ class Relay:
         elif caller.n_calls >= self._bounds.calls:
             await _refused(streams, relayed.FULL)
         else:
-            with _counted(caller):
+            with _counted(caller), member.connected():
                 await self._join(caller, member, streams)
 
     async def _join(self, caller: _Member, member: _Member, streams: Streams) -> None:

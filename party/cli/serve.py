@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from jobs.version import __version__
 from party.cli.arguments import config_option
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
-from party.cli.signals import stop_signals
+from party.cli.signals import Reloading, stop_signals
 from party.compiling import compile_where_it_pays, prepare
 from party.daemon import Daemon
 from party.decoding import READER
@@ -62,8 +63,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     warn_of_certificates(config)
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
-    loop, reloading = asyncio.get_running_loop(), Reloading(server)
-    loop.add_signal_handler(signal.SIGHUP, reloading.begin)
+    reloading = Reloading(partial(_reload, server))
     page = _page(config, server)
     monitor = await _monitor(config, server)
     address = await server.start()  # from here on the state folder is ours alone
@@ -84,11 +84,12 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
-    loop.call_later(_IDLE_S, prepare)
+    asyncio.get_running_loop().call_later(_IDLE_S, prepare)
     warning = asyncio.create_task(_warn_daily(server))
     if await stop == signal.SIGTERM:
         await _drained(server)
-    await stopped(warning, *reloading.tasks)
+    await stopped(warning)
+    await reloading.stop()
     if page is not None:
         await page.stop()
     if monitor is not None:
@@ -162,30 +163,16 @@ async def _warn_daily(server: PartyServer) -> None:
             log.error("%s", error.problem.text(to_owner=True))
 
 
-class Reloading:
-    """Reload of the configuration on a signal, as the next job would take it over."""
-
-    def __init__(self, server: PartyServer) -> None:
-        self._server = server
-        self.tasks: set[asyncio.Task[None]] = set()
-
-    def begin(self) -> None:
-        """Begin to reload; a reload that runs goes first."""
-        task = asyncio.create_task(self._reload(*self.tasks))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    async def _reload(self, *before: asyncio.Task[None]) -> None:
-        if before:
-            await asyncio.wait(before)
-        try:
-            found = await self._server.reload()
-        except PartyError as error:
-            log.error("%s", error.problem.text(to_owner=True))
-            return
-        if not found:
-            log.info("reloaded: nothing has changed")
-            return
-        peers = f"; peers: {', '.join(found['peers'])}" if "peers" in found else ""
-        log.info("reloaded: %s changed%s", ", ".join(found["changed"]), peers)
-        warn_of_certificates(await asyncio.to_thread(self._server.config_in_force))
+async def _reload(server: PartyServer) -> None:
+    """Take over the configuration now, as the next job would, and say what changed."""
+    try:
+        found = await server.reload()
+    except PartyError as error:
+        log.error("%s", error.problem.text(to_owner=True))
+        return
+    if not found:
+        log.info("reloaded: nothing has changed")
+        return
+    peers = f"; peers: {', '.join(found['peers'])}" if "peers" in found else ""
+    log.info("reloaded: %s changed%s", ", ".join(found["changed"]), peers)
+    warn_of_certificates(await asyncio.to_thread(server.config_in_force))

@@ -97,7 +97,7 @@ def _turned_away(error: Exception) -> Obstacle:
         return Obstacle(_ODD, _CHECK)
     return Obstacle(
         "the relay ended the connection: perhaps our certificate is not installed there",
-        "at the relay: coordinator peers add NAME CERTIFICATE, then start the relay again",
+        "at the relay: coordinator peers add NAME CERTIFICATE, then send SIGHUP to the relay",
     )
 
 

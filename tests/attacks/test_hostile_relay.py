@@ -128,7 +128,7 @@ class Posing(Relay):
     async def _join(self, caller: object, member: object, streams: Streams) -> None:
         streams[1].write(b"ok\n")
         near, far = await _pair()
-        serving = asyncio.create_task(_answer_as_server(far, self._context))
+        serving = asyncio.create_task(_answer_as_server(far, self._roster.context))
         await joined(streams, near, 1)
         await serving
 

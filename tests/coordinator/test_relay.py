@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.relay import Bounds, Relay
+from coordinator.relay import Bounds, Relay, roster_of
 from jobs.errors import ConfigError
 from party.net.pipes import Streams, dropped, line, said, streams_of
 from party.net.sockets import straight
 from party.owner.config import CoordinatorConfig
+from party.owner.peer_files import CERTIFICATE, make_identity
 from tests.support.bare import bare
 from tests.support.by_hand import works
 from tests.support.calls import calling, coordinator_as, issued
@@ -45,6 +46,7 @@ from tests.support.relays import (
     with_relay,
 )
 from tests.support.samples import PARTIES, joint_job
+from tests.support.waiting import until as until_said
 
 A, B, C = PARTIES
 QUICK = Bounds(pair_s=0.3, answer_s=0.3, ping_s=0.1, idle_s=0.3)
@@ -106,6 +108,41 @@ def test_a_job_of_real_processes_over_a_relay(net: Network, tmp_path: Path) -> N
     assert f"coordinator called {A}: " in logged
 
 
+def test_a_signal_takes_over_the_peers(net: Network, tmp_path: Path) -> None:
+    words = command("relay", "--listen", relay_address(net), "-c", net.config_path(RELAY))
+    logged = tmp_path / "log"
+    entry = relay_config(net).peers[B].certificate
+
+    def signalled(said: str) -> None:
+        before = len(logged.read_text())
+        relay.send_signal(signal.SIGHUP)
+        until_said(lambda: said in logged.read_text()[before:], said)
+
+    with (
+        logged.open("w") as err,
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=err, env=bare()) as relay,
+    ):
+        assert relay.stdout is not None
+        relay.stdout.readline()
+        signalled("reloaded: nothing has changed")
+        net.change(RELAY, lambda fields: fields["peers"].pop(B))
+        signalled(f"reloaded: removed {B}")
+        net.change(RELAY, lambda fields: fields.update(peers={}))
+        signalled("no peers are known")
+        assert run(_is_served(net, C))
+        assert not run(_is_served(net, B))
+        made_anew = _made_anew(net, A)
+        net.change(
+            RELAY,
+            lambda fields: fields.update(
+                peers={B: {"certificate": str(entry)}, A: {"certificate": made_anew}}
+            ),
+        )
+        signalled(f"reloaded: added {B}; removed {C}, coordinator; replaced {A}")
+        relay.send_signal(signal.SIGTERM)
+        assert relay.wait(GUARD_S) == 0
+
+
 @pytest.mark.more
 def test_the_command_listens_and_ends(net: Network) -> None:
     words = command("relay", "--listen", "127.0.0.1:0", "-c", net.config_path(RELAY))
@@ -141,6 +178,116 @@ def test_a_relay_without_peers(net: Network) -> None:
     net.change(RELAY, lambda fields: fields.update(peers={}))
     with pytest.raises(ConfigError, match="nobody could connect"):
         Relay(relay_config(net))
+
+
+# ---- peers that change
+
+
+async def _is_served(net: Network, name: str) -> bool:
+    """Return True if the relay lets a party wait for callers."""
+    try:
+        streams = await at_relay(net.config(name))
+    except OSError:
+        return False
+    try:
+        await said(streams[1], b"wait 1")
+        return await line(streams[0]) == b"ping"
+    except (OSError, EOFError):
+        return False
+    finally:
+        dropped(streams)
+
+
+async def _joined_by_hand(net: Network, caller: str, called: str) -> tuple[Streams, Streams]:
+    """Join a caller to a party, and send a byte each way."""
+    far = await waiting_by_hand(net.config(called))
+    calling = asyncio.create_task(called_by_hand(net.config(caller), called))
+    assert await line(far[0]) == b"call"
+    await said(far[1], b"here")
+    near, answer = await calling
+    assert answer == b"ok"
+    await _talk(near, far)
+    return near, far
+
+
+async def _talk(near: Streams, far: Streams) -> None:
+    for one, other in ((near, far), (far, near)):
+        await said(one[1], b"x")
+        assert await line(other[0]) == b"x"
+
+
+def _made_anew(net: Network, name: str) -> str:
+    """Make another identity of a name; return the place of its certificate."""
+    make_identity(net.root / "new" / name, name)
+    return str(net.root / "new" / name / CERTIFICATE)
+
+
+def _certificate_of(net: Network, name: str, change: str) -> None:
+    """Remove a peer of the relay, or replace its certificate."""
+
+    def changed(fields: dict[str, Any]) -> None:
+        if change == "removed":
+            del fields["peers"][name]
+        else:
+            fields["peers"][name]["certificate"] = _made_anew(net, name)
+
+    net.change(RELAY, changed)
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_connections_of_a_certificate_that_is_gone_end(net: Network, change: str) -> None:
+    """The peer waits, calls, is called, or has said nothing yet. Connections of others stay."""
+
+    async def scenario() -> str:
+        async with relaying(net) as relay:
+            others = await _joined_by_hand(net, C, A)
+            ended = [*await _joined_by_hand(net, B, A), *await _joined_by_hand(net, A, B)]
+            ended += [await waiting_by_hand(net.config(B)), await at_relay(net.config(B))]
+            silent = await at_relay(net.config(B))
+            await said(silent[1], b"call 1 " + C.encode())
+            await until(lambda: relay.n_calls(C))
+            _certificate_of(net, B, change)
+            changes = await relay.adopt(roster_of(relay_config(net)))
+            for streams in (*ended, silent):
+                assert await _ends(streams) == b""
+            await _talk(*others)
+            for streams in others:
+                dropped(streams)
+            assert not await _is_served(net, B)
+            assert await _is_served(net, C)
+            assert relay.n_calls(C) == 0
+            return str(changes)
+
+    assert run(scenario()) == f"{change} {B}"
+
+
+def test_a_caller_of_a_party_that_is_removed_does_not_wait(net: Network) -> None:
+    async def scenario() -> bytes:
+        async with relaying(net, bounds=Bounds(pair_s=2 * GUARD_S)) as relay:
+            caller = await at_relay(net.config(B))
+            await said(caller[1], b"call 1 " + C.encode())
+            await until(lambda: relay.n_calls(C))
+            _certificate_of(net, C, "removed")
+            await relay.adopt(roster_of(relay_config(net)))
+            assert (await called_by_hand(net.config(B), C))[1] == b"no unknown"
+            return await _ends(caller)
+
+    assert run(scenario()) == b""
+
+
+def test_a_peer_that_is_added_connects(net: Network) -> None:
+    whole = relay_config(net)
+    _certificate_of(net, B, "removed")
+
+    async def scenario() -> str:
+        async with relaying(net) as relay:
+            assert not await _is_served(net, B)
+            changes = await relay.adopt(roster_of(whole))
+            for streams in await _joined_by_hand(net, A, B):
+                dropped(streams)
+            return str(changes)
+
+    assert run(scenario()) == f"added {B}"
 
 
 # ---- strangers, and clients without manners

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.relay import Bounds, Relay
+from coordinator.relay import Bounds, roster_of
 from jobs.errors import Problem
 from party.net.pipes import Streams, answered, closed, line, said
 from party.owner.identity import make_credentials
@@ -138,7 +138,7 @@ async def _silent(streams: Streams) -> None:
     ],
 )
 def test_a_relay_without_manners_is_told_as_a_reason(net: Network, answer: Answer, reason: str) -> None:
-    context = Relay(relay_config(net))._context
+    context = roster_of(relay_config(net)).context
 
     async def scenario() -> Problem:
         async def serve(connection: Any) -> None:
