@@ -8,10 +8,11 @@ from functools import partial
 from crypto.rng import SystemRng
 from jobs.owner.answers import Answering
 from jobs.owner.objections import check_policy
+from jobs.task import Task
 from party.approval import permit_of, require
 from party.net import control
 from party.net.wiring import Wiring
-from party.owner.config import address_of, usable_peer
+from party.owner.config import PartyConfig, address_of, usable_peer
 from party.owner.signing import signer_of
 from party.states import Admitted, Allowed, Next, Session, Submitted
 
@@ -44,7 +45,7 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """
     await asyncio.to_thread(_begin, session, allowed)
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
-    wiring = wiring_of(session)
+    wiring = wiring_of(session.me, session.task)
     session.mesh.expect(
         [peer for peer in wiring.direct if not wiring.after(peer)],
         [peer for peer in wiring.carriages if not wiring.after(peer)],
@@ -61,20 +62,15 @@ def _begin(session: Session, allowed: Allowed) -> None:
     session.note("start", {**asked, "parties": session.task.job.roster})
 
 
-def wiring_of(session: Session) -> Wiring:
-    """Return the links of the run, as we see them."""
-    job, task = session.task.job, session.task
-    return Wiring(session.me, job.roster, (job.leader_name, job.deputy_name), task.mode.apart(task))
+def wiring_of(me: str, task: Task) -> Wiring:
+    """Return the links of a run, as a party sees the links."""
+    job = task.job
+    return Wiring(me, job.roster, (job.leader_name, job.deputy_name), task.mode.apart(task))
 
 
-def addresses_after_us(session: Session) -> dict[str, str]:
-    """Return the parties that we call, with addresses: those with a direct link that come after us in the roster.
-
-    Raises ConfigError if an address is missing.
-    """
-    wiring = wiring_of(session)
-    called = (peer for peer in wiring.direct if wiring.after(peer))
-    return {party: address_of(session.config, session.task.job, party) for party in called}
+def addresses_after_us(config: PartyConfig, task: Task) -> dict[str, str]:
+    """Return the parties that we call in a run, with addresses. Raises ConfigError if an address is missing."""
+    return {party: address_of(config, task.job, party) for party in wiring_of(config.name, task).called}
 
 
 def _others(session: Session) -> tuple[str, ...]:
@@ -85,7 +81,7 @@ def _know_peers(session: Session) -> None:
     """Require a valid certificate of every party, and an address of every party that we call."""
     for party in (session.coordinator, *_others(session)):
         usable_peer(session.config, party)
-    addresses_after_us(session)
+    addresses_after_us(session.config, session.task)
 
 
 def _account(session: Session) -> Answering:

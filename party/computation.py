@@ -69,9 +69,10 @@ async def _computed(session: Session, admitted: Admitted, run_inputs: RunInputs)
 async def connect(session: Session) -> None:
     """Link us with every peer, directly or through the compute pair."""
     assert session.signer is not None  # the job is admitted
-    addresses, patience_s = addresses_after_us(session), session.config.timeouts.connect_s
+    config, task = session.config, session.task
+    addresses, patience_s = addresses_after_us(config, task), config.timeouts.connect_s
     await session.mesh.connect(addresses, patience_s)
-    await session.mesh.carry(wiring_of(session), addresses, session.signer, SystemRng(), patience_s)
+    await session.mesh.carry(wiring_of(session.me, task), addresses, session.signer, SystemRng(), patience_s)
 
 
 def _whole_run(

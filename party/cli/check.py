@@ -16,7 +16,7 @@ from jobs.plain_columns import told_by_source
 from jobs.reading import notes_on_dates
 from jobs.task import Task
 from party.cli.arguments import config_option
-from party.cli.checks import checks_of_certificates, checks_of_peers, checks_of_state
+from party.cli.checks import checks_of_certificates, checks_of_links, checks_of_peers, checks_of_state
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_option
 from party.cli.records import check_ledger
@@ -39,14 +39,18 @@ from party.owner.in_force import running
 @job_option("Check table and policy against this job, too.")
 @click.option("--coordinator", help="The coordinator the job would come from.")
 @click.option(
-    "--peers", "call", is_flag=True, help="Also call every peer that has an address in the configuration."
+    "--peers",
+    "call",
+    is_flag=True,
+    help="Also call every peer that has an address in the configuration; with --job, the parties that we call in the "
+    "job.",
 )
 @format_option
 def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool) -> None:
     """Check configuration, identity and table; start nothing.
 
     State folder and disk are looked at, too. Each check says PASS, WARN or FAIL, and what to do; a FAIL ends with
-    exit code 1. With --peers, every peer is called: name, network, TLS, version, clock and round trip.
+    exit code 1. With --peers, peers are called: name, network, TLS, version, clock and round trip.
 
     With --job, the command also shows what the job asks of each party, what each party learns, and whether table
     and policy allow the job. The output has numbers of the table: for its owner alone.
@@ -58,7 +62,9 @@ def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool
     lines += [f"  peer         {peer.name}  {peer.fingerprint}" for peer in known.values()]
     warnings = certificate_warnings(settings)
     checks = [*checks_of_certificates(settings, warnings), *checks_of_state(settings.state_dir)]
-    checks += checks_of_peers(settings) if call else []
+    task = None if job is None else job.load()
+    if call:
+        checks += checks_of_peers(settings) if task is None else checks_of_links(settings, task)
     lines += map(str, checks)
     daemon = running(settings, config)
     lines += _ways(settings)
@@ -76,11 +82,11 @@ def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool
     fields |= {"warnings": warnings, "lax": lax, "checks": list(map(asdict, checks))}
     fields["daemon"] = asdict(daemon) if daemon else None
     problem = None
-    if job is not None:
-        task = job.load()
+    if task is not None:
         fields["asked"] = description_fields(task)
         lines += description_lines(task)
         problem = _check_task(settings, task, coordinator, lines)
+        lines += [] if call else ["  connections  not tested: see `party check --peers`"]
     say(lines, fields)
     if problem is not None:
         raise problem
@@ -136,5 +142,4 @@ def _check_task(
             first = first or error
             lines.append(f"  {peer:12} {problem_of(error)}")
     refused = check_ledger(settings, task, caller, table, lines)
-    lines.append("  connections  not tested: see `party check --peers`")
     return first or refused

@@ -7,14 +7,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from jobs.errors import PartyError
+from jobs.errors import ConfigError, PartyError
+from jobs.task import Task
 from jobs.version import __version__, talks_with
+from party.admission import wiring_of
 from party.net.client import Calls, Described
-from party.owner.config import NodeConfig, credentials_of, trusted_peers
+from party.net.wiring import Wiring
+from party.owner.config import NodeConfig, PartyConfig, address_of, credentials_of, trusted_peers
 from party.owner.identity import in_words, read_bytes, validity
 
 Status = Literal["PASS", "WARN", "FAIL"]
@@ -80,10 +83,46 @@ def checks_of_certificates(config: NodeConfig, warnings: Mapping[str, str]) -> I
 
 def checks_of_peers(config: NodeConfig) -> list[Check]:
     """Call every peer with an address: name, TCP, TLS, version, clock and round trip."""
-    return asyncio.run(_checks_of_peers(config))
+    silent = "no address in `peers`, so the peer calls us, or jobs say the address"
+    planned = {name: entry.address or _uncalled(name, silent) for name, entry in config.peers.items()}
+    return list(map(_or_not_needed, asyncio.run(_checks_of_calls(config, planned))))
 
 
-async def _checks_of_peers(config: NodeConfig) -> list[Check]:
+def checks_of_links(config: PartyConfig, task: Task) -> list[Check]:
+    """Call the parties that we call in a job, as :func:`checks_of_peers`; say why other parties are not called."""
+    if config.name not in task.job.roster:  # the policy's objection says so
+        return []
+    wiring = wiring_of(config.name, task)
+    planned = {name: _planned(config, task, wiring, name) for name in wiring.peers}
+    return asyncio.run(_checks_of_calls(config, planned))
+
+
+def _planned(config: PartyConfig, task: Task, wiring: Wiring, name: str) -> str | Check:
+    """Return the address of a party that we call in a job, or the check of a party that we do not call."""
+    if name in wiring.carried:
+        carrier = wiring.carried[name]
+        return _uncalled(name, f"not called: in this job {carrier} carries the messages between us")
+    if name not in wiring.called:
+        return _uncalled(name, "not called: in this job the peer calls us")
+    try:
+        return address_of(config, task.job, name)
+    except ConfigError as error:
+        return Check("FAIL", f"peer {name}", error.problem.text(to_owner=True))
+
+
+def _uncalled(name: str, words: str) -> Check:
+    return Check("PASS", f"peer {name}", words)
+
+
+def _or_not_needed(check: Check) -> Check:
+    """Say, of a peer that is not reached, how to learn if a job needs the call."""
+    if check.status != "FAIL":
+        return check
+    return replace(check, words=f"{check.words}. Does a job need the call? party check --peers --job FILE")
+
+
+async def _checks_of_calls(config: NodeConfig, planned: Mapping[str, str | Check]) -> list[Check]:
+    """Call peers. planned: by peer the address, or the check of a peer that is not called."""
     patient = config.model_copy(
         update={
             "timeouts": config.timeouts.model_copy(
@@ -92,21 +131,18 @@ async def _checks_of_peers(config: NodeConfig) -> list[Check]:
         }
     )
     calls = Calls(patient, credentials_of(config), trusted_peers(config))
-    addresses = {name: entry.address for name, entry in config.peers.items()}
     try:
-        return await asyncio.gather(
-            *(_check_of_peer(calls, name, address) for name, address in addresses.items())
-        )
+        return await asyncio.gather(*(_check_of_peer(calls, name, plan) for name, plan in planned.items()))
     finally:
         await calls.close()
 
 
-async def _check_of_peer(calls: Calls, name: str, address: str | None) -> Check:
+async def _check_of_peer(calls: Calls, name: str, plan: str | Check) -> Check:
+    if isinstance(plan, Check):
+        return plan
     about = f"peer {name}"
-    if address is None:
-        return Check("PASS", about, "no address in `peers`, so the peer calls us, or jobs say the address")
     try:
-        found = await calls.describe(name, address)
+        found = await calls.describe(name, plan)
     except PartyError as error:
         return Check("FAIL", about, error.problem.text(to_owner=True))
     if not talks_with(found.version):
@@ -116,7 +152,7 @@ async def _check_of_peer(calls: Calls, name: str, address: str | None) -> Check:
     if cures := list(_cures(name, found)):
         return Check("WARN", about, "; ".join(cures))
     return Check(
-        "PASS", about, f"{address}, version {found.version}, {found.round_s * 1000:.0f} ms{_clock(found)}"
+        "PASS", about, f"{plan}, version {found.version}, {found.round_s * 1000:.0f} ms{_clock(found)}"
     )
 
 

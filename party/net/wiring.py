@@ -39,31 +39,37 @@ class Wiring:
         return self.pair[(self._places[one] + self._places[other]) % 2]
 
     @cached_property
-    def _peers(self) -> tuple[str, ...]:
+    def peers(self) -> tuple[str, ...]:
+        """All other parties, in the order of the roster."""
         return tuple(party for party in self.parties if party != self.me)
 
     @cached_property
     def direct(self) -> tuple[str, ...]:
         """Peers with a direct link."""
-        return tuple(peer for peer in self._peers if self.carrier(self.me, peer) is None)
+        return tuple(peer for peer in self.peers if self.carrier(self.me, peer) is None)
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """Peers that we call: those with a direct link that come after us in the roster."""
+        return tuple(peer for peer in self.direct if self.after(peer))
 
     @cached_property
     def carried(self) -> Mapping[str, str]:
         """Carriers by peer, for peers without a direct link."""
-        carriers = {peer: self.carrier(self.me, peer) for peer in self._peers}
+        carriers = {peer: self.carrier(self.me, peer) for peer in self.peers}
         return {peer: carrier for peer, carrier in carriers.items() if carrier is not None}
 
     def served(self, party: str) -> tuple[str, ...]:
         """Return the parties whose messages to and from a given party we carry."""
         if party == self.me:
             return ()
-        return tuple(p for p in self._peers if p != party and self.carrier(p, party) == self.me)
+        return tuple(p for p in self.peers if p != party and self.carrier(p, party) == self.me)
 
     @cached_property
     def carriages(self) -> tuple[str, ...]:
         """Peers with a second stream, for carried messages: our carriers, or the parties that we serve."""
         carriers = set(self.carried.values())
-        return tuple(peer for peer in self._peers if peer in carriers or self.served(peer))
+        return tuple(peer for peer in self.peers if peer in carriers or self.served(peer))
 
     def after(self, peer: str) -> bool:
         """Return True if we call the peer: the peer comes after us in the roster."""

@@ -55,7 +55,9 @@ def test_whoever_blames_another_is_named(
         if session.me != B:
             return await row.action(session, admitted, start)
         if on_the_mesh:
-            await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
+            await session.mesh.connect(
+                addresses_after_us(session.config, session.task), session.config.timeouts.connect_s
+            )
             await asyncio.sleep(0.2)
             await session.mesh.abort(LIE)
             await asyncio.sleep(0.2)

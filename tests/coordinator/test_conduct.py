@@ -244,7 +244,9 @@ def test_the_root_cause_is_shown_before_what_follows_from_it(
     async def broken(session: Session, admitted: Admitted, start: Start) -> Computed:
         if session.me != C:
             return await compute(session, admitted, start)
-        await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
+        await session.mesh.connect(
+            addresses_after_us(session.config, session.task), session.config.timeouts.connect_s
+        )
         await session.mesh.close()
         raise PartyError("data-unreadable", "the disk is gone", party=session.me)
 

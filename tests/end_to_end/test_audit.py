@@ -123,7 +123,9 @@ async def broken(session: Session, *_: Any) -> Any:
 
 
 async def broken_once_connected(session: Session, *_: Any) -> Any:
-    await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
+    await session.mesh.connect(
+        addresses_after_us(session.config, session.task), session.config.timeouts.connect_s
+    )
     await broken(session)
 
 

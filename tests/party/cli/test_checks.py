@@ -14,8 +14,9 @@ from jobs.version import __version__
 from party.cli.checks import FAIL_BYTES, WARN_BYTES, checks_of_peers, checks_of_state
 from party.net import server
 from tests.support.commands import Ran, invoke
+from tests.support.five import horizontal
 from tests.support.identities import certificate_for
-from tests.support.network import Network, sample_network, served
+from tests.support.network import Network, sample_network, served, write_job
 from tests.support.samples import PARTIES
 
 A, B, C = PARTIES
@@ -78,6 +79,45 @@ def test_the_certificate_of_the_relay_is_checked(net: Network, days: tuple[int, 
 def test_nobody_is_called_without_being_asked_for(net: Network) -> None:
     net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
     assert checked(net).code == 0
+
+
+def test_with_a_job_those_are_called_that_the_job_lets_us_call(tmp_path: Path) -> None:
+    """Of five parties p1 and p3 are the compute pair; p2 calls p3, and p1 calls p2."""
+    asked = horizontal()
+    net = sample_network(tmp_path / "net", **{key: asked[key] for key in ("parties", "leader", "deputy")})
+    job = write_job(tmp_path / "job", asked)
+    for name in ("p0", "p1", "p3", "p4"):
+        net.change("p2", lambda fields, name=name: fields["peers"][name].update(address=net.addresses[name]))
+
+    def found(*more: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
+        ran = invoke(
+            "party", "check", "--peers", *more, "--config", net.config_path("p2"), "--format", "json"
+        )
+        checks = json.loads(ran.out)["checks"]
+        of_peers = [each for each in checks if each["about"].startswith("peer ")]
+        return ran.code, {
+            each["about"].removeprefix("peer "): (each["status"], each["words"]) for each in of_peers
+        }
+
+    with served(net, only=["p3"]):
+        code, of_job = found("--job", job)
+        assert code == 0
+        assert list(of_job) == ["p0", "p1", "p3", "p4"]
+        assert of_job["p0"] == ("PASS", "not called: in this job p1 carries the messages between us")
+        assert of_job["p1"] == ("PASS", "not called: in this job the peer calls us")
+        assert of_job["p3"][0] == "PASS"
+        assert of_job["p3"][1].startswith(f"{net.addresses['p3']}, version")
+        code, of_peers = found()
+        assert code == 1
+        assert [name for name, (status, _) in of_peers.items() if status == "FAIL"] == ["p0", "p1", "p4"]
+        assert of_peers["p0"][1].endswith("Does a job need the call? party check --peers --job FILE")
+    code, of_job = found("--job", job)
+    assert (code, of_job["p3"][0], of_job["p1"][0]) == (1, "FAIL", "PASS")
+    net.change("p2", lambda fields: fields["peers"]["p3"].pop("address"))
+    net.change("p2", lambda fields: fields.update(addresses_from_jobs=False))
+    code, of_job = found("--job", job)
+    assert (code, of_job["p3"][0]) == (1, "FAIL")
+    assert "does not say where p3 is reached" in of_job["p3"][1]
 
 
 def test_versions_and_clocks_are_compared(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
