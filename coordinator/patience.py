@@ -28,13 +28,16 @@ ASK_S = 5.0
 PAUSE_S = 1.0
 """Pause before the second attempt. Each further pause is twice as long."""
 LONGEST_PAUSE_S = 60.0
+_ABSENT = frozenset({"peer-unreachable", "peer-lost", "peer-timeout", "busy"})
+"""Errors of a party that is away, restarts, or has many waiting jobs, before a job has begun."""
 
 
 @dataclass(frozen=True)
 class Patience:
     """Delays and failures that a coordinator accepts on the way to a release.
 
-    wait_s:   seconds to wait in all, for the owners' approvals and for other jobs to end.
+    wait_s:   seconds to wait in all: for absent parties, the owners' approvals, and other jobs to end. The time of
+              a run does not count.
     retries:  further attempts after failures with exit code 3. Each attempt is a run of its own at every party, with
               the limits and the ledger of the party.
     """
@@ -92,9 +95,10 @@ class Readiness:
     """Readiness of all parties for a job: the owners' approvals, and the turn at every party."""
 
     def __init__(self, task: Task, config: CoordinatorConfig, wait_s: float, note: Note) -> None:
-        """``wait_s``: seconds to wait in all, from now on."""
+        """``wait_s``: seconds to wait in all."""
         self._task, self._config, self._note = task, config, note
-        self._until = asyncio.get_running_loop().time() + wait_s
+        self._left_s = wait_s
+        self._told = ""
 
     async def awaited(self, attempt: Attempt) -> None:
         """Make an attempt when the parties are ready. If another job comes between, wait for the next turn.
@@ -102,37 +106,61 @@ class Readiness:
         Raises PartyError of the attempt, for a denial, and when the time is over.
         """
         while True:
-            try:
-                await self._approvals()
-                async with self._turns():
+            async with AsyncExitStack() as turns:
+                await self._ready(turns)
+                try:
                     await attempt()
-                return
-            except PartyError as error:
-                if error.problem.error_id != "busy" or asyncio.get_running_loop().time() >= self._until:
-                    raise
+                    return
+                except PartyError as error:
+                    if error.problem.error_id != "busy" or not self._left_s:
+                        raise
             await asyncio.sleep(PAUSE_S)
 
-    async def _approvals(self) -> None:
+    async def _ready(self, turns: AsyncExitStack) -> None:
+        """Wait until all owners have approved the job, and for the turn at every party; the turns are put on a stack.
+
+        The wait goes on while a party restarts, or cannot be reached for a while.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + self._left_s
+        try:
+            while True:
+                try:
+                    await self._approvals(until)
+                    await turns.enter_async_context(self._turns(until))
+                    return
+                except PartyError as error:
+                    if error.problem.error_id not in _ABSENT or clock() + ASK_S > until:
+                        raise
+                    self._tell_once(f"waits: {error.problem.message}", "absent", error.problem.party or "")
+                await asyncio.sleep(ASK_S)
+        finally:
+            self._left_s = max(0, until - clock())
+
+    def _tell_once(self, said: str, event: str, parties: str) -> None:
+        """Note that the job waits, unless this was the last note."""
+        if said != self._told:
+            self._told = said
+            self._note(said, event=event, parties=parties.split(", "))
+
+    async def _approvals(self, until: float) -> None:
         """Hand the job to its parties, and wait until all owners have approved it.
 
         Raises JobFailed for a denial, for a party that gives no decision, and when the time is over.
         """
-        answers, told = await propose(self._task, self._config, ask=False), ""
+        answers = await propose(self._task, self._config, ask=False)
         while True:
             answers.require_heard()
             waiting = _not_approved(answers)
-            if not waiting or asyncio.get_running_loop().time() + ASK_S > self._until:
+            if not waiting or asyncio.get_running_loop().time() + ASK_S > until:
                 answers.require_approved()
                 return
-            if waiting != told:
-                parties = waiting.split(", ")
-                self._note(f"waits for the approval of {waiting}", event="approval", parties=parties)
-                told = waiting
+            self._tell_once(f"waits for the approval of {waiting}", "approval", waiting)
             await asyncio.sleep(ASK_S)
             answers = await propose(self._task, self._config, ask=True)
 
     @asynccontextmanager
-    async def _turns(self) -> AsyncIterator[None]:
+    async def _turns(self, until: float) -> AsyncIterator[None]:
         """Wait for the turn at every party, and keep the turns during the block.
 
         The parties come one after the other, by name: so two coordinators never wait for each other's parties.
@@ -147,7 +175,7 @@ class Readiness:
                 stack.push_async_callback(stream.close)
                 signs = asyncio.create_task(_still_here(stream))
                 stack.push_async_callback(stopped, signs)
-                await _turn(name, stream, self._until, self._note)
+                await _turn(name, stream, until, self._note)
             yield
 
 
@@ -156,10 +184,13 @@ def _not_approved(answers: Answers) -> str:
 
 
 async def _turn(name: str, stream: WaitStream, until: float, note: Note) -> None:
-    """Wait until no job is before ours at a party. Raises PartyError (busy) when the time is over."""
+    """Wait until no job is before ours at a party. Raises PartyError (busy) when the time is over.
+
+    Without time left the party still has ``ASK_S`` to tell its place: a free place is taken.
+    """
     ahead: int | None = None
     try:
-        async with asyncio.timeout_at(until):
+        async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + ASK_S)):
             while (ahead := await stream.read()) != 0:
                 if ahead is None:
                     raise PartyError("busy", f"{name} ended the wait", party=name)

@@ -139,7 +139,7 @@ class Place:
         if len(self._queue) >= MOST_WAITING or own >= MOST_OF_ONE:
             waiting = f"{counted(len(self._queue), 'job waits', 'jobs wait')}, {own} of {caller}"
             bounds = f"{MOST_WAITING} may wait, {MOST_OF_ONE} of one coordinator"
-            raise PartyError("busy", f"{me} is running another job; {waiting}; {bounds}", party=me)
+            raise PartyError("busy", f"{me} lets no further job wait: {waiting}; {bounds}", party=me)
         ticket = Ticket(caller)
         self._queue.append(ticket)
         return ticket
@@ -155,7 +155,12 @@ class Place:
 
     def _require_open(self, me: str) -> None:
         if self.closed:
-            raise PartyError("busy", f"{me} is about to stop, and takes no further job", party=me)
+            raise PartyError(
+                "busy",
+                f"{me} is about to stop, and takes no further job",
+                party=me,
+                remedy="start the job again when the party is back; with `--wait 30m` the job waits for the party",
+            )
 
 
 async def _hear(signs: AsyncIterator[object], caller: str) -> None:

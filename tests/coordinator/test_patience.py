@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,51 @@ def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("wait_s", [0, 60])
+def test_a_party_that_is_away_for_a_while_is_waited_for(net: Network) -> None:
+    """First while the owners decide, then before its turn: no attempt is used up."""
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
+    net.change(A, lambda fields: fields["policy"].pop("approval"))
+
+    async def scenario() -> None:
+        run = Run(net)
+        async with serving(net, only=[A, B]):
+            async with serving(net, only=[C]):
+                task = run.begin(wait_s=GUARD_S)
+                await run.has(lambda note: note.get("event") == "approval")
+            await run.has(lambda note: note.get("event") == "absent")
+            await decided(net, A, "approve")
+            async with serving(net, only=[C]):
+                await task
+        assert (run.folder / "anonymized.csv").is_file()
+        absent = [note for note in run.notes if note.get("event") == "absent"]
+        assert {name for note in absent for name in note["parties"]} == {C}  # type: ignore[attr-defined]
+        assert all(str(note["text"]).startswith("waits: ") for note in absent), absent
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_fails_after_the_wait_is_tried_again(net: Network) -> None:
+    """The time of a run does not count, and a party that is free is taken without any time left."""
+    wait_s, begun = 0.2, 0
+
+    async def attempt() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            await asyncio.sleep(2 * wait_s)
+        if begun < 3:
+            raise PartyError("peer-lost", "went away", party=B)
+
+    async def scenario() -> None:
+        readiness = patience.Readiness(net.task, net.coordinator, wait_s, lambda *_, **__: None)
+        async with serving(net):
+            await patience._retried(partial(readiness.awaited, attempt), 2, lambda *_, **__: None)
+
+    asyncio.run(scenario())
+    assert begun == 3
+
+
+@pytest.mark.parametrize("wait_s", [0, 0.2])
 def test_attempts_are_limited(net: Network, wait_s: float) -> None:
     net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.2}))
 
