@@ -46,6 +46,15 @@ def test_both_ends_and_the_carrier_agree(pair: tuple[int, int]) -> None:
         assert (other in found[one].carriages) == (one in found[other].carriages)
 
 
+@pytest.mark.parametrize("pair", [(0, 1), (4, 2)])
+def test_one_party_of_each_link_calls(pair: tuple[int, int]) -> None:
+    found = wirings(6, pair)
+    links = {frozenset((w.me, peer)) for w in found for peer in w.direct}
+    calls = [frozenset((w.me, peer)) for w in found for peer in w.called]
+    assert len(calls) == len(links)
+    assert set(calls) == links
+
+
 def test_two_parties_that_the_mode_keeps_apart_have_their_own_link() -> None:
     found = wirings(5, apart=frozenset({frozenset(("p2", "p4"))}))
     assert set(found[2].direct) == {"p0", "p1", "p4"}
