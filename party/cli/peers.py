@@ -97,6 +97,11 @@ def _say_enrolled(enrolled: Enrolled) -> None:
             "the coordinator vouches for these certificates: compare the fingerprints of compute pair or leader"
         )
         lines.append("with their owners, too, if the coordinator must not be able to pose as a party")
+    if enrolled.removed:
+        lines.append(f"not installed, as after `peers remove`: {', '.join(enrolled.removed)}")
+        lines.append(
+            "  their certificates lie unused in peers/; `peers add NAME CERTIFICATE` installs one again"
+        )
     if enrolled.known:
         lines.append(f"known before, with the same certificate: {', '.join(enrolled.known)}")
     for name, address in enrolled.moved.items():
@@ -104,6 +109,8 @@ def _say_enrolled(enrolled: Enrolled) -> None:
             f"  the roster has another address of {name}, {address}: the configuration was not changed"
         )
     said = {"added": fields, "known": list(enrolled.known), "other_addresses": dict(enrolled.moved)}
+    if enrolled.removed:
+        said["removed_before"] = list(enrolled.removed)
     say(lines, said)
 
 

@@ -139,17 +139,22 @@ class Enrolled:
 
     added:   new peers.
     known:   peers that were installed before with the same certificate, and our own name if the roster has it.
+    removed: peers whose certificate was installed here once, and taken out: they are not installed again.
     moved:   peers of ``known`` with an address that differs from the roster's: the configuration stays.
     """
 
     added: Mapping[str, Added]
     addresses: Mapping[str, str | None]
     known: Sequence[str]
+    removed: Sequence[str]
     moved: Mapping[str, str]
 
 
 def add_roster(config_path: Path, config: NodeConfig, roster: Path, expected: str) -> Enrolled:
     """Install all peers of a roster that are not known yet: all of them, or nobody.
+
+    A certificate that was removed here stays away: an old roster must not bring back a stolen key. ``peers add`` of
+    the certificate itself installs the peer again.
 
     Raises, before anything is written, the errors of :func:`read_roster`; IdentityError if the roster has another
     certificate of our own name or of a known peer; ConfigError if the configuration would be invalid.
@@ -159,7 +164,9 @@ def add_roster(config_path: Path, config: NodeConfig, roster: Path, expected: st
     installed[config.name] = fingerprint(credentials_of(config).certificate)
     for peer in peers:
         _check_installed(config, installed, peer, roster)
-    new = [peer for peer in peers if peer.name not in installed]
+    kept = _kept_aside(config_path)
+    unknown = [peer for peer in peers if peer.name not in installed]
+    new = [peer for peer in unknown if peer.fingerprint not in kept]
     known = [peer for peer in peers if peer.name in installed]
     if new:
         _install(config_path, config, new)
@@ -168,12 +175,18 @@ def add_roster(config_path: Path, config: NodeConfig, roster: Path, expected: st
         {peer.name: _added(peer.certificate) for peer in new},
         {peer.name: peer.address for peer in new},
         [peer.name for peer in known],
+        [peer.name for peer in unknown if peer.fingerprint in kept],
         {
             peer.name: peer.address
             for peer in known
             if peer.address and (entry := entries[peer.name]) and entry.address != peer.address
         },
     )
+
+
+def _kept_aside(config_path: Path) -> frozenset[str | None]:
+    """Return the fingerprints of all certificates in the folder of peers, installed or not."""
+    return frozenset(map(_fingerprint_of, (config_path.resolve().parent / "peers").glob("*.pem")))
 
 
 def _check_installed(

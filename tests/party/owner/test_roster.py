@@ -122,6 +122,38 @@ def test_a_second_roster_adds_who_is_new(agency: Agency, tmp_path: Path) -> None
     assert list(json.loads(enrol(agency, agency.fingerprint, "--format", "json").out)["added"]) == ["d"]
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_an_old_roster_does_not_bring_back_a_removed_peer(
+    agency: Agency, tmp_path: Path, renewed: bool
+) -> None:
+    """Its key may be stolen. The certificate itself, given by the owner, installs the peer again."""
+    assert enrol(agency, agency.fingerprint).code == 0
+    config: list[str | Path] = ["--config", agency.party / "party.yaml"]
+    old = agency.party / "old.pem"
+    old.write_bytes(certificate(tmp_path, C).read_bytes())
+    if renewed:
+        new = agency.party / "new.pem"
+        new.write_bytes(certificate_for([C]).certificate)
+        again: list[str | Path] = [
+            "peers",
+            "add",
+            C,
+            new,
+            "--replace",
+            "--fingerprint",
+            fingerprint(new.read_bytes()),
+        ]
+        assert invoke("party", *again, *config).code == 0
+    assert invoke("party", "peers", "remove", C, *config).code == 0
+    ran = enrol(agency, agency.fingerprint)
+    assert ran.code == 0
+    assert f"not installed, as after `peers remove`: {C}" in ran.out
+    assert json.loads(enrol(agency, agency.fingerprint, "--format", "json").out)["removed_before"] == [C]
+    assert C not in load_config(PartyConfig, agency.party / "party.yaml").peers
+    assert invoke("party", "peers", "add", C, old, *config).code == 0
+    assert C in load_config(PartyConfig, agency.party / "party.yaml").peers
+
+
 def test_an_address_of_a_known_peer_stays_as_its_owner_wrote_it(agency: Agency, tmp_path: Path) -> None:
     add: list[str | Path] = ["peers", "add", B, certificate(tmp_path, B), "--address", "elsewhere:1"]
     assert invoke("party", *add, "--config", agency.party / "party.yaml").code == 0
