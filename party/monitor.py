@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -37,7 +38,7 @@ _LOOP_S = 2.0
 """Longest time for the event loop to answer."""
 _CLIENT_S = 5.0
 _CLIENTS, _MOST = 8, 32
-"""Longest silence of a client of the monitor; clients at a time, and with those that wait."""
+"""Longest time of a client of the monitor; clients at a time, and with those that wait."""
 _HOSTS = ("", "127.0.0.1", "[::1]", "localhost")
 """Hosts in requests. Another host is a web page that had its name changed to our address."""
 
@@ -103,8 +104,10 @@ class Monitor:
             found.append("the daemon is about to stop")
         try:
             self._watched.in_force.refresh()
+            _n_proposals(self._watched)
         except PartyError as error:
             found.append(f"{error.problem.error_id}: see the log")
+            log.warning("not ready for a job: %s", error.problem.text(to_owner=True))
         return found
 
 
@@ -147,9 +150,16 @@ class _Metrics(Collector):
         for error_id in sorted(TOLD):
             problems.add_metric([error_id], counts.problems[error_id])
         yield problems
-        waiting = len(Approvals(config.state_dir).waiting(datetime.now(UTC)))
-        yield GaugeMetricFamily("jointcut_proposals_waiting", "Jobs that wait for their owner.", waiting)
+        with suppress(PartyError):  # `/readyz` says so
+            waiting = _n_proposals(self._watched)
+            yield GaugeMetricFamily("jointcut_proposals_waiting", "Jobs that wait for their owner.", waiting)
         yield _expiries(config)
+
+
+def _n_proposals(watched: Watched) -> int:
+    """Return the number of jobs that wait for their owner. Raises PartyError if the approvals cannot be read."""
+    state_dir = watched.in_force.latest().config.state_dir
+    return len(Approvals(state_dir).waiting(datetime.now(UTC)))
 
 
 def _expiries(config: PartyConfig) -> Metric:
@@ -190,11 +200,14 @@ class _Server(WSGIServer):
             self.shutdown_request(request)
 
     def _process(self, request: Any, client_address: Any) -> None:
+        hanging_up = threading.Timer(_CLIENT_S, _hang_up, [request])  # a client may send a byte now and then
+        hanging_up.start()
         try:
             self.finish_request(request, client_address)
-        except OSError as error:  # the client went away, or was silent
+        except OSError as error:  # the client went away, or took too long
             log.debug("the monitor lost a client: %s", error.strerror)
         finally:
+            hanging_up.cancel()
             self.shutdown_request(request)
             self._free.release()
 
@@ -203,10 +216,13 @@ class _Server(WSGIServer):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+def _hang_up(request: socket.socket) -> None:
+    with suppress(OSError):  # the client has gone
+        request.shutdown(socket.SHUT_RDWR)
+
+
 class _Handler(WSGIRequestHandler):
     """Handler of a request, which prints no line."""
-
-    timeout = _CLIENT_S
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: probes come every few seconds."""

@@ -157,7 +157,7 @@ class Limits(Fields):
         return self.delivery_mb << 20
 
 
-def _on_this_machine(address: str) -> str:
+def on_this_machine(address: str) -> str:
     """Return an address that other machines cannot reach. Raises ValueError for any other address."""
     if not is_loopback(address):
         port = address.rsplit(":", 1)[1]
@@ -177,7 +177,7 @@ def _on_this_machine(address: str) -> str:
 class Web(Fields):
     """The owner's page."""
 
-    listen: Annotated[Address, AfterValidator(_on_this_machine)] = Field(
+    listen: Annotated[Address, AfterValidator(on_this_machine)] = Field(
         default="127.0.0.1:7480",
         description="host:port of the page, on this machine: 127.0.0.1 or [::1].",
     )
@@ -276,7 +276,7 @@ class PartyConfig(NodeConfig):
         "command `party web` prints a link for signing in.",
     )
 
-    monitor: Annotated[Address, AfterValidator(_on_this_machine)] | None = Field(
+    monitor: Annotated[Address, AfterValidator(on_this_machine)] | None = Field(
         default=None,
         description="host:port on this machine for probes and for Prometheus: /livez, /readyz, /metrics; unset: no "
         "monitor. Also answers `grpc.health.v1` to peers. Needs `jointcut[monitor]`.",

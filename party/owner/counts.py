@@ -9,12 +9,15 @@ from typing import Protocol
 from jobs.errors import CATALOGUE, Exit, Problem
 from party.owner.in_force import InForce
 
-_CODES = (Exit.UNREACHABLE, Exit.REFUSED, Exit.BUDGET, Exit.IDENTITY, Exit.BUG)
+_CODES = (Exit.UNREACHABLE, Exit.REFUSED, Exit.BUDGET, Exit.IDENTITY)
 TOLD = frozenset(
     [error_id for error_id, kind in CATALOGUE.items() if kind.exit_code in _CODES]
     + ["busy", "config-changed", "peer-protocol"]
 )
-"""Errors that are counted: about the network, the job, the policy and the configuration, never about rows."""
+"""Errors that are counted: about the network, the job, the policy and the configuration, never about rows.
+
+A `bug` is not counted: rows may have caused it.
+"""
 
 
 @dataclass

@@ -19,7 +19,7 @@ ROLES: Mapping[str, str] = {
 
 LOST = frozenset({"peer-lost", "peer-unreachable", "peer-timeout", "tls-failed", "cancelled"})
 """Errors about a party that is gone. A proxy takes the connection to a daemon that is not there: TLS then fails."""
-NO_DISK = frozenset({"io-failed", "budget-ledger", "audit-failed", "cancelled"})
+NO_DISK = frozenset({"io-failed", "budget-ledger", "cancelled"})
 NO_TRUST = frozenset({"tls-failed", "config-changed", "peer-unreachable", "peer-lost", "cancelled"})
 
 ABORTS: Mapping[str, frozenset[str]] = {

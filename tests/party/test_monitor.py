@@ -118,6 +118,17 @@ def test_a_probe_says_what_is_wrong_with_the_own_daemon(net: Network) -> None:
         assert ran.problem["message"] == "the daemon is not ready for a job: config-changed: see the log"
         assert ran.problem["party"] == A
         assert probed(net, "livez").code == 0
+        net.change(A, lambda fields: fields.update(no_such_key=1))
+        assert (ran := probed(net, "livez")).code == Exit.USAGE, ran.err
+        there = invoke("party", "probe", "livez", "--at", address, "--format", "json")
+        assert (there.code, json.loads(there.out)) == (0, {"name": None, "livez": "ok"})
+
+
+@pytest.mark.parametrize("at", ["9464", "10.0.0.1:9464", "localhost:9464", "127.0.0.1:0", "127.0.0.1:99999"])
+def test_a_probe_asks_this_machine_alone(at: str) -> None:
+    ran = invoke("party", "probe", "livez", "--at", at, "--format", "json")
+    assert (ran.code, ran.problem["error"]) == (Exit.USAGE, "usage")
+    assert f"--at {at}: " in ran.problem["message"]
 
 
 def _answers(address: str) -> bool:
@@ -201,7 +212,7 @@ def test_an_event_loop_that_hangs_is_told(
 def test_silent_clients_do_not_pile_up(
     net: Network, counts: Counts, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor._Handler, "timeout", 0.3)
+    monkeypatch.setattr(monitor, "_CLIENT_S", 0.3)
     host, port = address.rsplit(":", 1)
 
     def asking() -> tuple[int, str]:
@@ -217,12 +228,44 @@ def test_silent_clients_do_not_pile_up(
     assert alone(net, counts, address, asking) == (200, "ok\n")
 
 
+def test_a_client_that_sends_a_byte_now_and_then_is_hung_up_on(
+    net: Network, counts: Counts, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes before the time is over, the request after it."""
+    monkeypatch.setattr(monitor, "_CLIENT_S", 0.5)
+    host, port = address.rsplit(":", 1)
+
+    def asking() -> int:
+        with socket.create_connection((host, int(port)), timeout=GUARD_S) as slow:
+            slow.settimeout(0.1)
+            for number in range(int(GUARD_S / 0.1)):
+                try:
+                    slow.send(b"G")
+                    if slow.recv(1) == b"":
+                        return number
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return number
+        raise AssertionError("the monitor still reads")
+
+    assert alone(net, counts, address, asking) > 0
+
+
+def test_approvals_that_cannot_be_read_are_told(net: Network, counts: Counts, address: str) -> None:
+    (net.config(A).state_dir).mkdir(parents=True, exist_ok=True)
+    (net.config(A).state_dir / "approvals.sqlite").write_bytes(b"no database" * 100)
+    assert alone(net, counts, address, lambda: asked(address, "/readyz")) == (503, "io-failed: see the log\n")
+    assert "jointcut_proposals_waiting" not in alone(net, counts, address, lambda: metrics(address))
+
+
 def test_no_count_depends_on_rows(net: Network, counts: Counts, address: str) -> None:
     for error_id in (
         "requirement-unmet",
         "data-unknown-value",
         "too-many-sequences",
         "cancelled",
+        "bug",
         "peer-lost",
     ):
         counts.note(Problem(error_id, "x"))
