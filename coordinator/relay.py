@@ -6,7 +6,7 @@ party keeps connections that wait for callers (:mod:`party.net.relayed` has the 
 inside a joined connection has its own TLS from end to end, which the relay cannot read, change or begin.
 
 Connections are bounded per name and together, and so is the memory of each. A connection without a certificate, or
-without its first line in time, is closed.
+without its first line in time, is closed. If too many are under way, the oldest of the busiest address is closed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import logging
 import socket
 import ssl
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -56,6 +56,30 @@ class Bounds:
     answer_s: float = 2.0
     ping_s: float = relayed.PING_S
     idle_s: float = IDLE_S
+
+
+class _Unnamed:
+    """Tasks of connections without a first line yet, oldest first, with their addresses. At most ``most``."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._hosts: dict[asyncio.Task[object], str] = {}
+
+    @contextmanager
+    def entered(self, host: str) -> Iterator[None]:
+        """Count the present task in; if there are too many, end the oldest of the address with the most."""
+        if len(self._hosts) >= self._most:
+            ((busiest, _),) = Counter(self._hosts.values()).most_common(1)
+            oldest = next(task for task, each in self._hosts.items() if each == busiest)
+            del self._hosts[oldest]
+            oldest.cancel()
+        task = asyncio.current_task()
+        assert task is not None
+        self._hosts[task] = host
+        try:
+            yield
+        finally:
+            self._hosts.pop(task, None)
 
 
 Call: TypeAlias = "asyncio.Future[Streams]"
@@ -160,7 +184,8 @@ class Relay:
         self._bounds = bounds or Bounds()
         self._roster = roster_of(config)
         self._members = {name: _Member(name, peer.fingerprint) for name, peer in self._roster.peers.items()}
-        self._n_unnamed = self._n_refused = 0
+        self._unnamed = _Unnamed(self._bounds.unnamed)
+        self._n_refused = 0
         self._report_at = 0.0
         self._listener: Listener | None = None
 
@@ -214,18 +239,16 @@ class Relay:
 
     async def _serve(self, connection: socket.socket) -> None:
         """Serve a connection to its end."""
-        if self._n_unnamed >= self._bounds.unnamed:
-            connection.close()
-            return
         with ExitStack() as connected:
-            self._n_unnamed += 1
             try:
-                streams, member, words = await self._greeted(connection, connected)
+                with self._unnamed.entered(_host(connection)):
+                    streams, member, words = await self._greeted(connection, connected)
             except (OSError, EOFError, ValueError, TimeoutError):
                 self._refuse()
                 return
-            finally:
-                self._n_unnamed -= 1
+            except asyncio.CancelledError:
+                self._refuse()
+                raise
             try:
                 await self._obey(streams, member, words)
             except (OSError, EOFError, ValueError, TimeoutError):  # lost, or not of our form
@@ -355,6 +378,13 @@ class Relay:
         if time.monotonic() >= self._report_at:
             log.warning("turned away without an installed certificate or a first line: %d", self._n_refused)
             self._n_refused, self._report_at = 0, time.monotonic() + _REPORT_S
+
+
+def _host(connection: socket.socket) -> str:
+    """Return the address of a client; nothing if the client has left."""
+    with suppress(OSError):
+        return str(connection.getpeername()[0])
+    return ""
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import ssl
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -410,19 +410,31 @@ def test_a_client_that_sends_a_byte_now_and_then_is_closed_in_time(net: Network)
 # ---- bounds
 
 
+async def from_elsewhere(address: str) -> socket.socket:
+    """Return a connection from another address of this machine."""
+    host, port = address.rsplit(":", 1)
+    connection = socket.socket()
+    connection.bind(("127.0.0.2", 0))
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, (host, int(port)))
+    return connection
+
+
 def test_connections_without_a_first_line_are_bounded(net: Network) -> None:
-    """Strangers leave no room for each other, and room for the others."""
+    """Strangers leave no room for each other, and room for the others: the oldest goes, of the busiest address."""
 
     async def scenario() -> None:
-        async with relaying(net, bounds=Bounds(unnamed=3)):
+        async with relaying(net, bounds=Bounds(unnamed=4)):
+            elsewhere = await from_elsewhere(relay_address(net))
             silent = [await straight(relay_address(net)) for _ in range(3)]
-            with closing(await straight(relay_address(net))) as fourth:
-                async with asyncio.timeout(GUARD_S):
-                    assert await asyncio.get_running_loop().sock_recv(fourth, 1) == b""
-            for connection in silent:
-                connection.close()
-            await asyncio.sleep(0.1)
             dropped(await waiting_by_hand(net.config(A)))
+            async with asyncio.timeout(GUARD_S):
+                assert await asyncio.get_running_loop().sock_recv(silent[0], 1) == b""
+            for connection in (elsewhere, *silent[1:]):
+                with pytest.raises(BlockingIOError):
+                    connection.recv(1)
+            for connection in (elsewhere, *silent):
+                connection.close()
 
     run(scenario())
 
