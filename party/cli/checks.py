@@ -26,7 +26,8 @@ WARN_BYTES, FAIL_BYTES = 2 << 30, 100 << 20
 """Free space of the disk of `state_dir`, below which a release of many rows, or any release, may not fit."""
 CLOCKS_S = 60.0
 """Largest difference of two clocks without a warning. Certificates are valid by the clock of each party."""
-_REACH_S = 3.0
+_REACH_S = 6.0
+"""Time for a peer to be reached. A relay waits 3 s for a party before it says that the party is away."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,6 @@ from party.net.ways import Way
 from party.owner.config import NodeConfig
 from party.owner.identity import Peer
 
-_PROBE_S = 2.0
-
-
 def probe(config: NodeConfig, peer: Peer, address: str, way: Way) -> Problem:
     """Call a peer again, and return the obstacle: the way, the network, another certificate, or the peer itself."""
     if way.obstacle is None:
@@ -34,7 +31,7 @@ def _answers(config: NodeConfig, peer: Peer, way: Way) -> bool:
     """Return True if the peer speaks to us once TLS stands. A server refusing our certificate hangs up only now."""
     context = context_to(config, peer)
     context.set_alpn_protocols(["h2"])  # as gRPC
-    with way.connect(_PROBE_S) as raw, context.wrap_socket(raw, server_hostname=peer.name) as stream:
+    with way.connect(way.patience_s) as raw, context.wrap_socket(raw, server_hostname=peer.name) as stream:
         return bool(stream.recv(1))
 
 
@@ -46,11 +43,17 @@ def _unreached(config: NodeConfig, peer: str, address: str, reason: str, remedy:
         f"{me} cannot reach {peer}{shown}: {reason}",
         party=peer,
         private=private,
-        remedy=f"at {me}: {remedy}"
+        remedy=_placed(me, peer, remedy)
         if remedy
         else f"at {me}: check the address of {peer} in `peers`; at {peer}: "
         "check that the daemon runs, and `listen`",
     )
+
+
+def _placed(me: str, peer: str, remedy: str) -> str:
+    """Return a remedy with its place: ours, unless the remedy names a place."""
+    named = remedy.replace("at the party: ", f"at {peer}: ")
+    return named if named.startswith("at ") else f"at {me}: {named}"
 
 
 def _other_certificate(config: NodeConfig, peer: str, address: str) -> Problem:

@@ -35,6 +35,11 @@ class Way(Protocol):
         ...
 
     @property
+    def patience_s(self) -> float:
+        """Time for a peer to answer, when we look for the reason of a failure."""
+        ...
+
+    @property
     def obstacle(self) -> Obstacle | None:
         """Obstacle on the way of the last connection, as far as known."""
         ...
@@ -47,6 +52,7 @@ class Way(Protocol):
 class Straight:
     """Way without anything between."""
 
+    patience_s = 2.0
     obstacle: Obstacle | None = None
 
     def __init__(self, address: str) -> None:
@@ -66,7 +72,7 @@ class Tunnel:
         self.obstacle: Obstacle | None = None
         self._path = str(path)
         self._open = open_tunnel
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(self._path)
         listening.listen()
@@ -84,7 +90,7 @@ class Tunnel:
     async def _carry(self, connection: socket.socket) -> None:
         near = await streams_of(connection)
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self.patience_s):
                 far = await self._open()
         except (Obstacle, TimeoutError) as error:
             self.obstacle = error if isinstance(error, Obstacle) else Obstacle("no answer in time")

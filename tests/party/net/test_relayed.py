@@ -185,7 +185,8 @@ def test_reasons_of_the_relay(net: Network) -> None:
         "the relay ended the connection: perhaps our certificate is not installed there",
         "the relay presented a different certificate than the installed certificate",
     ]
-    assert all(problem.remedy.startswith("at coordinator: ") for problem in found)
+    places = [problem.remedy.partition(": ")[0] for problem in found]
+    assert places == ["at coordinator", f"at {A}", "at the relay", "at the relay", "at coordinator"]
     assert all(relay_address(net) not in str(problem.shared()) for problem in found)
 
 
