@@ -14,10 +14,11 @@ from coordinator.relay import Relay, roster_of
 from jobs.errors import ConfigError, PartyError
 from jobs.file.fields import check_address
 from jobs.version import __version__
-from party.cli.certificates import warn_of_certificates
+from party.cli.certificates import warn_daily, warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
 from party.cli.signals import Reloading, stop_signals
 from party.net.streams import raise_file_limit
+from party.net.waiting import stopped
 from party.owner.config import CoordinatorConfig, load_config
 
 log = logging.getLogger("coordinator")
@@ -54,7 +55,9 @@ async def _serve(config: CoordinatorConfig, path: Path, listen: str) -> None:
         f"{config.name} relays on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
+    warning = asyncio.create_task(warn_daily(partial(load_config, CoordinatorConfig, path)))
     await stop
+    await stopped(warning)
     await reloading.stop()
     await relay.stop()
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from jobs.errors import PartyError
 from party.cli.console import Option, format_option, note, say
 from party.owner.config import NodeConfig, certificate_warnings, load_config
 from party.owner.renewal import renew
+
+log = logging.getLogger("party")
+
+DAY_S = 24 * 3600.0
 
 
 def renew_command(model: type[NodeConfig], config_option: Option) -> click.Command:
@@ -41,6 +49,16 @@ def renew_command(model: type[NodeConfig], config_option: Option) -> click.Comma
         )
 
     return command
+
+
+async def warn_daily(config_in_force: Callable[[], NodeConfig]) -> None:
+    """Warn of certificates every day, until the task is stopped. The start has warned already."""
+    while True:
+        await asyncio.sleep(DAY_S)
+        try:
+            warn_of_certificates(await asyncio.to_thread(config_in_force))
+        except PartyError as error:
+            log.error("%s", error.problem.text(to_owner=True))
 
 
 def warn_of_certificates(config: NodeConfig) -> None:

@@ -16,7 +16,7 @@ from jobs.errors import BudgetError, ConfigError, PartyError
 from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
-from party.cli.certificates import warn_of_certificates
+from party.cli.certificates import warn_daily, warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
 from party.cli.signals import Reloading, stop_signals
 from party.compiling import compile_where_it_pays, prepare
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("party")
 
-_DAY_S = 24 * 3600.0
 _IDLE_S = 5.0
 """Time after which a daemon prepares for jobs. A simulation has begun its job by then."""
 
@@ -85,7 +84,7 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         {"event": "listening", "name": config.name, "address": address},
     )
     asyncio.get_running_loop().call_later(_IDLE_S, prepare)
-    warning = asyncio.create_task(_warn_daily(server))
+    warning = asyncio.create_task(warn_daily(server.config_in_force))
     if await stop == signal.SIGTERM:
         await _drained(server)
     await stopped(warning)
@@ -151,16 +150,6 @@ async def _drained(server: PartyServer) -> None:
             await server.drain()
     except TimeoutError:
         log.warning("the running job did not end within %g s (`timeouts.stop_s`), and is ended", patience_s)
-
-
-async def _warn_daily(server: PartyServer) -> None:
-    """Warn of certificates every day, as at the start."""
-    while True:
-        await asyncio.sleep(_DAY_S)
-        try:
-            warn_of_certificates(await asyncio.to_thread(server.config_in_force))
-        except PartyError as error:
-            log.error("%s", error.problem.text(to_owner=True))
 
 
 async def _reload(server: PartyServer) -> None:

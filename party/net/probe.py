@@ -10,6 +10,7 @@ from party.net.ways import Way
 from party.owner.config import NodeConfig
 from party.owner.identity import Peer
 
+
 def probe(config: NodeConfig, peer: Peer, address: str, way: Way) -> Problem:
     """Call a peer again, and return the obstacle: the way, the network, another certificate, or the peer itself."""
     if way.obstacle is None:

@@ -23,7 +23,7 @@ from tests.support.samples import PARTIES
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "jointcut-party"
-UNIT = "jointcut-party.service"
+PARTY_UNIT, RELAY_UNIT = "jointcut-party.service", "jointcut-relay.service"
 ACCOUNTS_S = 20
 
 
@@ -97,18 +97,24 @@ def test_the_chart_passes_its_check() -> None:
     subprocess.run([str(DEPLOY / "helm" / "check.sh")], check=True)
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
-def test_the_unit_is_valid_and_exposes_little(tmp_path: Path) -> None:
-    text = (DEPLOY / UNIT).read_text()
-    stop_s = re.search("^TimeoutStopSec=([0-9]+)$", text, re.MULTILINE)
+def test_a_daemon_has_time_to_stop() -> None:
+    stop_s = re.search("^TimeoutStopSec=([0-9]+)$", (DEPLOY / PARTY_UNIT).read_text(), re.MULTILINE)
     assert stop_s is not None
     assert int(stop_s[1]) >= Timeouts().stop_s + ACCOUNTS_S
+    for file in ("compose.yaml", "compose-relay.yaml"):
+        assert f"stop_grace_period: {stop_s[1]}s" in (DEPLOY / file).read_text()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+@pytest.mark.parametrize("file", [PARTY_UNIT, RELAY_UNIT])
+def test_a_unit_is_valid_and_exposes_little(tmp_path: Path, file: str) -> None:
+    text = (DEPLOY / file).read_text()
     # Neither the program nor the user of the unit is on this machine.
     here = re.sub("^ExecStart=.*$", "ExecStart=/bin/true", text, flags=re.MULTILINE)
-    (tmp_path / UNIT).write_text(here.replace("User=jointcut", "User=daemon"))
+    (tmp_path / file).write_text(here.replace("User=jointcut", "User=daemon"))
     for words in (["verify"], ["security", "--offline=true", "--threshold=20", "--no-pager"]):
         done = subprocess.run(
-            [str(shutil.which("systemd-analyze")), *words, str(tmp_path / UNIT)],
+            [str(shutil.which("systemd-analyze")), *words, str(tmp_path / file)],
             capture_output=True,
             text=True,
             check=False,

@@ -230,14 +230,25 @@ def test_the_image_has_the_folders_that_its_user_writes_to() -> None:
         assert any(volume.endswith(f":{made}") for volume in services[name]["volumes"])
 
 
-def test_the_unit_parses_and_starts_the_daemon() -> None:
+@pytest.mark.parametrize(
+    ("program", "file", "words"),
+    [
+        ("party", "jointcut-party.service", "serve --config /etc/jointcut/party.yaml"),
+        (
+            "coordinator",
+            "jointcut-relay.service",
+            "relay --listen 0.0.0.0:7443 --config /etc/jointcut-relay/coordinator.yaml",
+        ),
+    ],
+)
+def test_a_unit_parses_and_starts_its_program(program: str, file: str, words: str) -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(DEPLOY / "jointcut-party.service")
+    unit.read(DEPLOY / file)
     assert {"Unit", "Service", "Install"} == set(unit.sections())
     command = shlex.split(unit["Service"]["ExecStart"])
-    assert Path(command[0]).name == "party"
-    assert command[1:] == ["serve", "--config", "/etc/jointcut/party.yaml"]
+    assert Path(command[0]).name == program
+    assert command[1:] == words.split()
     assert unit["Service"]["User"] != "root"
     assert unit["Service"]["NoNewPrivileges"] == "yes"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from jobs.errors import Exit
+from party.cli import certificates
+from party.net.waiting import stopped
 from party.owner.config import PartyConfig, certificate_warnings, credentials_of, load_config, peers_of
 from party.owner.identity import fingerprint, make_credentials
 from party.owner.renewal import renew
 from tests.support.commands import Ran, invoke
 from tests.support.identities import certificate_for, write_credentials
-from tests.support.network import call
+from tests.support.network import GUARD_S, call
 
 A, B = "hospital-a", "hospital-b"
 
@@ -237,3 +240,32 @@ def test_serve_and_run_warn_at_the_start(folder: Path, tmp_path: Path) -> None:
     assert ran.lines[0]["event"] == "note"
     assert f"the certificate of {A} expires at" in ran.lines[0]["message"]
     assert "cannot listen on" in ran.problem["message"]
+
+
+# ---- servers
+
+
+def test_a_server_warns_every_day(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also after a day on which the configuration could not be read."""
+    monkeypatch.setattr(certificates, "DAY_S", 0.01)
+    file = folder / "peers" / f"{B}.pem"
+    file.write_bytes(certificate_for([B], days=(-1, 20)).certificate)
+    text, days = (folder / "party.yaml").read_text(), 0
+
+    def in_force() -> PartyConfig:
+        nonlocal days
+        days += 1
+        (folder / "party.yaml").write_text("{" if days == 1 else text)
+        return config(folder)
+
+    async def scenario() -> None:
+        warning = asyncio.create_task(certificates.warn_daily(in_force))
+        async with asyncio.timeout(GUARD_S):
+            while days < 4:
+                await asyncio.sleep(0.01)
+        await stopped(warning)
+
+    asyncio.run(scenario())
+    assert capsys.readouterr().err.count(f"warning: the certificate of {B} ") >= 2
