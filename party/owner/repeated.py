@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 
+from jobs.data.counted import counted
 from jobs.errors import Problem
 
 log = logging.getLogger("party")
@@ -51,7 +52,7 @@ class Repeated:
     def _tell(self, what: _Refusal) -> bool:
         times, (caller, words) = self._since.pop(what, 0), what
         if times:
-            log.error("%d times more told to %s: %s", times, caller, words)
+            log.error("%s more told to %s: %s", counted(times, "time", "times"), caller, words)
         return times > 0
 
     def close(self) -> None:

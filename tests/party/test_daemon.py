@@ -220,7 +220,7 @@ def test_the_same_refusal_of_the_same_peer_is_told_once_a_minute(
     assert len(told) == 10_000
     assert [record.getMessage() for record in caplog.records] == [
         "policy-refused: stranger may not start jobs here (`policy.coordinators`)",
-        "9999 times more told to stranger: policy-refused: stranger may not start jobs here (`policy.coordinators`)",
+        "9,999 times more told to stranger: policy-refused: stranger may not start jobs here (`policy.coordinators`)",
     ]
 
 
