@@ -92,13 +92,13 @@ async def conduct(
             with watch.phase("collect"):
                 collected = await conductor.collect()
             with new_folder(out) as folder:
-                release = await asyncio.to_thread(
+                written = await asyncio.to_thread(
                     write_joint_release, task, folder, collected, options, watch
                 )
                 await asyncio.to_thread(make_durable, folder)
                 refuse_existing(out)
                 with watch.phase("deliver"):
-                    silent = await conductor.deliver(folder, release)
+                    silent = await conductor.deliver(folder, written.digest)
             for name in silent:
                 log.warning("%s did not confirm keeping the release", name, extra={"job": job.name})
     tell_noted(Noted(again=collected.result.repeated), voice=voice)
@@ -124,10 +124,10 @@ def run_in_process(
             results = _results(task, tables, run_inputs, Turns(progress, job.generalized))
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
-        write_joint_release(task, folder, collected, options, watch)
+        seen = write_joint_release(task, folder, collected, options, watch).seen
         with watch.phase(OWN_FIGURES):
             accounts = _accounts(tables, results)
-            pages = {party: own_page_of_folder(task, table, folder) for party, table in tables.items()}
+            pages = {party: own_page_of_folder(task, table, folder, seen) for party, table in tables.items()}
         keep_own_of_all(folder, accounts, pages)
     tell_own_of_all(accounts, voice.note)
     return out

@@ -640,12 +640,13 @@ class Model(Protocol):
         ...
 
     def own_sections(
-        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+        self, task: Task, table: Table, report: Mapping[str, Any], seen: Any
     ) -> Iterable[Section]:
         """Return the sections of the page for the owner of a table.
 
-        table:           of pass 1; in a joint job the own table.
-        report, folder:  of the release, checked.
+        table:   of pass 1; in a joint job the own table.
+        report:  of the release, checked.
+        seen:    as of :meth:`seen`.
         """
         ...
 

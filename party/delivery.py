@@ -115,6 +115,7 @@ def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes],
     write_files(folder, release.files)
     write_page(session.task, folder, release.seen)
     make_durable(folder)
+    session.seen = release.seen
 
 
 async def note(session: Session, finished: Finished, stored: control.Stored) -> Checked:
@@ -214,7 +215,7 @@ def _write_own_page(session: Session, run: Computed) -> None:
     """Write the owner's page from the own rows, if the release is here. Raises OSError."""
     folder = _folder(session)
     if (folder / REPORT).is_file():
-        place_own_page(own_page_of_folder(session.task, run.table, folder), folder)
+        place_own_page(own_page_of_folder(session.task, run.table, folder, session.seen), folder)
 
 
 def _which(session: Session) -> dict[str, str]:

@@ -112,15 +112,12 @@ class DifferentialPrivacy(Charged):
         return sections(task, report, seen)
 
     def own_sections(
-        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+        self, task: Task, table: Table, report: Mapping[str, Any], seen: Release
     ) -> Iterable[Section]:
         from jobs.dp.own_page import own_sections
         from jobs.page.own import raw_rows
-        from jobs.release.csv import read_table
 
-        return own_sections(
-            task, table.rows, raw_rows(task, table), read_table(folder / COUNTS), report["cut"]
-        )
+        return own_sections(task, table.rows, raw_rows(task, table), seen, report["cut"])
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.dp.report import shown_fields

@@ -151,11 +151,11 @@ class LkcPrivacy(Model):
         return sections(task, report, seen)
 
     def own_sections(
-        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+        self, task: Task, table: Table, report: Mapping[str, Any], seen: Release
     ) -> Iterable[Section]:
         from jobs.lkc.own_page import own_sections
 
-        return own_sections(task, table, self.seen(task, folder))
+        return own_sections(task, table, seen)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.lkc.sentences import promises_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,10 +52,15 @@ _IN_CELLS = (
 )
 
 
-def own_page_of_folder(task: Task, table: Table, folder: Path) -> str:
-    """Return the owner's page of the release in a folder. table: of pass 1, the owner's."""
+def own_page_of_folder(task: Task, table: Table, folder: Path, seen: Any = None) -> str:
+    """Return the owner's page of the release in a folder.
+
+    table:  of pass 1, the owner's.
+    seen:   as in :class:`jobs.task.Rendered`.
+    """
+    seen = task.model.seen(task, folder) if seen is None else seen
     report = read_report((folder / REPORT).read_bytes())
-    return own_page(task, task.model.own_sections(task, table, report, folder))
+    return own_page(task, task.model.own_sections(task, table, report, seen))
 
 
 def place_own_page(page: str, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,25 @@ def write_release(
     return release
 
 
+@dataclass(frozen=True)
+class Written:
+    """Release in its folder.
+
+    digest:  of the release.
+    seen:    as in :class:`Rendered`.
+    """
+
+    digest: bytes
+    seen: Any = field(repr=False)
+
+
 def write_joint_release(
     task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-) -> bytes:
-    """Make, verify and write the release of a joint run; return the digest of the release."""
+) -> Written:
+    """Make, verify and write the release of a joint run."""
     with watch.phase("release"):
         rendered = task.model.made_of(task, collected, options)
     seconds = {"seconds": dict(watch.seconds)} if task.model.tells_seconds else {}
     made = {"cost": {**seconds, "parties": dict(collected.parties)}, SIGNATURES: collected.signatures}
-    return write_release(task, folder, files_of(rendered, made), rendered.beside, rendered.seen)
+    digest = write_release(task, folder, files_of(rendered, made), rendered.beside, rendered.seen)
+    return Written(digest, rendered.seen)

@@ -123,7 +123,7 @@ class Sequences(Model):
         return sections(task, report, promises_of(task), seen)
 
     def own_sections(
-        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+        self, task: Task, table: Table, report: Mapping[str, Any], seen: Reread
     ) -> Iterable[Section]:
         from jobs.sequences.own_page import own_sections
         from jobs.sequences.reading import Tracks

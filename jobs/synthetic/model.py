@@ -124,13 +124,12 @@ class SyntheticTables(Charged):
         return sections(task, report, *seen)
 
     def own_sections(
-        self, task: Task, table: Table, report: Mapping[str, Any], folder: Path
+        self, task: Task, table: Table, report: Mapping[str, Any], seen: tuple[Release, Release]
     ) -> Iterable[Section]:
         from jobs.page.own import raw_rows
-        from jobs.release.csv import read_table
         from jobs.synthetic.own_page import own_sections
 
-        return own_sections(task, table.rows, raw_rows(task, table), read_table(folder / SYNTHETIC_TABLE))
+        return own_sections(task, table.rows, raw_rows(task, table), seen[0])
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         from jobs.dp.sentences import warned

@@ -132,7 +132,7 @@ async def computed(net: Network) -> AsyncIterator[ByHand]:
         folder = net.root / f"made-{secrets.token_hex(4)}"
         folder.mkdir()
         watch = Stopwatch(lambda name: None)
-        release = write_joint_release(net.task, folder, collected, NO_OPTIONS, watch)
+        release = write_joint_release(net.task, folder, collected, NO_OPTIONS, watch).digest
         yield ByHand(conductor, folder, release)
     finally:
         await conductor._close()

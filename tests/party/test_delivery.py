@@ -68,7 +68,7 @@ def test_a_release_may_be_as_large_as_its_result_makes_it(
             await conductor.compute()
             collected = await conductor.collect()
             out.mkdir()
-            release = write_joint_release(net.task, out, collected, NO_OPTIONS, Stopwatch(print))
+            release = write_joint_release(net.task, out, collected, NO_OPTIONS, Stopwatch(print)).digest
             monkeypatch.setattr(Limits, "delivery_bytes", most)
             try:
                 await conductor.deliver(out, release)
