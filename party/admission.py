@@ -10,6 +10,7 @@ from jobs.owner.answers import Answering
 from jobs.owner.objections import check_policy
 from jobs.task import Task
 from party.approval import permit_of, require
+from party.memory import give_back
 from party.net import control
 from party.net.wiring import Wiring
 from party.owner.config import PartyConfig, address_of, usable_peer
@@ -45,6 +46,7 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """
     await asyncio.to_thread(_begin, session, allowed)
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
+    await asyncio.to_thread(give_back)  # the buffers of the file
     wiring = wiring_of(session.me, session.task)
     session.mesh.expect(
         [peer for peer in wiring.direct if not wiring.after(peer)],

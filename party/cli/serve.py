@@ -22,6 +22,7 @@ from party.cli.signals import Reloading, stop_signals
 from party.compiling import compile_where_it_pays, prepare
 from party.daemon import Daemon
 from party.decoding import READER
+from party.memory import use_one_arena
 from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
 from party.net.waiting import stopped
@@ -50,6 +51,7 @@ def serve(config: Path) -> None:
     lets the running job end, for `timeouts.stop_s` at most; SIGINT and a second SIGTERM do not wait. Without a
     terminal on standard error, everything it says is JSON lines.
     """
+    use_one_arena()
     READER.start()  # before keys are in memory, and before gRPC starts threads
     json_unless_watched()
     set_up_logs()
