@@ -84,9 +84,9 @@ async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measur
     handover = _Handover(config)
     dial: Any = None
 
-    def daemon(_config: PartyConfig, mesh: Any, _refresh: Any) -> Any:
+    def daemon(config: PartyConfig, dialing: Any, _refresh: Any) -> Any:
         nonlocal dial
-        dial = mesh
+        dial = dialing(config)
         return handover
 
     server = PartyServer(config, daemon)
@@ -108,6 +108,7 @@ async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measur
     async with asyncio.timeout(WAIT_S):
         await link.end()
         await pump
+    await dial.close()
     await server.stop()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return Measured(output, wall_s, cpu_s, link.traffic.bytes_sent, peak)

@@ -24,7 +24,6 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     The coordinator requests the table after the reports of all parties. A job refused by a single policy then asks
     nothing of the peers' tables. Raises PolicyError, BudgetError, IdentityError.
     """
-    session.config = await session.refresh()
     policy = session.config.policy
     await asyncio.to_thread(check_policy, policy, session.task, session.me, session.coordinator)
     _know_peers(session)

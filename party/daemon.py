@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -52,11 +52,15 @@ ACCOUNTS_S = 20.0
 class Daemon:
     """Answers coordinators and peers."""
 
-    def __init__(self, config: PartyConfig, dial: Dial, refresh: Refresh | None = None) -> None:
-        """``refresh`` is asked before every job; without ``refresh``, ``config`` stays in force."""
+    def __init__(
+        self, config: PartyConfig, dialing: Callable[[PartyConfig], Dial], refresh: Refresh | None = None
+    ) -> None:
+        """``dialing`` makes the calls of a run, under the configuration of the run. ``refresh`` is asked before every
+        job; without ``refresh``, ``config`` stays in force.
+        """
         log.setLevel(config.log_level.upper())
         self._config = config
-        self._dial = dial
+        self._dialing = dialing
         self._refresh = refresh
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
@@ -197,7 +201,10 @@ class Daemon:
         try:
             async with asyncio.timeout(timeouts.job_s) as whole:
                 run, task = await receive_task(visit.requests, visit.caller, timeouts.submit_s)
-                session = visit.session = self._place.session = self._session(visit, run, task)
+                config = await self._in_force()
+                dial = await asyncio.to_thread(self._dialing, config)
+                session = self._session(visit, RunKey(task.digest, run), task, config, dial)
+                visit.session = self._place.session = session
                 await live(session, until=BINDING)
                 return session
         except TimeoutError as error:
@@ -303,16 +310,13 @@ class Daemon:
         with _lines_missed():
             self._audit.note("refusal", {**job, **_said(caller, problem)}, durable=False)
 
-    def _session(self, visit: _Visit, run: bytes, task: Task) -> Session:
-        limits = self._config.limits
-        mesh = Mesh(self.name, RunKey(task.digest, run), self._dial, limits.message_bytes)
+    def _session(self, visit: _Visit, key: RunKey, task: Task, config: PartyConfig, dial: Dial) -> Session:
         return Session(
             self.name,
             task,
             visit.caller,
-            self._config,
-            self._in_force,
-            mesh,
+            config,
+            Mesh(self.name, key, dial, config.limits.message_bytes),
             visit.requests,
             visit.emit,
             visit.unfinished,

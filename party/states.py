@@ -24,7 +24,6 @@ from party.net.waiting import in_thread
 from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.current import CurrentJob
-from party.owner.in_force import Refresh
 from party.owner.signing import Signer
 from party.requests import Heard, Requests, hear
 
@@ -117,7 +116,6 @@ class Session:
     coordinator: str
     config: PartyConfig
     """Configuration at admission."""
-    refresh: Refresh
     mesh: Mesh
     requests: Requests
     emit: Emit

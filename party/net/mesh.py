@@ -27,9 +27,13 @@ _MARGIN_S = 2.0
 
 
 class Dial(Protocol):
-    """Opens a stream to a peer's mesh service."""
+    """Opens streams to the mesh services of peers, for a run."""
 
     async def __call__(self, peer: str, address: str) -> Duplex: ...
+
+    async def close(self) -> None:
+        """End the connections of all streams."""
+        ...
 
 
 _Due = tuple[str, bool]
@@ -207,7 +211,9 @@ class Mesh:
             await asyncio.wait(pumps, timeout=_ABORT_S)
 
     async def close(self) -> None:
-        """End every stream of the run, also unused streams. Carried messages have a moment to arrive."""
+        """End every stream of the run, also unused streams, and the connections. Carried messages have a moment to
+        arrive.
+        """
         for end in self._carried:
             await end.close()
         if self._carriages:
@@ -216,6 +222,7 @@ class Mesh:
             future.cancel()
         await stopped(*self._pumps)
         await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
+        await self._dial.close()
 
 
 async def _abort(link: Link, problem: Problem, head: bytes | None) -> None:

@@ -34,7 +34,7 @@ from party.net.relayed import Attendance
 from party.net.strangers import CALL_S, Strangers
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
-from party.owner.config import PartyConfig
+from party.owner.config import PartyConfig, credentials_of, trusted_peers
 from party.owner.counts import Counts, Jobs, Watched
 from party.owner.current import CurrentJob
 from party.owner.identity import Peer, fingerprint
@@ -125,22 +125,20 @@ class Served(Protocol):
 class PartyServer:
     """Server of a daemon.
 
-    ``daemon`` makes the daemon, given functions for calling peers and for taking over the configuration. ``path``
-    is the file of the configuration; without a file the configuration never changes.
+    ``daemon`` makes the daemon, given functions for calling the peers of a run and for taking over the
+    configuration. ``path`` is the file of the configuration; without a file the configuration never changes.
     """
 
     def __init__(
         self,
         config: PartyConfig,
-        daemon: Callable[[PartyConfig, Dial, Refresh], Served],
+        daemon: Callable[[PartyConfig, Callable[[PartyConfig], Dial], Refresh], Served],
         path: Path | None = None,
     ) -> None:
         self._config = config
         self._in_force = InForce(config, path)
         self._status = Status(config.state_dir) if path else None
-        self._adopted = self._in_force.settings
-        self._calls = self._calls_under(self._adopted)
-        self._daemon = daemon(config, self._open_mesh, self._refresh)
+        self._daemon = daemon(config, _Outgoing, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
         self._attendances = [Attendance(lambda: self._in_force.settings.config)] if config.relay else []
         self._strangers = Strangers(self._daemon.turned_away, config.timeouts.hello_s + CALL_S)
@@ -187,13 +185,12 @@ class PartyServer:
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
     async def stop(self) -> None:
-        """Refuse new calls, end running calls, and close our own calls."""
+        """Refuse new calls, and end running calls."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for abandoned handshakes
         await asyncio.gather(*(attendance.close() for attendance in self._attendances))
         await self._strangers.close()
         await self._daemon.ended()
-        await self._calls.close()
         self._leave()
 
     @property
@@ -235,28 +232,33 @@ class PartyServer:
             self._status.remove()
 
     async def _refresh(self) -> PartyConfig:
-        """Take over changes before a job, for our calls as for the daemon."""
+        """Take over changes before a job."""
         settings = await asyncio.to_thread(self._in_force.refresh)
-        if settings is not self._adopted:
-            self._adopted = settings
-            before, self._calls = self._calls, self._calls_under(settings)
-            await before.close()
-            if self._status is not None:
-                self._status.write(settings)
+        if self._status is not None:
+            self._status.write(settings)
         return settings.config
 
-    def _calls_under(self, settings: Settings) -> Calls:
-        return Calls(settings.config, settings.credentials, settings.peers)
 
-    async def _open_mesh(self, peer: str, address: str) -> MeshStream:
+class _Outgoing:
+    """Calls of a run to its peers. Later changes of the configuration and its files change nothing here."""
+
+    def __init__(self, config: PartyConfig) -> None:
+        """Reads files. Raises ConfigError or IdentityError."""
+        self._me = config.name
+        self._calls = Calls(config, credentials_of(config), trusted_peers(config))
+
+    async def __call__(self, peer: str, address: str) -> MeshStream:
         """Open a stream. Raises TransportError with the same message for any obstacle; our owner reads the cause."""
         try:
             return await self._calls.open_mesh(peer, address)
         except PartyError as error:
             found = error.problem
             detail = " ".join(part for part in (f"{found.error_id}:", found.message, found.private) if part)
-            message = f"{self._config.name} cannot reach {peer}"
+            message = f"{self._me} cannot reach {peer}"
             raise TransportError("peer-unreachable", message, party=peer, private=detail) from error
+
+    async def close(self) -> None:
+        await self._calls.close()
 
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  read, not listened on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,23 @@ class Counting:
 
     called: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, config: PartyConfig, dial: Dial, refresh: Refresh) -> Daemon:
-        async def dialled(peer: str, address: str) -> Duplex:
-            self.called.append((config.name, peer))
-            return await dial(peer, address)
+    def __call__(
+        self, config: PartyConfig, dialing: Callable[[PartyConfig], Dial], refresh: Refresh
+    ) -> Daemon:
+        outer = self
 
-        return Daemon(config, dialled, refresh)
+        class Dialled:
+            def __init__(self, config: PartyConfig) -> None:
+                self.inner = dialing(config)
+
+            async def __call__(self, peer: str, address: str) -> Duplex:
+                outer.called.append((config.name, peer))
+                return await self.inner(peer, address)
+
+            async def close(self) -> None:
+                await self.inner.close()
+
+        return Daemon(config, Dialled, refresh)
 
     @property
     def links(self) -> set[frozenset[str]]:

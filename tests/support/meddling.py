@@ -51,17 +51,26 @@ class Meddler:
     daemons: dict[str, Daemon] = field(default_factory=dict)
     seen: list[Envelope] = field(default_factory=list)
 
-    def __call__(self, config: PartyConfig, dial: Dial, refresh: Refresh) -> Daemon:
+    def __call__(
+        self, config: PartyConfig, dialing: Callable[[PartyConfig], Dial], refresh: Refresh
+    ) -> Daemon:
         outer = self
 
-        async def dialled(peer: str, address: str) -> Any:
-            return MeddlingDuplex(await dial(peer, address), outer._on_way)
+        class Dialled:
+            def __init__(self, config: PartyConfig) -> None:
+                self.inner = dialing(config)
+
+            async def __call__(self, peer: str, address: str) -> Any:
+                return MeddlingDuplex(await self.inner(peer, address), outer._on_way)
+
+            async def close(self) -> None:
+                await self.inner.close()
 
         class Meddling(Daemon):
             async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
                 await super().accept(sender, hello, MeddlingDuplex(duplex, outer._on_way))
 
-        self.daemons[config.name] = Meddling(config, dialled, refresh)
+        self.daemons[config.name] = Meddling(config, Dialled, refresh)
         return self.daemons[config.name]
 
     async def _on_way(self, envelope: Envelope) -> AsyncIterator[Envelope | str]:

@@ -48,7 +48,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """Writes YAML with libyaml, where it is there, in a tenth of the time of Python."""
 
-MakeDaemon = Callable[[PartyConfig, Dial, Refresh], Daemon]
+MakeDaemon = Callable[[PartyConfig, Callable[[PartyConfig], Dial], Refresh], Daemon]
 
 
 def yaml_of(fields: Mapping[str, Any]) -> str:

@@ -37,6 +37,18 @@ def honest(envelope: Envelope) -> Iterable[Envelope]:
 
 
 @dataclass
+class _Dial:
+    net: Net
+    me: str
+
+    async def __call__(self, peer: str, address: str) -> Duplex:
+        return await self.net.dialled(self.me, peer)
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
 class Net:
     """Meshes of parties; ``on_way`` sees each envelope of a carrier's carriage, by carrier and party."""
 
@@ -70,11 +82,7 @@ class Net:
 
     async def open(self) -> None:
         for me in self.roster:
-
-            def dial(peer: str, address: str, me: str = me) -> Coroutine[Any, Any, Duplex]:
-                return self.dialled(me, peer)
-
-            wiring, mesh = self.wiring(me), Mesh(me, KEY, dial, MAX_MESSAGE_BYTES)
+            wiring, mesh = self.wiring(me), Mesh(me, KEY, _Dial(self, me), MAX_MESSAGE_BYTES)
             self.meshes[me] = mesh
             mesh.expect(
                 [p for p in wiring.direct if not wiring.after(p)],

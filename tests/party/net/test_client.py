@@ -60,7 +60,7 @@ def test_a_party_that_comes_up_while_it_is_called_is_reached(net: Network) -> No
 
 
 def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Network) -> None:
-    """gRPC backs off further with every failure; a daemon keeps its channels, so that must stay small."""
+    """gRPC backs off further with every failure. A coordinator that waits keeps its channels."""
 
     async def scenario() -> None:
         async with calling(impatient(net.coordinator, 2.0)) as calls:

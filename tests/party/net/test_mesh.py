@@ -21,6 +21,7 @@ class Dialled:
     def __init__(self, **streams: Duplex) -> None:
         self.streams = streams
         self.called: list[tuple[str, str]] = []
+        self.closed = False
 
     async def __call__(self, peer: str, address: str) -> Duplex:
         self.called.append((peer, address))
@@ -28,9 +29,16 @@ class Dialled:
             raise TransportError("peer-unreachable", f"{peer} is not there", party=peer)
         return self.streams[peer]
 
+    async def close(self) -> None:
+        self.closed = True
 
-async def nobody(peer: str, address: str) -> Duplex:
-    raise AssertionError("nobody is called")
+
+class Nobody(Dialled):
+    async def __call__(self, peer: str, address: str) -> Duplex:
+        raise AssertionError("nobody is called")
+
+
+nobody = Nobody()
 
 
 def meshes() -> tuple[Mesh, Mesh, MemoryDuplex]:
