@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,12 +33,13 @@ ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version
 PING_S = 20.0
 """Time between two signs of life to a waiting party."""
 _SILENCE_S = 3 * PING_S
-_TLS_S = 10.0
 _SPARE = 4
 """Connections kept by a party for callers."""
 _MOST_JOINED = 64
 """Most connections of callers at a time."""
 _PAUSE_S, _MOST_PAUSE_S = 1.0, 60.0
+_STEADY_S = 10.0
+"""Time at the relay after which pauses begin small again: a relay that always hangs up soon must not keep us busy."""
 _BETWEEN_S = 0.05
 """Shortest time between a call and the next offer of a connection: a lying relay must not keep us busy."""
 
@@ -53,24 +55,18 @@ _CHECK = "check `relay` in the configuration, and that the relay runs"
 
 async def call(config: NodeConfig, name: str) -> Streams:
     """Return streams to the party ``name``, through the relay. Raises Obstacle."""
-    streams = await _at_relay(config)
-    try:
-        await said(streams[1], b" ".join((CALL_LINE, VERSION, name.encode())))
-        answer = await line(streams[0])
-    except (OSError, EOFError, ValueError) as error:
-        dropped(streams)
-        raise _turned_away(error) from error
-    except BaseException:
-        dropped(streams)
-        raise
+    streams, answer = await _greeted(config, b" ".join((CALL_LINE, VERSION, name.encode())))
     if answer != OK:
         dropped(streams)
         raise _refusal(answer)
     return streams
 
 
-async def _at_relay(config: NodeConfig) -> Streams:
-    """Connect to the relay, with certificates on both sides. Raises Obstacle."""
+async def _greeted(config: NodeConfig, first: bytes) -> tuple[Streams, bytes]:
+    """Connect to the relay, with certificates on both sides, and say a first line; return the streams and the answer.
+
+    Raises Obstacle, also if the relay needs longer than ``connect_s``.
+    """
     try:
         relay = relay_of(config)
         context = context_to(config, relay)
@@ -83,13 +79,28 @@ async def _at_relay(config: NodeConfig) -> Streams:
         connection = await connector(config)(relay.address)
     except Obstacle as error:
         raise Obstacle(f"the relay cannot be reached: {error.reason}", error.remedy or _CHECK) from error
+    patience_s = config.timeouts.connect_s
     try:
-        return await secured(connection, context, relay.name, _TLS_S)
+        async with asyncio.timeout(patience_s):
+            streams = await secured(connection, context, relay.name, patience_s)
+            return streams, await _answer(streams, first)
     except ssl.SSLCertVerificationError as error:
         reason = "the relay presented a different certificate than the installed certificate"
         raise Obstacle(reason, "compare the fingerprint with the operator of the relay") from error
-    except OSError as error:
+    except TimeoutError as error:
+        raise Obstacle("the relay gave no answer in time", _CHECK) from error
+    except (OSError, EOFError, ValueError) as error:
         raise _turned_away(error) from error
+
+
+async def _answer(streams: Streams, words: bytes) -> bytes:
+    """Say a line, and return the answer. Closes the connection after an error."""
+    try:
+        await said(streams[1], words)
+        return await line(streams[0])
+    except BaseException:
+        dropped(streams)
+        raise
 
 
 def _turned_away(error: Exception) -> Obstacle:
@@ -133,16 +144,21 @@ class Attendance:
 
     async def _keep(self) -> None:
         """Keep a connection at the relay; after an error try again, with growing pauses."""
-        pause_s = _PAUSE_S
+        pause_s, clock = _PAUSE_S, asyncio.get_running_loop().time
         while True:
             await self._free.acquire()
+            greeted_at = math.inf
             try:
-                await self._wait_for_call()
+                far, word = await _greeted(self._config(), b" ".join((WAIT_LINE, VERSION)))
+                greeted_at = clock()
+                await self._wait_for_call(far, word)
             except (Obstacle, OSError, EOFError, ValueError, TimeoutError) as error:
                 self._free.release()
-                pause_s = _PAUSE_S if self._trouble is None else min(2 * pause_s, _MOST_PAUSE_S)
                 self._note(error.reason if isinstance(error, Obstacle) else "the connection was lost")
+                if clock() - greeted_at > _STEADY_S:
+                    pause_s = _PAUSE_S
                 await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _MOST_PAUSE_S)
             except BaseException:
                 self._free.release()
                 raise
@@ -162,12 +178,13 @@ class Attendance:
                 "%s does not wait for callers at the relay, and tries again: %s", self._config().name, trouble
             )
 
-    async def _wait_for_call(self) -> None:
-        """Offer a connection; return once a caller is joined to our server. Raises Obstacle and others."""
-        far = await _at_relay(self._config())
+    async def _wait_for_call(self, far: Streams, word: bytes) -> None:
+        """Wait for a caller; return once the caller is joined to our server. Raises Obstacle and others.
+
+        word:  the first that the relay said.
+        """
         try:
-            await said(far[1], b" ".join((WAIT_LINE, VERSION)))
-            await self._until_called(far)
+            await self._until_called(far, word)
             near = await streams_of(await straight(self._server))
         except BaseException:
             dropped(far)
@@ -180,16 +197,14 @@ class Attendance:
         self._joined.discard(task)
         self._free.release()
 
-    async def _until_called(self, far: Streams) -> None:
-        while True:
-            async with asyncio.timeout(_SILENCE_S):
-                word = await line(far[0])
-            if word == CALLED:
-                return
-            if word != PING:
-                raise _refusal(word)
+    async def _until_called(self, far: Streams, word: bytes) -> None:
+        while word == PING:
             self._note(None)
             await said(far[1], PONG)
+            async with asyncio.timeout(_SILENCE_S):
+                word = await line(far[0])
+        if word != CALLED:
+            raise _refusal(word)
 
 
 async def _serve_caller(near: Streams, far: Streams) -> None:

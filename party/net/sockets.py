@@ -42,7 +42,7 @@ class Connect(Protocol):
 
 def connector(config: NodeConfig) -> Connect:
     """Return the opener of connections under a configuration."""
-    return straight if config.proxy is None else Proxied(config.proxy)
+    return straight if config.proxy is None else Proxied(config.proxy, config.timeouts.connect_s)
 
 
 async def straight(address: str) -> socket.socket:
@@ -81,8 +81,10 @@ async def _connected(connection: socket.socket, end: Any) -> socket.socket:
 class Proxied:
     """Opener of connections through a proxy."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: Proxy, patience_s: float) -> None:
+        """``patience_s``: time for the answer of the proxy."""
         self._proxy = proxy
+        self._patience_s = patience_s
 
     async def __call__(self, address: str) -> socket.socket:
         """Open a connection. Raises Obstacle. The proxy looks the name of the host up."""
@@ -92,8 +94,12 @@ class Proxied:
         except Obstacle as error:
             raise Obstacle(f"the proxy cannot be reached: {error.reason}", _CHECK_PROXY) from error
         try:
-            await asyncio.get_running_loop().sock_sendall(connection, request)
-            _check_status(await _head(connection))
+            async with asyncio.timeout(self._patience_s):
+                await asyncio.get_running_loop().sock_sendall(connection, request)
+                _check_status(await _head(connection))
+        except TimeoutError as error:
+            connection.close()
+            raise Obstacle("the proxy gave no answer in time", _CHECK_PROXY) from error
         except OSError as error:
             connection.close()
             raise Obstacle("the proxy hung up", _CHECK_PROXY) from error

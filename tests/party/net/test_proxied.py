@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import socket
 from pathlib import Path
 
 import pytest
 
 from jobs.errors import PartyError, Problem
+from party.net.pipes import dropped, joined, streams_of
+from party.net.sockets import straight
 from tests.support.by_hand import works
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
+from tests.support.loopback import HOST, free_ports
 from tests.support.network import Network, call, processes, released, sample_network, serving, write_job
-from tests.support.relays import relay_address, relaying, with_relay
+from tests.support.relays import listening, relay_address, relaying, until, until_waiting, with_relay
 from tests.support.samples import PARTIES, joint_job
 from tests.support.tinyproxy import PASSWORD, SECRET, USER, Server, tinyproxy
 
@@ -177,3 +181,53 @@ def test_a_changed_proxy_is_in_force_with_the_next_job(net: Network, tmp_path: P
         run(scenario(proxy))
         assert set(connects(proxy)) < set(net.addresses.values())
         assert connects(proxy)
+
+
+_SILENT = {
+    b"": "the relay cannot be reached: the proxy gave no answer in time",
+    b"HTTP/1.1 200 OK\r\n": "the relay cannot be reached: the proxy gave no answer in time",
+    b"HTTP/1.1 200 OK\r\n\r\n": "the relay gave no answer in time",
+}
+"""Last words of proxies that then keep the connection, and what a party says of them."""
+
+
+@pytest.mark.parametrize("words", _SILENT, ids=["silent", "in its answer", "half-open"])
+def test_a_party_does_not_wait_for_a_silent_proxy(
+    net: Network, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, words: bytes
+) -> None:
+    """It tries again, with growing pauses, until the proxy carries to the relay."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr("party.net.relayed._PAUSE_S", 0.05)
+    monkeypatch.setattr("party.net.relayed._MOST_PAUSE_S", 0.4)
+    with_relay(net)
+    address = f"{HOST}:{free_ports(['proxy'])['proxy']}"
+    net.change(A, lambda fields: fields.update(proxy=f"http://{address}", timeouts={"connect_s": 0.2}))
+    n_opened, silent = 0, True
+
+    async def serve(connection: socket.socket) -> None:
+        nonlocal n_opened
+        n_opened += 1
+        near = await streams_of(connection)
+        await near[0].readuntil(b"\r\n\r\n")
+        near[1].write(words if silent else b"HTTP/1.1 200 OK\r\n\r\n")
+        if silent:
+            await near[0].read()
+            dropped(near)
+        else:
+            await joined(near, await streams_of(await straight(relay_address(net))))
+
+    async def scenario() -> None:
+        nonlocal silent
+        async with listening(address, serve), relaying(net) as relay, serving(net, only=[A]):
+            begun = asyncio.get_running_loop().time()
+            await until(lambda: n_opened >= 16)
+            took = asyncio.get_running_loop().time() - begun
+            assert took > 3 * 0.2 + 0.05 + 0.1 + 0.2  # of four connections at a time
+            assert relay.n_waiting(A) == 0
+            silent = False
+            await until_waiting(relay, A)
+            await until(lambda: f"{A} waits for callers at the relay" in caplog.messages)
+
+    run(scenario())
+    told = [each for each in caplog.messages if each.startswith(f"{A} does not wait")]
+    assert told == [f"{A} does not wait for callers at the relay, and tries again: {_SILENT[words]}"]

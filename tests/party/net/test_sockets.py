@@ -11,6 +11,7 @@ from party.net.sockets import Obstacle, Proxied, straight
 from party.owner.proxy import Proxy
 from tests.support.duplex import run
 from tests.support.loopback import HOST, free_ports
+from tests.support.network import GUARD_S
 from tests.support.relays import listening
 
 OK = b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n"
@@ -31,7 +32,7 @@ async def _asked(answer: bytes, address: str = "hospital-a:7400", basic: str = "
 
     async with listening(here, serve):
         try:
-            (await Proxied(Proxy(here, basic))(address)).close()
+            (await Proxied(Proxy(here, basic), GUARD_S)(address)).close()
         except Obstacle as error:
             return b"".join(requests), error.reason
         return b"".join(requests), ""
@@ -94,7 +95,7 @@ def test_answers(answer: bytes, reason: str) -> None:
 def test_a_proxy_that_is_not_there() -> None:
     async def scenario() -> str:
         with pytest.raises(Obstacle) as caught:
-            await Proxied(Proxy(f"{HOST}:{free_ports(['proxy'])['proxy']}"))("hospital-a:7400")
+            await Proxied(Proxy(f"{HOST}:{free_ports(['proxy'])['proxy']}"), GUARD_S)("hospital-a:7400")
         return caught.value.reason
 
     assert run(scenario()) == "the proxy cannot be reached: Connection refused"
