@@ -120,6 +120,7 @@ async def line(reader: asyncio.StreamReader) -> bytes:
 
     Bytes behind the line stay: the bytes may belong to a joined connection.
     """
+    await asyncio.sleep(0)  # lines that are here already must not keep others from working
     found = bytearray()
     while not found.endswith(b"\n"):
         if len(found) >= MOST_LINE:

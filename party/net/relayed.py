@@ -33,6 +33,8 @@ ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version
 PING_S = 20.0
 """Time between two signs of life to a waiting party."""
 _SILENCE_S = 3 * PING_S
+_MOST_PINGS, _EACH_S = 20, 1.0
+"""Most signs of life that the relay may ask for: so many, and another after each such time."""
 _SPARE = 4
 """Connections kept by a party for callers."""
 _MOST_JOINED = 64
@@ -198,11 +200,15 @@ class Attendance:
         self._free.release()
 
     async def _until_called(self, far: Streams, word: bytes) -> None:
+        clock, n_pings = asyncio.get_running_loop().time, 0
+        begun = clock()
         while word == PING:
+            n_pings += 1
+            if n_pings > _MOST_PINGS + (clock() - begun) / _EACH_S:
+                raise Obstacle("the relay asks for signs of life all the time", _CHECK)
             self._note(None)
-            await said(far[1], PONG)
             async with asyncio.timeout(_SILENCE_S):
-                word = await line(far[0])
+                word = await _answer(far, PONG)
         if word != CALLED:
             raise _refusal(word)
 

@@ -7,6 +7,7 @@ and nothing else.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,17 +15,26 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.relay import Bounds, Relay
+from coordinator.relay import Bounds, Relay, roster_of
 from coordinator.run import conduct
 from jobs.errors import Problem
-from party.net.pipes import Streams, dropped, joined, streams_of
+from party.net.pipes import Streams, answered, dropped, joined, line, streams_of
 from party.net.sockets import straight
 from party.owner.config import CoordinatorConfig
 from tests.support.by_hand import works
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
-from tests.support.network import Network, sample_network, serving
-from tests.support.relays import relaying, until, until_waiting, with_relay
+from tests.support.monitors import asked, watched
+from tests.support.network import GUARD_S, Network, processes, sample_network, serving
+from tests.support.relays import (
+    listening,
+    relay_address,
+    relay_config,
+    relaying,
+    until,
+    until_waiting,
+    with_relay,
+)
 from tests.support.samples import PARTIES
 
 A, B, C = PARTIES
@@ -312,3 +322,52 @@ def test_a_relay_that_calls_all_the_time_is_joined_so_often_and_not_more(
             return n_joined
 
     assert run(scenario()) == 8
+
+
+async def _floods(streams: Streams) -> None:
+    """Greet a party, and ask for signs of life without end."""
+    await line(streams[0])
+    answers = asyncio.create_task(_discarded(streams[0]))
+    try:
+        while True:
+            streams[1].write(b"ping\n" * 1000)
+            await streams[1].drain()
+            await asyncio.sleep(0)  # the test goes on, too
+    finally:
+        answers.cancel()
+
+
+async def _discarded(reader: asyncio.StreamReader) -> None:
+    while await reader.read(1 << 14):
+        pass
+
+
+def test_a_relay_that_pings_without_end_is_left(net: Network) -> None:
+    """The daemon answers its monitor, says why, and stops when told."""
+    context = roster_of(relay_config(net)).context
+    address = watched(net, A)
+    n_flooded = 0
+
+    async def serve(connection: socket.socket) -> None:
+        nonlocal n_flooded
+        streams = await answered(connection, context, GUARD_S)
+        try:
+            n_flooded += 1
+            await _floods(streams)
+        except (OSError, EOFError):
+            pass
+        finally:
+            dropped(streams)
+
+    async def scenario() -> None:
+        async with listening(relay_address(net), serve):
+            with processes(net, only=[A]) as running:
+                why = f"{A} does not wait for callers at the relay, and tries again: the relay asks for signs of life"
+                while n_flooded < 8:
+                    assert await asyncio.to_thread(asked, address, "/livez") == (200, "ok\n")
+                await until(lambda: why in running.log(A))
+                running.signal(A, signal.SIGTERM)
+                process = running.running[A].process
+                assert await asyncio.to_thread(process.wait, GUARD_S / 3) == 0
+
+    run(scenario())

@@ -9,7 +9,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,12 @@ from tests.support.calls import raw
 from tests.support.commands import Ran, invoke
 from tests.support.house import House
 from tests.support.loopback import free_ports
+from tests.support.monitors import asked, watched
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving, write_job
 from tests.support.samples import PARTIES, joint_job
 from tests.support.waiting import until
 
 A, B, C = PARTIES
-
-
-def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    connection = HTTPConnection(*address.rsplit(":", 1), timeout=GUARD_S)
-    try:
-        connection.request(method, path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 def metrics(address: str) -> dict[str, float]:
@@ -63,13 +53,6 @@ def net(tmp_path: Path) -> Network:
     made = sample_network(tmp_path / "net")
     write_job(tmp_path, joint_job())
     return made
-
-
-def watched(net: Network, name: str) -> str:
-    """Give a daemon a monitor; return its address."""
-    (port,) = free_ports([name]).values()
-    net.change(name, lambda fields: fields.update(monitor=f"127.0.0.1:{port}"))
-    return f"127.0.0.1:{port}"
 
 
 def test_a_daemon_is_watched(net: Network) -> None:
