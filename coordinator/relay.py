@@ -21,7 +21,6 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from jobs.errors import ConfigError
 from party.net import relayed
@@ -32,6 +31,7 @@ from party.owner.identity import Credentials, Peer
 
 log = logging.getLogger("coordinator")
 
+_OBJECTIONS = (relayed.STRANGER, relayed.MANY)
 _REPORT_S = 60.0
 """Shortest time between two reports of strangers."""
 
@@ -82,8 +82,15 @@ class _Unnamed:
             self._hosts.pop(task, None)
 
 
-Call: TypeAlias = "asyncio.Future[Streams]"
-"""Wish of a caller: gets the streams to the party."""
+@dataclass(eq=False)
+class Call:
+    """Wish of a caller.
+
+    answer:  the streams to the party, or the party's reason against the caller.
+    """
+
+    caller: str
+    answer: asyncio.Future[Streams | bytes]
 
 
 @dataclass
@@ -130,8 +137,10 @@ class _Member:
         """Forget a call that nobody waits for any more, and what came of it."""
         with suppress(ValueError):
             self.calls.remove(call)
-        if not call.cancel() and not call.cancelled():
-            dropped(call.result())
+        if not call.answer.cancel() and not call.answer.cancelled():
+            found = call.answer.result()
+            if not isinstance(found, bytes):
+                dropped(found)
 
 
 @dataclass(frozen=True)
@@ -304,19 +313,31 @@ class Relay:
         member.n_waiting += 1
         try:
             await self._ask(streams, relayed.PING, relayed.PONG)
-            call = await self._next_call(member, streams)
-            try:
-                await self._ask(streams, relayed.CALLED, relayed.HERE)
-            except BaseException:
-                if not call.done():
-                    await member.add(call)  # for the party's next connection
-                raise
+            call = await self._taken_call(member, streams)
         finally:
             member.n_waiting -= 1
-        if call.done():  # the caller has left
+        if call.answer.done():  # the caller has left
             dropped(streams)
         else:
-            call.set_result(streams)
+            call.answer.set_result(streams)
+
+    async def _taken_call(self, member: _Member, streams: Streams) -> Call:
+        """Return the next call that the party takes. A caller that the party refuses is told at once."""
+        while True:
+            call = await self._next_call(member, streams)
+            try:
+                heard = await self._asked(streams, relayed.CALLED + b" " + call.caller.encode())
+                word, _, reason = heard.partition(b" ")
+                if word != relayed.HERE and (word != relayed.NO or reason not in _OBJECTIONS):
+                    raise ValueError("another answer")
+            except BaseException:
+                if not call.answer.done():
+                    await member.add(call)  # for the party's next connection
+                raise
+            if word == relayed.HERE:
+                return call
+            if not call.answer.done():
+                call.answer.set_result(reason)
 
     async def _next_call(self, member: _Member, streams: Streams) -> Call:
         """Return the next call; meanwhile ask the party for signs of life."""
@@ -328,10 +349,14 @@ class Relay:
 
     async def _ask(self, streams: Streams, words: bytes, expected: bytes) -> None:
         """Say a line, and hear the expected answer. Raises OSError, EOFError, ValueError or TimeoutError."""
+        if await self._asked(streams, words) != expected:
+            raise ValueError("another answer")
+
+    async def _asked(self, streams: Streams, words: bytes) -> bytes:
+        """Say a line, and return the answer. Raises OSError, EOFError, ValueError or TimeoutError."""
         async with asyncio.timeout(self._bounds.answer_s):
             await said(streams[1], words)
-            if await line(streams[0]) != expected:
-                raise ValueError("another answer")
+            return await line(streams[0])
 
     # ---- callers
 
@@ -347,11 +372,11 @@ class Relay:
 
     async def _join(self, caller: _Member, member: _Member, streams: Streams) -> None:
         """Join a caller to a party until either ends."""
-        call: Call = asyncio.get_running_loop().create_future()
+        call = Call(caller.name, asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(self._bounds.pair_s):
                 await member.add(call)
-                far = await call
+                far = await call.answer
         except TimeoutError:
             member.drop(call)
             await _refused(streams, relayed.ABSENT)
@@ -359,6 +384,9 @@ class Relay:
         except BaseException:
             member.drop(call)
             raise
+        if isinstance(far, bytes):
+            await _refused(streams, far)
+            return
         began = time.monotonic()
         try:
             await said(streams[1], relayed.OK)

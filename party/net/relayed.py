@@ -2,7 +2,7 @@
 
 A connection to the relay begins with a line of the client. `call 1 NAME` asks for a party; after `ok` every byte goes
 to the party. `wait 1` offers the connection to callers. The relay says `ping` from time to time, and hears `pong`; or
-says `call` for a caller, and hears `here`; then every byte goes to the caller. `no REASON` refuses.
+says `call NAME` for a caller, and hears `here`; then every byte goes to the caller. `no REASON` refuses.
 
 The bytes are the usual session between two peers, with TLS from end to end, so the relay can only cut the session.
 """
@@ -13,8 +13,10 @@ import asyncio
 import logging
 import math
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from jobs.errors import PartyError
 from party.net.pipes import Streams, dropped, joined, line, said, secured, streams_of
@@ -29,6 +31,8 @@ VERSION = b"1"
 CALL_LINE, WAIT_LINE = b"call", b"wait"
 OK, NO, PING, PONG, CALLED, HERE = b"ok", b"no", b"ping", b"pong", b"call", b"here"
 ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version"
+STRANGER, MANY = b"stranger", b"many"
+"""Reasons of a party against a caller."""
 
 PING_S = 20.0
 """Time between two signs of life to a waiting party."""
@@ -37,8 +41,8 @@ _MOST_PINGS, _EACH_S = 20, 1.0
 """Most signs of life that the relay may ask for: so many, and another after each such time."""
 _SPARE = 4
 """Connections kept by a party for callers."""
-_MOST_JOINED = 64
-"""Most connections of callers at a time."""
+_MOST_OF_EACH = 16
+"""Most connections of a caller at a time: as many as its tunnels to a peer."""
 _PAUSE_S, _MOST_PAUSE_S = 1.0, 60.0
 _STEADY_S = 10.0
 """Time at the relay after which pauses begin small again: a relay that always hangs up soon must not keep us busy."""
@@ -49,6 +53,8 @@ _REASONS = {
     ABSENT: ("the party does not wait at the relay", "at the party: check that the daemon runs, and `relay`"),
     UNKNOWN: ("the relay does not know the party", "at the relay: coordinator peers add NAME CERTIFICATE"),
     FULL: ("the relay has too many connections of ours", "end other programs that use our certificate"),
+    STRANGER: ("the party does not know us", "at the party: party peers add NAME CERTIFICATE"),
+    MANY: ("the party has too many connections of ours", "end other programs that use our certificate"),
     OTHER_VERSION: ("the relay has another version", "install the same version here and at the relay"),
 }
 _ODD = "the relay answered in an unknown form"
@@ -120,8 +126,10 @@ def _refusal(answer: bytes) -> Obstacle:
 
 
 class Attendance:
-    """Connections kept by a party at the relay. Each call is joined to our own server. The server identifies the
-    caller by TLS.
+    """Connections kept by a party at the relay. Each call of a peer is joined to our own server.
+
+    The relay names the caller. The name bounds the connections of each caller, and nothing else: the server
+    identifies the caller by TLS.
     """
 
     def __init__(self, config: Callable[[], NodeConfig]) -> None:
@@ -130,7 +138,8 @@ class Attendance:
         self._server = ""
         self._keeping: list[asyncio.Task[None]] = []
         self._joined: set[asyncio.Task[None]] = set()
-        self._free = asyncio.Semaphore(_MOST_JOINED)
+        self._n_of: Counter[str] = Counter()
+        """Connections by caller."""
         self._trouble: str | None = ""
         """Reason for not waiting at the relay now; None: we wait; empty: not known yet."""
 
@@ -148,22 +157,17 @@ class Attendance:
         """Keep a connection at the relay; after an error try again, with growing pauses."""
         pause_s, clock = _PAUSE_S, asyncio.get_running_loop().time
         while True:
-            await self._free.acquire()
             greeted_at = math.inf
             try:
                 far, word = await _greeted(self._config(), b" ".join((WAIT_LINE, VERSION)))
                 greeted_at = clock()
                 await self._wait_for_call(far, word)
             except (Obstacle, OSError, EOFError, ValueError, TimeoutError) as error:
-                self._free.release()
                 self._note(error.reason if isinstance(error, Obstacle) else "the connection was lost")
                 if clock() - greeted_at > _STEADY_S:
                     pause_s = _PAUSE_S
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _MOST_PAUSE_S)
-            except BaseException:
-                self._free.release()
-                raise
             else:
                 pause_s = _PAUSE_S
                 await asyncio.sleep(_BETWEEN_S)
@@ -181,39 +185,62 @@ class Attendance:
             )
 
     async def _wait_for_call(self, far: Streams, word: bytes) -> None:
-        """Wait for a caller; return once the caller is joined to our server. Raises Obstacle and others.
+        """Wait for a caller; return once a task serves the caller. Raises Obstacle and others.
 
         word:  the first that the relay said.
         """
         try:
-            await self._until_called(far, word)
-            near = await streams_of(await straight(self._server))
+            caller = await self._called(far, word)
         except BaseException:
             dropped(far)
             raise
-        task = asyncio.create_task(_serve_caller(near, far))
+        self._n_of[caller] += 1
+        task = asyncio.create_task(_serve_caller(self._server, far))
         self._joined.add(task)
-        task.add_done_callback(self._left)
+        task.add_done_callback(partial(self._left, caller))
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _left(self, caller: str, task: asyncio.Task[None]) -> None:
         self._joined.discard(task)
-        self._free.release()
+        self._n_of[caller] -= 1
 
-    async def _until_called(self, far: Streams, word: bytes) -> None:
+    async def _called(self, far: Streams, word: bytes) -> str:
+        """Answer the relay until a caller comes whom we take; return the caller's name."""
         clock, n_pings = asyncio.get_running_loop().time, 0
         begun = clock()
-        while word == PING:
-            n_pings += 1
-            if n_pings > _MOST_PINGS + (clock() - begun) / _EACH_S:
-                raise Obstacle("the relay asks for signs of life all the time", _CHECK)
-            self._note(None)
+        while True:
+            match word.split(b" "):
+                case [relay_word] if relay_word == PING:
+                    n_pings += 1
+                    if n_pings > _MOST_PINGS + (clock() - begun) / _EACH_S:
+                        raise Obstacle("the relay asks for signs of life all the time", _CHECK)
+                    self._note(None)
+                    answer = PONG
+                case [relay_word, name] if relay_word == CALLED:
+                    caller = name.decode("ascii", "replace")
+                    if (objection := self._objection(caller)) is None:
+                        return caller
+                    answer = NO + b" " + objection
+                    await asyncio.sleep(_BETWEEN_S)
+                case _:
+                    raise _refusal(word)
             async with asyncio.timeout(_SILENCE_S):
-                word = await _answer(far, PONG)
-        if word != CALLED:
-            raise _refusal(word)
+                word = await _answer(far, answer)
+
+    def _objection(self, caller: str) -> bytes | None:
+        """Return the reason against a connection with a caller, or None."""
+        if caller not in self._config().peers:
+            return STRANGER
+        return MANY if self._n_of[caller] >= _MOST_OF_EACH else None
 
 
-async def _serve_caller(near: Streams, far: Streams) -> None:
+async def _serve_caller(server: str, far: Streams) -> None:
+    try:
+        near = await streams_of(await straight(server))
+    except BaseException as error:
+        dropped(far)
+        if isinstance(error, (Obstacle, OSError)):  # our server has stopped
+            return
+        raise
     with suppress(OSError):  # the caller has left
         await said(far[1], HERE)
     await joined(near, far)

@@ -140,7 +140,7 @@ class PartyServer:
         self._status = Status(config.state_dir) if path else None
         self._daemon = daemon(config, _Outgoing, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
-        self._attendances = [Attendance(lambda: self._in_force.settings.config)] if config.relay else []
+        self._attendances = [Attendance(self.config_in_force)] if config.relay else []
         self._strangers = Strangers(self._daemon.turned_away, config.timeouts.hello_s + CALL_S)
         identify = self._identify = _Identify(
             lambda: self._in_force.latest().peers, self._daemon.refuse, self._strangers.called

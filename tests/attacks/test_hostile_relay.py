@@ -7,11 +7,14 @@ and nothing else.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,10 +30,12 @@ from tests.support.duplex import run
 from tests.support.monitors import asked, watched
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving
 from tests.support.relays import (
+    joined_as,
     listening,
     relay_address,
     relay_config,
     relaying,
+    taken,
     until,
     until_waiting,
     with_relay,
@@ -51,12 +56,15 @@ class Hostile(Relay):
     def __init__(self, config: CoordinatorConfig, bounds: Bounds | None = None) -> None:
         super().__init__(config, bounds)
         self.instead: dict[bytes, bytes] = {}
+        self.named = ""
+        """Name that is told of each caller, if not the caller's."""
         self.change: Callable[[bytes, int], bytes] | None = None
         """Takes a piece on its way to the party that was called, and the bytes before it; None cuts."""
         self.recorded = b""
 
-    async def _call(self, caller: object, name: bytes, streams: Streams) -> None:
-        await super()._call(caller, self.instead.get(name, name), streams)  # type: ignore[arg-type]
+    async def _call(self, caller: Any, name: bytes, streams: Streams) -> None:
+        told = replace(caller, name=self.named or caller.name)
+        await super()._call(told, self.instead.get(name, name), streams)
 
     async def _forward(self, caller: str, called: str, near: Streams, far: Streams) -> int:
         forward, back = asyncio.create_task(self._meddle(near, far)), asyncio.create_task(_copy(far, near))
@@ -113,6 +121,7 @@ def test_a_party_that_is_joined_to_itself_knows_it(net: Network) -> None:
     async def scenario() -> Problem:
         async with relaying(net, Hostile) as relay, serving(net), calling(net.config(C)) as calls:
             hostile(relay).instead[A.encode()] = C.encode()
+            hostile(relay).named = B
             await until_waiting(relay, C)
             return await refused(calls.open_mesh(A, "relay"))
 
@@ -192,9 +201,7 @@ def test_the_relay_cannot_pose_as_a_coordinator(net: Network, monkeypatch: pytes
 
 async def _tls_through(relay: Relay, net: Network, name: str, own: bool) -> bytes:
     """Take a waiting connection of a party, as the relay can, and speak to the party's server."""
-    call = asyncio.get_running_loop().create_future()
-    await relay._members[name].add(call)
-    far = await call
+    far = await joined_as(relay, name, "coordinator")
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -266,9 +273,7 @@ def test_a_recorded_session_is_worth_nothing(net: Network, tmp_path: Path) -> No
             await works(net, tmp_path / "out")
             before = len(net.releases(A))
             await until_waiting(relay, A)
-            call = asyncio.get_running_loop().create_future()
-            await relay._members[A].add(call)
-            far = await call
+            far = await joined_as(relay, A, "coordinator")
             far[1].write(hostile(relay).recorded)
             found = await _until_end(far)
             assert servers[A].current() is None
@@ -296,16 +301,16 @@ async def _until_end(streams: Streams) -> bytes:
 def test_a_relay_that_calls_all_the_time_is_joined_so_often_and_not_more(
     net: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A direct caller gets in all the same."""
-    monkeypatch.setattr("party.net.relayed._MOST_JOINED", 8)
+    """For each known name so often, for an unknown name never. A direct caller gets in all the same."""
+    monkeypatch.setattr("party.net.relayed._MOST_OF_EACH", 3)
 
     async def flood(relay: Relay) -> None:
         held = []
         try:
-            while True:
-                call = asyncio.get_running_loop().create_future()
-                await relay._members[A].add(call)
-                held.append(await call)
+            for caller in itertools.cycle((B, C, "coordinator", "stranger", A)):
+                found = await taken(relay, A, caller)
+                if not isinstance(found, bytes):
+                    held.append(found)
         finally:
             for streams in held:
                 dropped(streams)
@@ -321,7 +326,7 @@ def test_a_relay_that_calls_all_the_time_is_joined_so_often_and_not_more(
             await asyncio.gather(flooding, return_exceptions=True)
             return n_joined
 
-    assert run(scenario()) == 8
+    assert run(scenario()) == 3 * 3
 
 
 async def _floods(streams: Streams) -> None:

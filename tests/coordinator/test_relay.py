@@ -202,7 +202,7 @@ async def _joined_by_hand(net: Network, caller: str, called: str) -> tuple[Strea
     """Join a caller to a party, and send a byte each way."""
     far = await waiting_by_hand(net.config(called))
     calling = asyncio.create_task(called_by_hand(net.config(caller), called))
-    assert await line(far[0]) == b"call"
+    assert await line(far[0]) == b"call " + caller.encode()
     await said(far[1], b"here")
     near, answer = await calling
     assert answer == b"ok"
@@ -490,7 +490,7 @@ def test_bytes_wait_at_the_sender_while_the_receiver_is_slow(net: Network) -> No
         async with relaying(net):
             far = await waiting_by_hand(net.config(A))
             calling = asyncio.create_task(called_by_hand(net.config(B), A))
-            assert await line(far[0]) == b"call"
+            assert await line(far[0]) == b"call " + B.encode()
             await said(far[1], b"here")
             far[1].transport.pause_reading()
             (_, writer), answer = await calling

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from coordinator.relay import Bounds, Relay
+from coordinator.relay import Bounds, Call, Relay
 from coordinator.simulate import CONFIG, COORDINATOR
 from party.net.pipes import Listener, Streams, line, said, secured
 from party.net.sockets import straight
@@ -85,6 +85,20 @@ async def called_by_hand(config: NodeConfig, name: str) -> tuple[Streams, bytes]
     streams = await at_relay(config)
     await said(streams[1], b"call 1 " + name.encode())
     return streams, await line(streams[0])
+
+
+async def taken(relay: Relay, name: str, caller: str) -> Streams | bytes:
+    """Call a party as the relay can, for a caller; return the streams to the party, or the party's reason."""
+    call = Call(caller, asyncio.get_running_loop().create_future())
+    await relay._members[name].add(call)
+    return await call.answer
+
+
+async def joined_as(relay: Relay, name: str, caller: str) -> Streams:
+    """Call a party that takes the call."""
+    found = await taken(relay, name, caller)
+    assert not isinstance(found, bytes), found
+    return found
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.relay import Bounds, roster_of
 from jobs.errors import Problem
-from party.net.pipes import Streams, answered, closed, line, said
+from party.net.pipes import Streams, answered, closed, dropped, line, said
 from party.owner.identity import make_credentials
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
@@ -19,6 +19,7 @@ from tests.support.identities import write_credentials
 from tests.support.network import Network, sample_network, serving
 from tests.support.relays import (
     RELAY,
+    called_by_hand,
     listening,
     relay_address,
     relay_config,
@@ -220,3 +221,27 @@ def test_the_server_of_a_party_that_stops_leaves_the_relay(net: Network) -> None
             await until(lambda: relay.n_waiting(A) == 0)
 
     run(scenario())
+
+
+def test_two_names_that_call_and_call_close_a_party_to_nobody_else(net: Network) -> None:
+    """Each peer of the party has a share of its own; a name that the party does not know has none."""
+    net.change(A, lambda fields: fields["peers"].pop(C))
+
+    async def scenario() -> tuple[list[bytes], list[bytes], Problem]:
+        async with relaying(net) as relay, serving(net, only=[A]):
+            await until_waiting(relay, A)
+            called = {
+                name: await asyncio.gather(*(called_by_hand(net.config(name), A) for _ in range(40)))
+                for name in (B, C)
+            }
+            await _reached(net, A)
+            for streams, _ in (*called[B], *called[C]):
+                dropped(streams)
+            async with calling(impatient(net.config(C), 0.3)) as calls:
+                told = await refused(calls.open_mesh(A, "relay"))
+            return [answer for _, answer in called[B]], [answer for _, answer in called[C]], told
+
+    of_peer, of_stranger, told = run(scenario())
+    assert (of_peer.count(b"ok"), of_peer.count(b"no many")) == (16, 24)
+    assert of_stranger == [b"no stranger"] * 40
+    assert told.message == f"{C} cannot reach {A}: the party does not know us"
