@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,10 +42,9 @@ class Side:
     stage: str = "voting"
 
     def copy(self) -> Side:
-        sets = {key: set(getattr(self.ballot, key)) for key in ("_votes", "_withdrawn", "_gone")}
-        ballot = replace(self.ballot)
-        for key, value in sets.items():
-            setattr(ballot, key, value)
+        ballot = copy(self.ballot)
+        for key in ("_votes", "_withdrawn", "_gone"):
+            setattr(ballot, key, set(getattr(ballot, key)))
         return Side(self.name, ballot, self.stage)
 
     @property
@@ -125,45 +126,47 @@ class World:
                 self.ways[way] = [LOST]
                 self.cut |= {way}
 
-    def nexts(self) -> Iterator[World]:
+    def moves(self) -> list[Callable[[World], None]]:
         """Everything that can happen now; a party's time for last words is over when nothing else can."""
-        moved = False
-        for way, said in self.ways.items():
-            if said:
-                moved = True
-                world = self.copy()
-                message = world.ways[way].pop(0)
-                world.say(way[1], world.sides[way[1]].take(way[0], message))
-                yield world
-        for name, side in self.sides.items():
-            if side.stage == "voting":
-                world = self.copy()
-                world.sides[name].ballot.late(1)
-                world.say(name, world.sides[name].follow())
-                yield world
-        for what in self.breaks:
-            yield from self._broken(what)
-        if not moved:
-            for name, side in self.sides.items():
-                if side.stage == "withdrawn":
-                    world = self.copy()
-                    world.sides[name].ballot.close()
-                    world.say(name, world.sides[name].follow())
-                    yield world
+        heard = [partial(World._hear, way=way) for way, said in self.ways.items() if said]
+        late = [partial(World._late, name=name) for name, side in self.sides.items() if side.stage == "voting"]
+        broken = [partial(World._break, what=what) for what in self.breaks]
+        closed = [
+            partial(World._close, name=name)
+            for name, side in self.sides.items()
+            if side.stage == "withdrawn" and not heard
+        ]
+        return [*heard, *late, *broken, *closed]
 
-    def _broken(self, what: str) -> Iterator[World]:
-        """The link between the first two breaks, or the first dies: all parties are alike."""
-        one, other = list(self.sides)[:2]
+    def after(self, move: Callable[[World], None]) -> World:
+        """Return the world that a move makes of this one."""
         world = self.copy()
-        world.breaks = tuple(each for each in self.breaks if each != what)
+        move(world)
+        return world
+
+    def _hear(self, way: tuple[str, str]) -> None:
+        message = self.ways[way].pop(0)
+        self.say(way[1], self.sides[way[1]].take(way[0], message))
+
+    def _late(self, name: str) -> None:
+        self.sides[name].ballot.late(1)
+        self.say(name, self.sides[name].follow())
+
+    def _close(self, name: str) -> None:
+        self.sides[name].ballot.close()
+        self.say(name, self.sides[name].follow())
+
+    def _break(self, what: str) -> None:
+        """Break the link between the first two, or let the first die: all parties are alike."""
+        one, *others = self.sides
+        self.breaks = tuple(each for each in self.breaks if each != what)
         if what == "link":
-            world.cut_between(one, other)
+            self.cut_between(one, others[0])
         else:
-            world.sides[one].stage = f"dead, {world.sides[one].stage}"
-            for other in list(self.sides)[1:]:
-                world.cut_between(one, other)
-            world.say(one, [])
-        yield world
+            self.sides[one].stage = f"dead, {self.sides[one].stage}"
+            for other in others:
+                self.cut_between(one, other)
+            self.say(one, [])
 
 
 def world(votes: Mapping[str, bytes | None], breaks: tuple[str, ...]) -> World:
@@ -186,12 +189,12 @@ def ends(begin: World) -> list[dict[str, str]]:
     seen, found, todo = {begin.known}, [], [begin]
     while todo:
         current = todo.pop()
-        following = list(current.nexts())
         if all(side.over for side in current.sides.values()):
             found.append({name: side.stage for name, side in current.sides.items()})
-        for each in following:
-            if each.known not in seen:
-                seen.add(each.known)
+        for each in map(current.after, current.moves()):
+            known = each.known
+            if known not in seen:
+                seen.add(known)
                 todo.append(each)
     return found
 
@@ -235,7 +238,7 @@ def walks(begin: World, seed: int, n_walks: int) -> list[dict[str, str]]:
     for _ in range(n_walks):
         current = begin
         while not all(side.over for side in current.sides.values()):
-            current = coins.choice(list(current.nexts()))
+            current = current.after(coins.choice(current.moves()))
         found.append({name: side.stage for name, side in current.sides.items()})
     return found
 
