@@ -133,15 +133,20 @@ def test_a_mutant_that_does_not_compile_or_has_no_tests_is_named(tmp_path: Path)
     ] == [True, *tests[1:]]
 
 
-def test_the_draw_follows_from_the_sources(library: Sources, tmp_path: Path) -> None:
-    first = drawn(MUTANTS, library, frozenset())
-    assert first == drawn(MUTANTS, Sources(), frozenset())
+def test_the_draw_follows_from_the_sources(tmp_path: Path) -> None:
+    """All mutants of the library are drawn from by `.ci/run`."""
+    library, tests = sources(tmp_path, vault=SOURCE), ("tests/test_vault.py::test_there",)
+    many = [Mutant(str(i), "Stock.put", "+=", "-=", tests) for i in range(4 * OF_ALL)]
+    first = drawn(many, library, frozenset())
+    assert first == drawn(many, sources(tmp_path, vault=SOURCE), frozenset())
     assert len(first) == OF_ALL
-    for files in ({library.find(m).path for m in MUTANTS}, {test for m in MUTANTS for test in m.tests}):
-        changed = frozenset(name.partition("::")[0] for name in files)
-        assert len(drawn(MUTANTS, library, changed)) == OF_ALL + OF_CHANGED
+    for changed in ("crypto/vault.py", "tests/test_vault.py"):
+        more = drawn(many, library, frozenset({changed}))
+        assert len(more) == OF_ALL + OF_CHANGED
+        assert {*first} < {*more}
+    assert drawn(many, library, frozenset({"crypto/lock.py"})) == first
     few = [overdraft(), Mutant("other", "Stock.put", "+=", "-=", ())]
-    assert drawn(few, sources(tmp_path, vault=SOURCE), frozenset()) == few
+    assert drawn(few, library, frozenset()) == few
 
 
 def test_another_state_of_library_or_tests_draws_others(tmp_path: Path) -> None:
