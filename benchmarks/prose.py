@@ -16,6 +16,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
@@ -127,16 +128,17 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def said(tree: ast.AST) -> Iterator[str]:
     """Yield the strings of five words or more that are no docstrings. A value in a string becomes one name."""
-    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    within: set[int] = set()
     texts = {line for line, _ in docstrings(tree)}
-    for node in ast.walk(tree):
+    for node in ast.walk(tree):  # a string with values comes before its parts
         if isinstance(node, ast.JoinedStr):
+            within |= set(map(id, node.values))
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
             text = "" if node.lineno in texts else node.value
         else:
             continue
-        if len(_WORD.findall(text)) >= _LEAST_WORDS:
+        if len(text) >= 2 * _LEAST_WORDS - 1 and len(_WORD.findall(text)) >= _LEAST_WORDS:
             yield re.sub(r"`[^`]*`", "0", text)
 
 
@@ -146,10 +148,17 @@ def first_word(docstring: str) -> str:
     return found[0].lower() if found else ""
 
 
-def sources(folder: str) -> Iterator[tuple[Path, ast.Module]]:
-    """Yield the Python files of a folder that are written by hand, each with its tree."""
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        yield path, ast.parse(path.read_text("utf-8"))
+@cache
+def _read(path: Path) -> tuple[list[tuple[int, str]], list[str]]:
+    """Read a Python file once: its docstrings, each with its line, and what a program says."""
+    tree = ast.parse(path.read_text("utf-8"))
+    of_program = path.relative_to(ROOT).parts[0] in FOLDERS[:-2]
+    return list(docstrings(tree)), list(said(tree)) if of_program else []
+
+
+def sources(folder: str) -> list[Path]:
+    """Return the Python files of a folder that are written by hand."""
+    return sorted((ROOT / folder).rglob("*.py"))
 
 
 def openers(folder: str) -> frozenset[str]:
@@ -159,15 +168,15 @@ def openers(folder: str) -> frozenset[str]:
 
 def ill_begun(folder: str) -> Iterator[tuple[Path, int, str]]:
     """Yield file, line and text of every docstring that begins with such a word."""
-    for path, tree in sources(folder):
-        for line, text in docstrings(tree):
+    for path in sources(folder):
+        for line, text in _read(path)[0]:
             if first_word(text) in openers(folder):
                 yield path.relative_to(ROOT), line, text
 
 
 def of_docstrings(folder: str) -> Prose:
     """Return the docstrings of a folder."""
-    return _of_texts(text for _, tree in sources(folder) for _, text in docstrings(tree))
+    return _of_texts(text for path in sources(folder) for _, text in _read(path)[0])
 
 
 def _of_texts(texts: Iterable[str]) -> Prose:
@@ -216,7 +225,7 @@ def main(words: list[str] | None = None) -> None:
 
 def of_program() -> Prose:
     """Return the sentences that the program says."""
-    return _of_texts(text for folder in FOLDERS[:-2] for _, tree in sources(folder) for text in said(tree))
+    return _of_texts(text for folder in FOLDERS[:-2] for path in sources(folder) for text in _read(path)[1])
 
 
 def together(proses: Iterable[Prose]) -> Prose:

@@ -53,7 +53,7 @@ OUTSIDE = re.compile(
 
 def prose_of_python(text: str) -> Iterator[str]:
     """Docstrings, those of attributes too, and blocks of comments."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         constant = node.value if isinstance(node, ast.Expr) else None
         if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
             yield constant.value
@@ -70,6 +70,14 @@ def prose_of_python(text: str) -> Iterator[str]:
     yield " ".join(block)
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement below a node, without a look into expressions."""
+    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for below in getattr(node, field, ()):
+            yield below
+            yield from statements(below)
+
+
 def prose_of(path: Path) -> Iterator[str]:
     """Yield the prose of a file: of Markdown all but code, of other files but Python the comments."""
     text = path.read_text()
@@ -84,7 +92,7 @@ def prose_of(path: Path) -> Iterator[str]:
 
 
 def one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    return " ".join(text.split())
 
 
 @cache

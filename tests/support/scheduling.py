@@ -24,7 +24,9 @@ BY_MODULE = (
     "party/",
     "test_citations.py",
     "test_documents.py",
+    "test_drawn.py",
     "test_layering.py",
+    "test_prose.py",
 )
 """The tests of a module here stay together: many share daemons that a fixture started, or texts that they read."""
 
