@@ -36,8 +36,8 @@ def net(tmp_path: Path) -> Network:
 
 
 def endless(kind: str) -> Iterator[tuple[str, bytes, bool]]:
-    """Steps, payloads and whether they are the last part: 1,500 MiB, or 10,000 empty ones."""
-    for number in range(1500 if kind == "huge" else 10_000):
+    """Steps, payloads and whether they are the last part: 600 MiB, or 10,000 empty ones."""
+    for number in range(600 if kind == "huge" else 10_000):
         yield {
             "huge": ("x" * 80, bytes(1 << 20), False),
             "messages": (f"{number:080d}", b"", True),

@@ -16,8 +16,8 @@ import pytest
 from tests.support.bare import bare
 
 MASTER = "local[2]"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java for short programs: begin quickly, compile little."""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:+UseSerialGC"
+"""Options of Java for short programs: begin quickly, compile little, on one thread."""
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None, reason="no Java here: apt-get install default-jre-headless"
