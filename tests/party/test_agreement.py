@@ -129,7 +129,9 @@ class World:
     def moves(self) -> list[Callable[[World], None]]:
         """Everything that can happen now; a party's time for last words is over when nothing else can."""
         heard = [partial(World._hear, way=way) for way, said in self.ways.items() if said]
-        late = [partial(World._late, name=name) for name, side in self.sides.items() if side.stage == "voting"]
+        late = [
+            partial(World._late, name=name) for name, side in self.sides.items() if side.stage == "voting"
+        ]
         broken = [partial(World._break, what=what) for what in self.breaks]
         closed = [
             partial(World._close, name=name)
