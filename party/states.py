@@ -131,7 +131,7 @@ class Session:
     kept: Computed | None = field(default=None, repr=False)
     """Result with a release here, or possibly at the coordinator alone; input of the owner's account."""
     seen: Any = field(default=None, repr=False)
-    """What readers see of the release here, as in :class:`jobs.task.Rendered`; input of the owner's page."""
+    """Release here as readers see the release (:class:`jobs.task.Rendered`); input of the owner's page."""
     problem: Problem | None = None
     """Reason of the session's failure, or of an end without a release."""
     state: State = field(default_factory=Submitted)
