@@ -45,6 +45,8 @@ from party.states import Session, Submitted
 log = logging.getLogger("party")
 
 _FAREWELL_S = 5.0
+CLOSING_S = 5.0
+"""Longest wait of a stopped daemon for its runs: an ended run tells its peers, and parties agree on a release."""
 ACCOUNTS_S = 20.0
 """Longest wait of a stopped daemon for the accounts of completed runs. Later accounts stay unfinished."""
 
@@ -65,6 +67,7 @@ class Daemon:
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
         self._repeated = Repeated()
+        self._conducting: set[asyncio.Task[None]] = set()
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._ends = Ends()
@@ -98,10 +101,13 @@ class Daemon:
         return {} if self._refresh is None else await self._adopt(await self._refresh())
 
     async def ended(self) -> None:
-        """End the work that continues without its coordinator; return when the owner's accounts are written.
+        """End all runs; return when the owner's accounts are written.
 
-        Return after ``ACCOUNTS_S`` at the latest: an account can take minutes.
+        Runs that end, or continue without their coordinator, have ``CLOSING_S`` to come to an end themselves. Return
+        after further ``ACCOUNTS_S`` at the latest: an account can take minutes.
         """
+        if self._conducting:
+            await asyncio.wait(self._conducting, timeout=CLOSING_S)
         await stopped(*self._going_on)
         self._repeated.close()
         if not self._accounts:
@@ -120,13 +126,17 @@ class Daemon:
         """
         visit = _Visit(caller, requests, emit)
         work = asyncio.create_task(self._conduct(visit))
+        _noted(work, self._conducting)
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             if visit.goes_on and not work.done():
                 _noted(work, self._going_on)
             else:
-                await stopped(work)
+                work.cancel()
+                await asyncio.wait(
+                    {work}
+                )  # a second cancellation does not reach the work, which tells our peers
             raise
 
     async def _conduct(self, visit: _Visit) -> None:

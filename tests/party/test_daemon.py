@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from coordinator.conduct import Conductor
-from jobs.errors import JobFailed, PartyError
+from jobs.errors import JobFailed, PartyError, Problem
 from jobs.lkc.result import LkcResult
+from party import daemon
 from party.daemon import Daemon
 from party.net import control
 from party.net.client import Calls
@@ -20,6 +21,8 @@ from party.net.control import Piece, Start, Submit
 from party.net.server import PartyServer
 from party.owner.config import Timeouts
 from party.owner.current import CurrentJob
+from party.session import fail
+from party.states import Session
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
 from tests.support.hostile import answer
@@ -165,6 +168,32 @@ def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path)
     run(scenario())
 
 
+def test_a_daemon_that_stops_lets_an_ended_run_close(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peers hear why the run ended, though telling them takes longer than gRPC waits for calls."""
+    slow_s, told = 3.0, []
+
+    async def slowly(session: Session, problem: Problem) -> None:
+        await asyncio.sleep(slow_s)
+        await fail(session, problem)
+        told.append(problem.error_id)
+
+    monkeypatch.setattr(daemon, "fail", slowly)
+
+    async def scenario() -> int:
+        calls: list[Calls] = []
+        async with serving(net, only=PARTIES[:1]):
+            stream = await open_control(net, PARTIES[0], calls)
+            for request in submit(net):
+                await stream.write(request)
+            assert isinstance(await stream.read(), control.Allowed)
+        n_told = len(told)  # when the daemon has stopped
+        await calls[0].close()
+        return n_told
+
+    assert run(scenario()) == 1
+    assert told == ["cancelled"]
+
+
 def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
     net: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -182,13 +211,13 @@ def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
             asyncio.get_running_loop().set_default_executor(threads)
             busy = threading.Event()
             threads.submit(busy.wait)
-            daemon = Daemon(net.config(PARTIES[0]), None)  # type: ignore[arg-type]  # no peer is called
-            stream = asyncio.create_task(daemon.conduct("coordinator", Junk(), nobody_listens))
+            conducting = Daemon(net.config(PARTIES[0]), None)  # type: ignore[arg-type]  # no peer is called
+            stream = asyncio.create_task(conducting.conduct("coordinator", Junk(), nobody_listens))
             await asyncio.sleep(0.05)
             stream.cancel()
             await asyncio.wait({stream})
             busy.set()
-            while daemon.jobs.taken:
+            while conducting.jobs.taken:
                 await asyncio.sleep(0.01)
 
     run(scenario())
