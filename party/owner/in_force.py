@@ -178,7 +178,7 @@ class Status:
         """Take the file and write the settings. Raises ConfigError if another daemon has it, or writing fails."""
         folder = self._path.parent
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from party.owner.identity import lax_files
 from tests.support.bare import bare
 from tests.support.commands import invoke
-from tests.support.network import command, sample_network
+from tests.support.network import command, processes, sample_network
 from tests.support.samples import PARTIES
 
 
@@ -45,6 +46,20 @@ def test_check_names_what_is_laxer(tmp_path: Path) -> None:
     config.chmod(0o644)
     key.chmod(0o600)
     assert f"others may write {config}" not in invoke("party", "check", "--config", config).out
+
+
+def test_a_daemon_makes_its_state_for_the_owner_alone(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    name = PARTIES[0]
+    before = os.umask(0)
+    try:
+        with processes(net, only=[name]):
+            mode = net.config(name).state_dir.stat().st_mode & 0o777
+    finally:
+        os.umask(before)
+    assert mode == 0o700
+    ran = invoke("party", "check", "--config", net.config_path(name))
+    assert str(net.config(name).state_dir) not in "".join(re.findall("others may .*", ran.out))
 
 
 def test_what_is_not_there_is_not_lax(tmp_path: Path) -> None:
