@@ -16,7 +16,13 @@ from jobs.plain_columns import told_by_source
 from jobs.reading import notes_on_dates
 from jobs.task import Task
 from party.cli.arguments import config_option
-from party.cli.checks import checks_of_certificates, checks_of_links, checks_of_peers, checks_of_state
+from party.cli.checks import (
+    checks_of_certificates,
+    checks_of_links,
+    checks_of_peers,
+    checks_of_relay,
+    checks_of_state,
+)
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_option
 from party.cli.records import check_ledger
@@ -50,7 +56,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool
     """Check configuration, identity and table; start nothing.
 
     State folder and disk are looked at, too. Each check says PASS, WARN or FAIL, and what to do; a FAIL ends with
-    exit code 1. With --peers, peers are called: name, network, TLS, version, clock and round trip.
+    exit code 1. With --peers, relay and peers are called: name, network, TLS, version, clock and round trip.
 
     With --job, the command also shows what the job asks of each party, what each party learns, and whether table
     and policy allow the job. The output has numbers of the table: for its owner alone.
@@ -64,6 +70,7 @@ def check(config: Path, job: JobFile | None, coordinator: str | None, call: bool
     checks = [*checks_of_certificates(settings, warnings), *checks_of_state(settings.state_dir)]
     task = None if job is None else job.load()
     if call:
+        checks += checks_of_relay(settings)
         checks += checks_of_peers(settings) if task is None else checks_of_links(settings, task)
     lines += map(str, checks)
     daemon = running(settings, config)

@@ -16,6 +16,8 @@ from jobs.task import Task
 from jobs.version import __version__, talks_with
 from party.admission import wiring_of
 from party.net.client import Calls, Described
+from party.net.relayed import check_relay
+from party.net.sockets import Obstacle
 from party.net.wiring import Wiring
 from party.owner.config import NodeConfig, PartyConfig, address_of, credentials_of, trusted_peers
 from party.owner.identity import in_words, read_bytes, validity
@@ -82,6 +84,18 @@ def checks_of_certificates(config: NodeConfig, warnings: Mapping[str, str]) -> I
             yield Check("PASS", f"certificate of {name}", f"valid until {end}")
 
 
+def checks_of_relay(config: NodeConfig) -> Iterator[Check]:
+    """Check that the relay, if the configuration has a relay, can be reached and knows us."""
+    if config.relay is None:
+        return
+    try:
+        asyncio.run(check_relay(_patient(config)))
+    except Obstacle as error:
+        yield Check("FAIL", "relay", f"{error.reason}. What to do: {error.remedy}")
+    else:
+        yield Check("PASS", "relay", f"{config.relay.name} at {config.relay.address} knows us")
+
+
 def checks_of_peers(config: NodeConfig) -> list[Check]:
     """Call every peer with an address: name, TCP, TLS, version, clock and round trip."""
     silent = "no address in `peers`, so the peer calls us, or jobs say the address"
@@ -124,18 +138,17 @@ def _or_not_needed(check: Check) -> Check:
 
 async def _checks_of_calls(config: NodeConfig, planned: Mapping[str, str | Check]) -> list[Check]:
     """Call peers. planned: by peer the address, or the check of a peer that is not called."""
-    patient = config.model_copy(
-        update={
-            "timeouts": config.timeouts.model_copy(
-                update={"connect_s": min(_REACH_S, config.timeouts.connect_s)}
-            )
-        }
-    )
-    calls = Calls(patient, credentials_of(config), trusted_peers(config))
+    calls = Calls(_patient(config), credentials_of(config), trusted_peers(config))
     try:
         return await asyncio.gather(*(_check_of_peer(calls, name, plan) for name, plan in planned.items()))
     finally:
         await calls.close()
+
+
+def _patient(config: NodeConfig) -> NodeConfig:
+    """Return a configuration that waits for nobody longer than ``_REACH_S``."""
+    connect_s = min(_REACH_S, config.timeouts.connect_s)
+    return config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"connect_s": connect_s})})
 
 
 async def _check_of_peer(calls: Calls, name: str, plan: str | Check) -> Check:

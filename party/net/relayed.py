@@ -29,6 +29,8 @@ log = logging.getLogger("party")
 
 VERSION = b"1"
 CALL_LINE, WAIT_LINE = b"call", b"wait"
+_NOBODY = b"-"
+"""No name of a party."""
 OK, NO, PING, PONG, CALLED, HERE = b"ok", b"no", b"ping", b"pong", b"call", b"here"
 ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version"
 STRANGER, MANY = b"stranger", b"many"
@@ -68,6 +70,14 @@ async def call(config: NodeConfig, name: str) -> Streams:
         dropped(streams)
         raise _refusal(answer)
     return streams
+
+
+async def check_relay(config: NodeConfig) -> None:
+    """Raise Obstacle unless the relay can be reached and knows our certificate: call nobody, and hear of nobody."""
+    streams, answer = await _greeted(config, b" ".join((CALL_LINE, VERSION, _NOBODY)))
+    dropped(streams)
+    if answer != b" ".join((NO, UNKNOWN)):
+        raise _refusal(answer)
 
 
 async def _greeted(config: NodeConfig, first: bytes) -> tuple[Streams, bytes]:
@@ -114,9 +124,14 @@ async def _answer(streams: Streams, words: bytes) -> bytes:
 def _turned_away(error: Exception) -> Obstacle:
     if isinstance(error, ValueError):
         return Obstacle(_ODD, _CHECK)
+    if isinstance(error, ssl.SSLError):  # a TLS alert
+        return Obstacle(
+            "the relay refused our certificate",
+            "at the relay: coordinator peers add NAME CERTIFICATE, then send SIGHUP to the relay",
+        )
     return Obstacle(
-        "the relay ended the connection: perhaps our certificate is not installed there",
-        "at the relay: coordinator peers add NAME CERTIFICATE, then send SIGHUP to the relay",
+        "the relay ended the connection: it has too many, is about to stop, or does not know our certificate",
+        "at the relay: see the log; coordinator peers list",
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.relay import Bounds, roster_of
 from jobs.errors import Problem
+from party.cli.checks import checks_of_relay
 from party.net.pipes import Streams, answered, closed, dropped, line, said
 from party.owner.identity import make_credentials
 from tests.support.calls import calling, impatient, refused
@@ -159,6 +160,37 @@ def test_a_relay_without_manners_is_told_as_a_reason(net: Network, answer: Answe
     assert reason in problem.message
 
 
+REFUSED = (
+    "the relay refused our certificate",
+    "the relay ended the connection: it has too many, is about to stop, or does not know our certificate",
+)
+"""Reasons for a certificate that the relay does not know: the alert of TLS can be lost with the connection."""
+
+
+def test_the_relay_itself_is_checked(net: Network) -> None:
+    """A party that calls nobody through the relay learns, too, if the relay is there and knows the party."""
+
+    async def checked() -> tuple[str, str]:
+        (found,) = await asyncio.to_thread(lambda: list(checks_of_relay(net.config(A))))
+        assert found.about == "relay"
+        return found.status, found.words.partition(". What to do: ")[0]
+
+    async def scenario() -> list[tuple[str, str]]:
+        found = [await checked()]
+        async with relaying(net):
+            found.append(await checked())
+        net.change(RELAY, lambda fields: fields["peers"].pop(A))
+        async with relaying(net):
+            found.append(await checked())
+        return found
+
+    away, there, unknown = run(scenario())
+    assert away == ("FAIL", "the relay cannot be reached: Connection refused")
+    assert there == ("PASS", f"{RELAY} at {relay_address(net)} knows us")
+    assert unknown[0] == "FAIL"
+    assert unknown[1] in REFUSED
+
+
 def test_reasons_of_the_relay(net: Network) -> None:
     async def scenario() -> list[Problem]:
         found = [await _unreached(net)]
@@ -179,11 +211,12 @@ def test_reasons_of_the_relay(net: Network) -> None:
 
     found = run(scenario())
     assert {problem.error_id for problem in found} == {"peer-unreachable"}
-    assert [problem.message.removeprefix(f"coordinator cannot reach {A}: ") for problem in found] == [
+    said = [problem.message.removeprefix(f"coordinator cannot reach {A}: ") for problem in found]
+    assert said.pop(3) in REFUSED
+    assert said == [
         "the relay cannot be reached: Connection refused",
         "the party does not wait at the relay",
         "the relay does not know the party",
-        "the relay ended the connection: perhaps our certificate is not installed there",
         "the relay presented a different certificate than the installed certificate",
     ]
     places = [problem.remedy.partition(": ")[0] for problem in found]
