@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from jobs.file.clusters import digest_of
@@ -28,8 +29,7 @@ def model(
     **changes: Any,
 ) -> dict[str, Any]:
     """A model file's fields; ``changes`` replace keys."""
-    task = jobs.task_of(single_job(goal="general"))
-    digests = {column.name: digest_of(column) for column in qid_of(task.job, task.taxonomies)}
+    digests = _digests()
     fields = {
         "version": "1",
         "method": "kmeans",
@@ -37,6 +37,13 @@ def model(
         "centroids": [list(each) for each in centroids],
     }
     return {**fields, **changes}
+
+
+@cache
+def _digests() -> Mapping[str, str]:
+    """Return the digest of each quasi-identifier of the sample."""
+    task = jobs.task_of(single_job(goal="general"))
+    return {column.name: digest_of(column) for column in qid_of(task.job, task.taxonomies)}
 
 
 def clusters(publish: str | None = LABEL, **of_model: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,5 +76,11 @@ def columns(**changes: Any) -> dict[str, Any]:
 
 
 def _changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    changed = copy.deepcopy({**fields, **changes})
-    return placed({key: value for key, value in changed.items() if value is not None})
+    return placed({key: _copy(value) for key, value in {**fields, **changes}.items() if value is not None})
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of what YAML writes: tests change jobs."""
+    if isinstance(value, Mapping):
+        return {key: _copy(each) for key, each in value.items()}
+    return [_copy(each) for each in value] if isinstance(value, list) else value
