@@ -138,6 +138,7 @@ def test_cost_of_two_parties_is_as_documented(lists: tuple[str, str], collector:
     assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, TAGS, COMMON}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("lists", [("abcde", "cdefgh", "bcdxyzw"), ("ab", "bc", "b", "b")])
 @pytest.mark.parametrize("collector", [0, 1])
 def test_cost_of_several_parties_is_as_documented(lists: tuple[str, ...], collector: int) -> None:

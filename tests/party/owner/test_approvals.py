@@ -441,6 +441,7 @@ def answers(folder: Path, seed: int, tasks: Sequence[Task]) -> list[Any]:
     return [*said, len(approvals.all(now))]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_answer_changes_when_proposals_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
