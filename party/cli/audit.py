@@ -12,11 +12,11 @@ import click
 from crypto.rng import SystemRng
 from jobs.errors import ConfigError, PartyError
 from party.cli.arguments import config_option
-from party.cli.console import format_option, say
+from party.cli.console import format_option, say, wants_json
 from party.cli.moments import end_of, start_of
 from party.owner.accounts import release_folders
 from party.owner.approvals import Approvals
-from party.owner.audit import Audit, as_csv
+from party.owner.audit import Audit, as_csv, as_json
 from party.owner.beginning import Beginnings
 from party.owner.config import PartyConfig, load_config
 from party.owner.deciding import user
@@ -122,12 +122,14 @@ def _head(text: str) -> str:
 @click.option("--from", "since", callback=start_of, metavar="DATE", help="First day (UTC), or a time.")
 @click.option("--to", "until", callback=end_of, metavar="DATE", help="Last day (UTC), or a time.")
 @config_option
+@format_option
 def export(since: datetime | None, until: datetime | None, config: Path) -> None:
-    """Print lines of the audit as CSV. Lines whose time cannot be read are always printed."""
+    """Print lines of the audit as CSV, or as a JSON object a line. Lines with an unreadable time are printed, too."""
     if since is not None and until is not None and until < since:
         raise ConfigError("usage", "--to lies before --from", remedy="name a later --to")
     lines = (
         line for line in _audit(load_config(PartyConfig, config)).lines() if line.is_between(since, until)
     )
-    sys.stdout.writelines(as_csv(lines, sys.stdout.encoding or "utf-8"))
+    form = as_json(lines) if wants_json() else as_csv(lines, sys.stdout.encoding or "utf-8")
+    sys.stdout.writelines(form)
     sys.stdout.flush()

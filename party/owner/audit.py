@@ -227,6 +227,13 @@ def as_csv(lines: Iterable[Line], encoding: str = "utf-8") -> Iterator[str]:
         yield text.encode(encoding, "backslashreplace").decode(encoding)
 
 
+def as_json(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield lines as JSON objects, each on a line, in ASCII."""
+    for line in lines:
+        fields = {"line": line.number, "time": line.time, "event": line.event, "facts": line.facts}
+        yield f"{json.dumps(fields)}\n"
+
+
 class _Rows:
     """File of a writer that returns each row."""
 

@@ -56,6 +56,11 @@ def test_forged_lines_are_exported(net: Network) -> None:
         "2026-01-02T12:00:00+00:00",
     ]
     assert "\\ud800" in rows[2]
+    as_json = audit(net, "export", "--from", "2026-01-02", "--to", "2026-01-02", "--format", "json")
+    found = [json.loads(line) for line in as_json.out.splitlines()]
+    assert [each["time"] for each in found] == [row.split(",")[1] for row in rows]
+    assert [set(each) for each in found] == [{"line", "time", "event", "facts"}] * 3
+    assert found[2]["facts"] == {"user": "\ud800"}
 
 
 def test_a_changed_line_leaves_the_lines_before_it(net: Network) -> None:
