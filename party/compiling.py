@@ -12,6 +12,7 @@ import logging
 import threading
 
 from crypto import engine
+from crypto.circuits.score import log2_table
 from jobs.data.arrow import pa_csv, pc
 from jobs.loading import import_models
 
@@ -29,7 +30,10 @@ def compile_where_it_pays() -> None:
 
 
 def prepare() -> None:
-    """Import what jobs need, and compile if not begun, beside the work of this process: the first job waits less."""
+    """Import what jobs need, make tables, and compile if not begun, beside the work of this process.
+
+    The first job waits less.
+    """
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
 
 
@@ -37,6 +41,7 @@ def _prepare() -> None:
     import_models()
     for _ in (pa_csv.ReadOptions, pc.value_counts):  # Arrow is imported at first use
         pass
+    log2_table()
     engine.begin(ENOUGH_GATES)
 
 
