@@ -134,9 +134,7 @@ class Daemon:
                 _noted(work, self._going_on)
             else:
                 work.cancel()
-                await asyncio.wait(
-                    {work}
-                )  # a second cancellation does not reach the work, which tells our peers
+                await asyncio.wait({work})  # a second cancellation does not reach the work
             raise
 
     async def _conduct(self, visit: _Visit) -> None:

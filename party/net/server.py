@@ -138,6 +138,7 @@ class PartyServer:
         self._config = config
         self._in_force = InForce(config, path)
         self._status = Status(config.state_dir) if path else None
+        self._told = self._in_force.settings
         self._daemon = daemon(config, _Outgoing, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
         self._attendances = [Attendance(self.config_in_force)] if config.relay else []
@@ -234,8 +235,9 @@ class PartyServer:
     async def _refresh(self) -> PartyConfig:
         """Take over changes before a job."""
         settings = await asyncio.to_thread(self._in_force.refresh)
-        if self._status is not None:
+        if self._status is not None and settings is not self._told:
             self._status.write(settings)
+            self._told = settings
         return settings.config
 
 

@@ -21,6 +21,7 @@ from party.net.control import Piece, Start, Submit
 from party.net.server import PartyServer
 from party.owner.config import Timeouts
 from party.owner.current import CurrentJob
+from party.owner.in_force import STATUS
 from party.session import fail
 from party.states import Session
 from tests.support.by_hand import RUN, open_control, submit, tell, works
@@ -48,6 +49,20 @@ def test_a_run_leaves_nothing_behind(net: Network, tmp_path: Path) -> None:
             assert len(net.releases(party)) == 3
 
     run(scenario())
+
+
+def test_a_job_without_a_change_writes_no_status(net: Network, tmp_path: Path) -> None:
+    """The file is written where the configuration has changed, and nowhere else."""
+    status = net.config(PARTIES[0]).state_dir / STATUS
+
+    async def scenario() -> tuple[int, int]:
+        async with serving(net):
+            before = status.stat().st_mtime_ns
+            await works(net, tmp_path / "out")
+            return before, status.stat().st_mtime_ns
+
+    before, after = run(scenario())
+    assert before == after
 
 
 NOT_OF_STREAMS = ("Daemon._keep_account", "_AioCall._handle_status_once_received")
