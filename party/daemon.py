@@ -109,6 +109,7 @@ class Daemon:
         if self._conducting:
             await asyncio.wait(self._conducting, timeout=CLOSING_S)
         await stopped(*self._going_on)
+        await self._ends.note_or_tell(log.warning)
         self._repeated.close()
         if not self._accounts:
             return
@@ -167,7 +168,7 @@ class Daemon:
                 await fail(session, problem)
         finally:
             if visit.session is not None:
-                self._ends.add(visit.session)  # before another job has the place
+                visit.session.add_failure()  # before another job has the place
             if visit.has_place:
                 self._place.leave()
             if visit.session is not None:
@@ -175,17 +176,7 @@ class Daemon:
                 _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
                 await visit.session.hear_peers()
                 await visit.session.mesh.close()
-                await self._note_ends(visit.session)
-
-    async def _note_ends(self, session: Session) -> None:
-        """Note in the ledger, at a failed run's charges, how the run ended, and how earlier runs ended.
-
-        An end that the ledger does not take now is noted after the next run.
-        """
-        try:
-            await self._ends.note()
-        except PartyError as error:
-            session.log(f"how a run ended could not be noted in the ledger yet: {error.problem.error_id}")
+                await self._ends.note_or_tell(visit.session.log)
 
     async def _keep_account(self, session: Session) -> None:
         """Keep the account of a run. The run stands, with or without an account."""
@@ -329,6 +320,7 @@ class Daemon:
             visit.emit,
             visit.unfinished,
             self._audit,
+            self._ends,
             self,
         )
 

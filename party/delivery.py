@@ -145,8 +145,8 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
         noted = {**release, "files": checked.agreed, "heads": session.new_heads()}
         await in_thread(_note_release, session, noted)
         agreement.kept()
-        deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
-        await in_thread(deliver)
+        session.ends.add(partial(checked.run.account.deliver, checked.release, agreed=checked.agreed))
+        await session.ends.note_or_tell(session.log)
         await session.emit(control.Delivered(checked.release))
         await agreement.ended()
     return Delivered(checked.run)

@@ -1,34 +1,32 @@
-"""Ends of failed runs, until the privacy ledger has the ends.
+"""Ends of runs, until the privacy ledger has the ends.
 
-The owner reads in the ledger how each charged run ended. A ledger that cannot be written takes no end, so ends wait
-here. Only a bounded number waits: no run begins beyond, and no end is dropped.
+The owner reads in the ledger how each charged run ended: with a release, or with an error. A ledger that cannot be
+written takes no end, so ends wait here. Only a bounded number waits: no run begins beyond, and no end is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from functools import partial
+from collections.abc import Callable
 
 from jobs.errors import BudgetError, PartyError
 from party.net.waiting import in_thread
-from party.states import Session
 
 MOST_WAITING = 16
-"""Most ends that wait for the ledger."""
+"""Most ends that wait for the ledger before a run begins."""
 
 
 class Ends:
-    """Ends of failed runs that the ledger does not have yet, oldest first."""
+    """Ends of runs that the ledger does not have yet, oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[partial[None]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._noting = asyncio.Lock()
 
-    def add(self, session: Session) -> None:
-        """Take the end of a run that had a problem and an account in the ledger."""
-        if session.account is not None and session.problem is not None:
-            self._waiting.append(partial(session.account.ended, session.problem))
+    def add(self, end: Callable[[], None]) -> None:
+        """Take an end. The call notes the end in the ledger, or raises PartyError."""
+        self._waiting.append(end)
 
     async def note(self) -> None:
         """Note the ends in the ledger, at the charges of the runs.
@@ -39,6 +37,13 @@ class Ends:
             while self._waiting:
                 await in_thread(self._waiting[0])
                 self._waiting.popleft()
+
+    async def note_or_tell(self, tell: Callable[[str], None]) -> None:
+        """Note the ends; tell the error if the ledger does not take an end, which waits on."""
+        try:
+            await self.note()
+        except PartyError as error:
+            tell(f"how a run ended could not be noted in the ledger yet: {error.problem.error_id}")
 
     async def require_room(self) -> None:
         """Note the ends before a further run begins. Raises BudgetError if no further end may wait."""

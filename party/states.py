@@ -16,6 +16,7 @@ from jobs.owner.answers import Answering
 from jobs.release.signatures import Signed
 from jobs.task import Account, Result, Task
 from party.approval import Listener, Permit
+from party.ends import Ends
 from party.net.control import Emit
 from party.net.link import RunKey
 from party.net.mesh import Mesh
@@ -122,6 +123,8 @@ class Session:
     unfinished: ExitStack
     """Steps that undo unfinished work if the session ends now."""
     audit: Audit = field(repr=False)
+    ends: Ends = field(repr=False)
+    """Ends of runs at this party that the ledger does not have yet."""
     listener: Listener = field(repr=False)
     """Hears of a job that is new here."""
     signer: Signer | None = field(default=None, repr=False)
@@ -168,6 +171,11 @@ class Session:
         """Add a line about the run to the audit; see :meth:`Audit.note`. Raises PartyError."""
         job = {"job": self.task.job.name, "job_sha256": self.key.job.hex(), "run": self.key.run.hex()}
         self.audit.note(event, {**job, **facts}, durable=durable)
+
+    def add_failure(self) -> None:
+        """Add the problem of a failed run to the ends for the ledger, if the ledger has an account of the run."""
+        if self.account is not None and self.problem is not None:
+            self.ends.add(partial(self.account.ended, self.problem))
 
     def new_heads(self) -> dict[str, str]:
         """Return the heads of the peers' audits that no line has yet, hexadecimal, for a line."""

@@ -198,3 +198,30 @@ def test_no_end_of_a_run_is_forgotten_while_the_ledger_cannot_be_written(
         run(scenario())
     assert [entry.ended for entry in net.config(B).ledger.entries()] == ["cancelled", ""]
     assert states(net) == [["finished", "released"]] * 3
+
+
+def test_a_kept_release_is_noted_once_the_ledger_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk or a locked ledger spoils no release that all parties keep; the next run finds the line."""
+    monkeypatch.setattr(durable, "_BUSY_S", 0.05)
+    net = sample_network(tmp_path / "net")
+    other = Network(net.root, jobs.bundle_of(joint_job(name="other")), net.addresses)
+    locked = Locked(net.config(B).state_dir / LEDGER)
+
+    def locking(event: Any) -> list[Any]:
+        if isinstance(event, Finished) and not tmp_path.joinpath("first").exists():
+            locked.lock()
+        return [event]
+
+    async def scenario() -> None:
+        async with serving(net, {B: saying(locking)}):
+            await conduct(net.task, net.coordinator, tmp_path / "first")
+            locked.unlock()
+            await conduct(other.task, net.coordinator, tmp_path / "second")
+
+    run(scenario())
+    assert states(net) == [["released", "released"]] * 3
+    (first, _) = net.config(B).ledger.entries()
+    assert first.ended == ""
+    assert [each.agreed for each in first.deliveries] == [True]
