@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from coordinator.proposing import Answers, propose
+from coordinator.proposing import propose
 from coordinator.run import Attempt, run_joint
 from coordinator.voice import CONSOLE, Note, Voice
 from jobs.data.counted import counted
@@ -91,6 +91,16 @@ async def _retried(attempt: Attempt, retries: int, note: Note) -> None:
         await asyncio.sleep(pause_s)
 
 
+@dataclass(frozen=True)
+class _Obstacle:
+    """Reason that a job cannot begin yet. error: for the user if the wait ends here."""
+
+    error: PartyError
+    said: str
+    event: str
+    parties: list[str]
+
+
 class Readiness:
     """Readiness of all parties for a job: the owners' approvals, and the turn at every party."""
 
@@ -98,7 +108,7 @@ class Readiness:
         """``wait_s``: seconds to wait in all."""
         self._task, self._config, self._note = task, config, note
         self._left_s = wait_s
-        self._told = ""
+        self._proposed = False
 
     async def awaited(self, attempt: Attempt) -> None:
         """Make an attempt when the parties are ready. If another job comes between, wait for the next turn.
@@ -107,60 +117,67 @@ class Readiness:
         """
         while True:
             async with AsyncExitStack() as turns:
-                await self._ready(turns)
+                async with self._waiting() as until:
+                    await self._ready(turns, until)
                 try:
                     await attempt()
                     return
                 except PartyError as error:
                     if error.problem.error_id != "busy" or not self._left_s:
                         raise
-            await asyncio.sleep(PAUSE_S)
+            async with self._waiting():
+                await asyncio.sleep(PAUSE_S)
 
-    async def _ready(self, turns: AsyncExitStack) -> None:
-        """Wait until all owners have approved the job, and for the turn at every party; the turns are put on a stack.
-
-        The wait goes on while a party restarts, or cannot be reached for a while.
-        """
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[float]:
+        """Take the time of the block from the time left; give the time at which nothing is left."""
         clock = asyncio.get_running_loop().time
         until = clock() + self._left_s
         try:
-            while True:
-                try:
-                    await self._approvals(until)
-                    await turns.enter_async_context(self._turns(until))
-                    return
-                except PartyError as error:
-                    if error.problem.error_id not in _ABSENT or clock() + ASK_S > until:
-                        raise
-                    self._tell_once(f"waits: {error.problem.message}", "absent", error.problem.party or "")
-                await asyncio.sleep(ASK_S)
+            yield until
         finally:
             self._left_s = max(0, until - clock())
 
-    def _tell_once(self, said: str, event: str, parties: str) -> None:
-        """Note that the job waits, unless this was the last note."""
-        if said != self._told:
-            self._told = said
-            self._note(said, event=event, parties=parties.split(", "))
+    async def _ready(self, turns: AsyncExitStack, until: float) -> None:
+        """Wait until all owners have approved the job, and for the turn at every party; the turns are put on a stack.
 
-    async def _approvals(self, until: float) -> None:
-        """Hand the job to its parties, and wait until all owners have approved it.
-
-        Raises JobFailed for a denial, for a party that gives no decision, and when the time is over.
+        The wait goes on while a party restarts, or cannot be reached for a while. Raises PartyError for a denial,
+        and the last obstacle when the time is over.
         """
-        answers = await propose(self._task, self._config, ask=False)
-        while True:
-            answers.require_heard()
-            waiting = _not_approved(answers)
-            if not waiting or asyncio.get_running_loop().time() + ASK_S > until:
-                answers.require_approved()
-                return
-            self._tell_once(f"waits for the approval of {waiting}", "approval", waiting)
+        note = _unrepeated(self._note)
+        self._proposed = False
+        while (obstacle := await self._obstacle(turns, until, note)) is not None:
+            if asyncio.get_running_loop().time() + ASK_S > until:
+                raise obstacle.error
+            note(obstacle.said, event=obstacle.event, parties=obstacle.parties)
             await asyncio.sleep(ASK_S)
-            answers = await propose(self._task, self._config, ask=True)
+
+    async def _obstacle(self, turns: AsyncExitStack, until: float, note: Note) -> _Obstacle | None:
+        """Return the reason that the job cannot begin yet, or None with the turns on the stack.
+
+        The first call that all parties hear hands the job over; later calls ask for the decisions alone.
+        """
+        try:
+            answers = await propose(self._task, self._config, ask=self._proposed)
+            answers.require_heard()
+            self._proposed = True
+            try:
+                answers.require_approved()
+            except PartyError as error:
+                waiting = [name for name, state in answers.states().items() if state != "approved"]
+                said = f"waits for the approval of {', '.join(waiting)}"
+                return _Obstacle(error, said, "approval", waiting)
+            await turns.enter_async_context(self._turns(until, note))
+        except PartyError as error:
+            problem = error.problem
+            if problem.error_id not in _ABSENT:
+                raise
+            self._proposed = False  # the proposal may be lost, too
+            return _Obstacle(error, f"waits: {problem.message}", "absent", [problem.party or ""])
+        return None
 
     @asynccontextmanager
-    async def _turns(self, until: float) -> AsyncIterator[None]:
+    async def _turns(self, until: float, note: Note) -> AsyncIterator[None]:
         """Wait for the turn at every party, and keep the turns during the block.
 
         The parties come one after the other, by name: so two coordinators never wait for each other's parties.
@@ -175,12 +192,21 @@ class Readiness:
                 stack.push_async_callback(stream.close)
                 signs = asyncio.create_task(_still_here(stream))
                 stack.push_async_callback(stopped, signs)
-                await _turn(name, stream, until, self._note)
+                await _turn(name, stream, until, note)
             yield
 
 
-def _not_approved(answers: Answers) -> str:
-    return ", ".join(name for name, state in answers.states().items() if state != "approved")
+def _unrepeated(note: Note) -> Note:
+    """Return a note function that passes over a text equal to the last."""
+    last = ""
+
+    def unrepeated(text: str, **fields: object) -> None:
+        nonlocal last
+        if text != last:
+            last = text
+            note(text, **fields)
+
+    return unrepeated
 
 
 async def _turn(name: str, stream: WaitStream, until: float, note: Note) -> None:

@@ -266,6 +266,35 @@ def test_a_job_that_fails_after_the_wait_is_tried_again(net: Network) -> None:
     assert begun == 3
 
 
+def test_pauses_between_turns_count_as_waiting(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that gives turns, and refuses each job as busy, holds nobody longer than the time."""
+    wait_s, begun = GUARD_S, 0
+    monkeypatch.setattr(patience, "PAUSE_S", 0.1)
+
+    async def attempt() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            readiness._left_s = 0.05
+        raise PartyError("busy", "runs another job", party=B)
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            return await problem_of(asyncio.create_task(readiness.awaited(attempt)))
+
+    readiness = patience.Readiness(net.task, net.coordinator, wait_s, lambda *_, **__: None)
+    assert asyncio.run(scenario()).error_id == "busy"
+    assert begun == 2
+
+
+def test_a_note_is_given_again_after_another() -> None:
+    notes: list[str] = []
+    note = patience._unrepeated(lambda text, **_: notes.append(text))
+    for text in ("absent", "absent", "queued", "absent"):
+        note(text, event="waits")
+    assert notes == ["absent", "queued", "absent"]
+
+
 @pytest.mark.parametrize("wait_s", [0, 0.2])
 def test_attempts_are_limited(net: Network, wait_s: float) -> None:
     net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.2}))
