@@ -49,6 +49,7 @@ class Monitor:
     def __init__(self, watched: Watched, listen: str) -> None:
         """Listen, without an answer yet. Raises ConfigError if the address is not available."""
         self._watched = watched
+        self._logged = ""
         self._loop = asyncio.get_running_loop()
         registry = CollectorRegistry()
         registry.register(_Metrics(watched))
@@ -102,13 +103,21 @@ class Monitor:
         found = [] if self._is_alive() else ["the event loop does not answer"]
         if self._watched.jobs.closed:
             found.append("the daemon is about to stop")
+        reason = ""
         try:
             self._watched.in_force.refresh()
             _n_proposals(self._watched)
         except PartyError as error:
             found.append(f"{error.problem.error_id}: see the log")
-            log.warning("not ready for a job: %s", error.problem.text(to_owner=True))
+            reason = error.problem.text(to_owner=True)
+        self._log(reason)
         return found
+
+    def _log(self, reason: str) -> None:
+        """Log why no job could begin, once until the reason changes: probes ask every few seconds."""
+        before, self._logged = self._logged, reason
+        if reason and reason != before:
+            log.warning("not ready for a job: %s", reason)
 
 
 def _probe(start: StartResponse, obstacles: Sequence[str]) -> Iterable[bytes]:

@@ -235,10 +235,24 @@ def test_a_client_that_sends_a_byte_now_and_then_is_hung_up_on(
     assert alone(net, counts, address, asking) > 0
 
 
-def test_approvals_that_cannot_be_read_are_told(net: Network, counts: Counts, address: str) -> None:
+def test_approvals_that_cannot_be_read_are_told(
+    net: Network, counts: Counts, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each probe hears of it; the log has one line until the reason changes."""
     (net.config(A).state_dir).mkdir(parents=True, exist_ok=True)
-    (net.config(A).state_dir / "approvals.sqlite").write_bytes(b"no database" * 100)
-    assert alone(net, counts, address, lambda: asked(address, "/readyz")) == (503, "io-failed: see the log\n")
+    approvals = net.config(A).state_dir / "approvals.sqlite"
+
+    def probes() -> None:
+        for _ in range(2):
+            approvals.write_bytes(b"no database" * 100)
+            for _ in range(3):
+                assert asked(address, "/readyz") == (503, "io-failed: see the log\n")
+            approvals.unlink()
+            assert asked(address, "/readyz") == (200, "ok\n")
+
+    alone(net, counts, address, probes)
+    assert sum("not ready for a job" in line for line in caplog.messages) == 2
+    approvals.write_bytes(b"no database" * 100)
     assert "jointcut_proposals_waiting" not in alone(net, counts, address, lambda: metrics(address))
 
 
