@@ -14,6 +14,7 @@ from party.net.mesh import Dial
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
 from tests.support import jobs
+from tests.support.dialled import wrapped
 from tests.support.joint import sample_rows
 from tests.support.samples import COLUMNS, columns, joint_job, vertical_job
 
@@ -64,20 +65,11 @@ class Counting:
     def __call__(
         self, config: PartyConfig, dialing: Callable[[PartyConfig], Dial], refresh: Refresh
     ) -> Daemon:
-        outer = self
+        def counted(peer: str, duplex: Duplex) -> Duplex:
+            self.called.append((config.name, peer))
+            return duplex
 
-        class Dialled:
-            def __init__(self, config: PartyConfig) -> None:
-                self.inner = dialing(config)
-
-            async def __call__(self, peer: str, address: str) -> Duplex:
-                outer.called.append((config.name, peer))
-                return await self.inner(peer, address)
-
-            async def close(self) -> None:
-                await self.inner.close()
-
-        return Daemon(config, Dialled, refresh)
+        return Daemon(config, wrapped(dialing, counted), refresh)
 
     @property
     def links(self) -> set[frozenset[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from party.daemon import Daemon
 from party.net.control import Envelope
@@ -13,6 +12,7 @@ from party.net.link import Duplex
 from party.net.mesh import Dial
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
+from tests.support.dialled import wrapped
 
 CUT = "cut"
 Meddle = Callable[[Envelope], "AsyncIterator[Envelope | str]"]
@@ -56,21 +56,14 @@ class Meddler:
     ) -> Daemon:
         outer = self
 
-        class Dialled:
-            def __init__(self, config: PartyConfig) -> None:
-                self.inner = dialing(config)
-
-            async def __call__(self, peer: str, address: str) -> Any:
-                return MeddlingDuplex(await self.inner(peer, address), outer._on_way)
-
-            async def close(self) -> None:
-                await self.inner.close()
+        def meddled(_: str, duplex: Duplex) -> MeddlingDuplex:
+            return MeddlingDuplex(duplex, outer._on_way)
 
         class Meddling(Daemon):
             async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
                 await super().accept(sender, hello, MeddlingDuplex(duplex, outer._on_way))
 
-        self.daemons[config.name] = Meddling(config, Dialled, refresh)
+        self.daemons[config.name] = Meddling(config, wrapped(dialing, meddled), refresh)
         return self.daemons[config.name]
 
     async def _on_way(self, envelope: Envelope) -> AsyncIterator[Envelope | str]:
