@@ -117,7 +117,10 @@ def _parsed(path: Path) -> Roster:
     fields = json_object(text)
     if fields is None:
         raise ConfigError("config-invalid", f"{path} is no roster: not a JSON object", remedy=_OF_EXPORT)
-    return parse_model(Roster, fields, str(path), "config-invalid")
+    try:
+        return parse_model(Roster, fields, str(path), "config-invalid")
+    except ConfigError as error:  # nobody mends a signed file by hand
+        raise ConfigError("config-invalid", error.problem.message, remedy=_ASK) from error
 
 
 _OF_EXPORT = "name a file that `coordinator roster export` printed"

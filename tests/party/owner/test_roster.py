@@ -302,6 +302,13 @@ def test_a_hostile_roster_changes_nothing(agency: Agency, kind: str) -> None:
     assert files(agency.party) == before
 
 
+def test_a_roster_without_a_signature_is_not_mended_by_hand(agency: Agency) -> None:
+    with pytest.raises(PartyError) as caught:
+        agency.add(json.dumps({"content": json.loads(make_text(agency))["content"]}))
+    assert "signature" in caught.value.problem.message
+    assert caught.value.problem.remedy == "install nothing; ask the coordinator for another roster"
+
+
 def test_a_known_peer_keeps_its_certificate(agency: Agency, tmp_path: Path) -> None:
     mine = tmp_path / "b.pem"
     mine.write_text(stranger(B))
