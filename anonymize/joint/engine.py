@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -22,9 +22,6 @@ Fields: TypeAlias = Mapping[str, CarriedWords]
 
 AT_ONCE = 4
 """Bits of a group joined by a gate circuit, for small groups."""
-
-MANY = 32
-"""Pairs of a batch from which fewer gates save more CPU time than less depth."""
 
 
 class Engine:
@@ -50,14 +47,18 @@ class Engine:
         self._observer.gates(sum(circuit.and_gates * batch for circuit, batch, _ in asked))
         return (yield from self._computation.run_all(asked))
 
-    def reduce(
-        self, circuit: Circuit, fields: Fields, sizes: Sequence[int], many: Circuit | None = None
+    def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
+        """Join the entries of every group into one, by one circuit for any number of pairs; see :meth:`join`."""
+        return self.join(lambda _: circuit, fields, sizes)
+
+    def join(
+        self, circuit_for: Callable[[int], Circuit], fields: Fields, sizes: Sequence[int]
     ) -> Rounds[Fields]:
         """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
         The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries per
-        group, in order; the result has one entry per group. ``many``: circuit for MANY pairs or more, with fewer
-        gates in more depth; default: ``circuit``.
+        group, in order; the result has one entry per group. ``circuit_for``: returns the circuit for a batch of a
+        given number of pairs.
         """
         counts = np.asarray(sizes, dtype=np.int64)
         while counts.size and counts.max() > 1:
@@ -69,8 +70,7 @@ class Engine:
             last = starts[odd] + counts[odd] - 1
             inputs = {name: words.take(first) for name, words in fields.items()}
             inputs |= {f"{name}/other": words.take(first + 1) for name, words in fields.items()}
-            chosen = many if many is not None and len(first) >= MANY else circuit
-            joined = yield from self.run(chosen, len(first), inputs)
+            joined = yield from self.run(circuit_for(len(first)), len(first), inputs)
             order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
             fields = {
                 name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()

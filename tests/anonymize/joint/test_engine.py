@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 from anonymize.criteria.confidence import NotNegative
 from anonymize.joint.conjunction import CONJUNCTION
-from anonymize.joint.engine import MANY, Engine, carried
+from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import open_circuit
+from anonymize.joint.lkc.scores.infogain import MANY, least_loss_circuit_for
 from anonymize.tds import Observer
 from crypto.circuit import To
 from crypto.local import run_local
@@ -95,7 +97,7 @@ def test_a_tournament_of_many_pairs_takes_the_circuit_of_fewer_gates(
     flat = np.array(losses, dtype=np.uint64).reshape(-1, 1)
     index = np.tile(np.arange(MANY, dtype=np.uint64), len(losses)).reshape(-1, 1)
     computed = watched(monkeypatch)
-    few, many = (circuits.least_loss_circuit(6, 6, log_depth=log_depth) for log_depth in (True, False))
+    few, many = (circuits.least_loss_circuit(6, 6, (), log_depth=log_depth) for log_depth in (True, False))
 
     def protocol(engine: Engine) -> Rounds[list[int]]:
         mine = flat if engine.role.value == "garbler" else np.zeros_like(flat)
@@ -104,7 +106,7 @@ def test_a_tournament_of_many_pairs_takes_the_circuit_of_fewer_gates(
             circuits.imbalance_circuit(5, 6), len(flat), {"sides": sides, "index": index}
         )
         words = {name: carried(entries, name) for name in ("loss", "index")}
-        best = yield from engine.reduce(few, words, [MANY] * len(losses), many)
+        best = yield from engine.join(partial(least_loss_circuit_for, 6, 6, ()), words, [MANY] * len(losses))
         chosen = {"valid": (yield from signs(engine, [1] * len(losses))), "index": best["index"]}
         opened = yield from engine.run(circuits.open_circuit((("index", 6),)), len(losses), chosen)
         return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -40,8 +41,16 @@ class JointInfoGain(InfoGain):
         return widths.loss, widths.count
 
 
+MANY = 32
+"""Pairs of a batch from which fewer gates save more CPU time than less depth."""
+
 PAIR = 2
 """Number of children for which the count of one determines the count of the other."""
+
+
+def least_loss_circuit_for(loss_width: int, index_width: int, bits: tuple[str, ...], n_pairs: int) -> Circuit:
+    """Return the circuit for the least loss of each of ``n_pairs`` pairs of options."""
+    return circuits.least_loss_circuit(loss_width, index_width, bits, log_depth=n_pairs < MANY)
 
 
 class GainPool(Contested):
@@ -77,11 +86,8 @@ class GainPool(Contested):
 
     def _least(self, engine: Engine, options: Fields, sizes: Sequence[int], *bits: str) -> Rounds[Fields]:
         """Return the option with the least loss of each node; ``bits``: further fields of an option."""
-        few, many = (
-            circuits.least_loss_circuit(self._widths.loss, self._widths.index, bits, log_depth=log_depth)
-            for log_depth in (True, False)
-        )
-        return (yield from engine.reduce(few, options, sizes, many))
+        circuit_for = partial(least_loss_circuit_for, self._widths.loss, self._widths.index, bits)
+        return (yield from engine.join(circuit_for, options, sizes))
 
     def _looks(
         self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored

@@ -17,7 +17,7 @@ from anonymize.candidates import Prospect
 from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, Fields, carried
+from anonymize.joint.engine import Engine, Fields
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.judging import RuleTests, judged_beside
 from anonymize.joint.lkc.scores.infogain import GainPool
@@ -25,9 +25,9 @@ from anonymize.joint.lkc.scores.score import (
     Bench,
     Profiled,
     Scored,
+    all_valid,
     contest,
     joined,
-    lifted,
     opened_candidates,
 )
 from anonymize.score import impurity
@@ -133,9 +133,9 @@ class OpenedPool(GainPool, Generic[K]):
         self, engine: Engine, met: Sequence[CarriedWords], owner: Sequence[Ints]
     ) -> Rounds[CarriedWords]:
         """Tell if all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
-        ones = yield from lifted(engine, 1, np.zeros(len(owner[0]), np.uint64))
+        ones = yield from all_valid(engine, len(owner[0]))
         place = np.concatenate(owner)
-        in_order = joined([carried(ones, "valid"), *met]).take(np.argsort(place, kind="stable"))
+        in_order = joined([ones, *met]).take(np.argsort(place, kind="stable"))
         all_met = yield from engine.reduce(
             circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
         )

@@ -347,6 +347,11 @@ def lifted(engine: Engine, index_width: int, index: Words) -> Rounds[Outputs]:
     return (yield from engine.run(circuits.lift_circuit(index_width), len(index), inputs))
 
 
+def all_valid(engine: Engine, n: int) -> Rounds[CarriedWords]:
+    """Return n carried bits that are always 1."""
+    return carried((yield from lifted(engine, 1, np.zeros(n, np.uint64))), "valid")
+
+
 def joined(words: Sequence[CarriedWords]) -> CarriedWords:
     return CarriedWords.concatenate(words)
 

@@ -17,7 +17,7 @@ from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import FractionWidths, Widths
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import Bench, joined, lifted
+from anonymize.joint.lkc.scores.score import Bench, all_valid, joined
 from anonymize.score import impurity
 from anonymize.scores.score import Wanted
 from anonymize.scores.tdr import MOST_DENOMINATOR, FollowedGroups, GroupsAfter, Tdr
@@ -132,8 +132,8 @@ class TdrPool(OpenedPool[_Shared]):
                 "weight": _column([max(1, len(of)) for of in entries]),
             },
         )
-        valid = yield from lifted(engine, 1, np.zeros(len(every), np.uint64))
-        fields = {name: carried(outputs, name) for name in outputs} | {"valid": carried(valid, "valid")}
+        valid = yield from all_valid(engine, len(every))
+        fields = {name: carried(outputs, name) for name in outputs} | {"valid": valid}
         return [{name: words.take([i]) for name, words in fields.items()} for i in range(len(every))]
 
     def _better(self, slot_width: int) -> Circuit:
