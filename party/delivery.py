@@ -30,7 +30,7 @@ from party.net.waiting import in_thread
 from party.owner.accounts import BEING_MADE, RELEASES, UNFINISHED, words_of
 from party.owner.problems import tell_owner
 from party.requests import Heard, Left, out_of_order
-from party.states import Checked, Closed, Computed, Delivered, Finished, Next, Session
+from party.states import Checked, Closed, Computed, Delivered, Finished, Kept, Next, Session
 
 _LAST_WORDS = 4
 """Signs of life within which a live party reports a kept release. Three are about enough to notice a loss."""
@@ -71,8 +71,8 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
     folder = _folder(session)
     await in_thread(sweep, folder.parent)  # an earlier run could not remove its files: the disk was read-only
     folder = session.unfinished.enter_context(new_folder(folder))
-    await in_thread(_set_aside, session, finished, files, folder)
-    return Checked(finished.run, release_digest(files[SUMS]), agreed=True)
+    seen = await in_thread(_set_aside, session, finished, files, folder)
+    return Checked(finished.run, release_digest(files[SUMS]), agreed=True, seen=seen)
 
 
 async def _received(session: Session, first: control.Release, expected: int) -> dict[str, bytes]:
@@ -108,14 +108,14 @@ def _too_large(session: Session) -> PartyError:
     )
 
 
-def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
-    """Check files against our own result, and write the files."""
+def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> Any:
+    """Check files against our own result, and write the files; return the release as readers see the release."""
     release = checked_release(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, release.files)
     write_page(session.task, folder, release.seen)
     make_durable(folder)
-    session.seen = release.seen
+    return release.seen
 
 
 async def note(session: Session, finished: Finished, stored: control.Stored) -> Checked:
@@ -141,7 +141,7 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
     ) as agreement:
         await agreement.reached()
         await in_thread(session.unfinished.close)
-        await _kept(session, checked.run)
+        await _keep(session, Kept(checked.run, checked.seen))
         noted = {**release, "files": checked.agreed, "heads": session.new_heads()}
         await in_thread(_note_release, session, noted)
         agreement.kept()
@@ -180,14 +180,14 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
     session.problem = Problem("cancelled", "the coordinator left before the delivery", session.me)
     await session.tell_peers(session.problem)
     if session.task.job.deliver == "coordinator":
-        await _kept(session, finished.run)
+        await _keep(session, Kept(finished.run))
     session.log("ended before a release was delivered: charged, not delivered")
     return Closed()
 
 
-async def _kept(session: Session, run: Computed) -> None:
+async def _keep(session: Session, kept: Kept) -> None:
     """Keep the run's result. From here on the run has an account, at least an unfinished account."""
-    session.kept = run
+    session.kept = kept
     await in_thread(begin_account, session)
 
 
@@ -197,25 +197,26 @@ def begin_account(session: Session, state: str = BEING_MADE) -> None:
         write_own_account(_folder(session), {**_which(session), UNFINISHED: state})
 
 
-def write_account(session: Session, run: Computed) -> None:
+def write_account(session: Session, kept: Kept) -> None:
     """Write the owner's page and private account of a completed run; nothing waits for them. Raises OSError.
 
     The account says what peers could find out about our own records. Computing the account can take longer than the
     run.
     """
+    run = kept.run
     cost = own_costs(run.meter, session.mesh.links)
     fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **_which(session)}
-    _write_own_page(session, run)
+    _write_own_page(session, kept)
     path = write_own_account(_folder(session), fields)
     session.log(f"the owner's account of this run stands in {path}; shown by `party accounts`")
     tell_owner([f"  {line}" for line in words_of(fields)])
 
 
-def _write_own_page(session: Session, run: Computed) -> None:
+def _write_own_page(session: Session, kept: Kept) -> None:
     """Write the owner's page from the own rows, if the release is here. Raises OSError."""
     folder = _folder(session)
     if (folder / REPORT).is_file():
-        place_own_page(own_page_of_folder(session.task, run.table, folder, session.seen), folder)
+        place_own_page(own_page_of_folder(session.task, kept.run.table, folder, kept.seen), folder)
 
 
 def _which(session: Session) -> dict[str, str]:

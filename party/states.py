@@ -84,11 +84,21 @@ class Checked(State):
     release:  the digest of the files, 32 bytes.
     agreed:   True if the files are here; else the digest is the coordinator's word on files at the
               coordinator alone.
+    seen:     the release as readers see the release (:class:`jobs.task.Rendered`), if the files are here.
     """
 
     run: Computed
     release: bytes
     agreed: bool
+    seen: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Result that a party keeps. seen: as in :class:`Checked`."""
+
+    run: Computed
+    seen: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -131,10 +141,8 @@ class Session:
     """Signers of the run, once allowed."""
     account: Answering | None = field(default=None, repr=False)
     """Account for answers and charges, once the job is allowed."""
-    kept: Computed | None = field(default=None, repr=False)
-    """Result with a release here, or possibly at the coordinator alone; input of the owner's account."""
-    seen: Any = field(default=None, repr=False)
-    """Release here as readers see the release (:class:`jobs.task.Rendered`); input of the owner's page."""
+    kept: Kept | None = field(default=None, repr=False)
+    """Result with a release here, or possibly at the coordinator alone; input of the owner's account and page."""
     problem: Problem | None = None
     """Reason of the session's failure, or of an end without a release."""
     state: State = field(default_factory=Submitted)
