@@ -269,13 +269,13 @@ def test_a_job_that_fails_after_the_wait_is_tried_again(net: Network) -> None:
 def test_pauses_between_turns_count_as_waiting(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that gives turns, and refuses each job as busy, holds nobody longer than the time."""
     wait_s, begun = GUARD_S, 0
-    monkeypatch.setattr(patience, "PAUSE_S", 0.1)
+    monkeypatch.setattr(patience, "PAUSE_S", 0.6)
 
     async def attempt() -> None:
         nonlocal begun
         begun += 1
         if begun == 1:
-            readiness._left_s = 0.05
+            readiness._left_s = 0.5
         raise PartyError("busy", "runs another job", party=B)
 
     async def scenario() -> Problem:

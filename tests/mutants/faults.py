@@ -2403,4 +2403,18 @@ MUTANTS = (
             "tests/end_to_end/test_charges.py::test_no_end_of_a_run_is_forgotten_while_the_ledger_cannot_be_written",
         ),
     ),
+    Mutant(
+        "an-end-that-is-dropped-if-the-ledger-is-locked",
+        "Ends.note",
+        "await in_thread(self._waiting[0])",
+        "await in_thread(self._waiting.popleft()); continue",
+        ("tests/end_to_end/test_charges.py::test_a_kept_release_is_noted_once_the_ledger_can_be_written",),
+    ),
+    Mutant(
+        "a-pause-that-is-no-wait",
+        "Readiness.awaited",
+        "async with self._waiting():",
+        "async with AsyncExitStack():",
+        ("tests/coordinator/test_patience.py::test_pauses_between_turns_count_as_waiting",),
+    ),
 )
