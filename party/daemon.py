@@ -71,6 +71,7 @@ class Daemon:
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._ends = Ends()
+        self._adopting = asyncio.Lock()
         self._turns = Turns("accounts")
         self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
@@ -332,11 +333,12 @@ class Daemon:
 
     async def _adopt(self, config: PartyConfig) -> Mapping[str, Any]:
         """Take a configuration over; return the changes. A change is noted before the change has an effect."""
-        if config is self._config:
-            return {}
-        found = changes(self._config, config)
-        await asyncio.to_thread(self._audit.note, "configuration", found)
-        self._config = config
+        async with self._adopting:
+            if config is self._config:
+                return {}
+            found = changes(self._config, config)
+            await asyncio.to_thread(self._audit.note, "configuration", found)
+            self._config = config
         log.setLevel(config.log_level.upper())
         return found
 

@@ -27,6 +27,7 @@ from party.states import Session
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
 from tests.support.hostile import answer
+from tests.support.house import lines_of
 from tests.support.network import GUARD_S, Network, sample_network, serving
 from tests.support.samples import PARTIES
 
@@ -49,6 +50,20 @@ def test_a_run_leaves_nothing_behind(net: Network, tmp_path: Path) -> None:
             assert len(net.releases(party)) == 3
 
     run(scenario())
+
+
+def test_calls_at_once_note_a_change_once(net: Network) -> None:
+    name = PARTIES[0]
+
+    async def scenario() -> None:
+        async with serving(net, only=[name]) as servers:
+            net.change(name, lambda fields: fields["policy"].update(min_k=3))
+            changes = await asyncio.gather(*(servers[name].reload() for _ in range(5)))
+            assert sum(map(bool, changes)) == 1
+
+    run(scenario())
+    noted = [line["event"] for line in lines_of(net.config(name).state_dir)]
+    assert noted.count("configuration") == 1
 
 
 def test_a_job_without_a_change_writes_no_status(net: Network, tmp_path: Path) -> None:
