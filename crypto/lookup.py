@@ -15,14 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.batch import DIGEST_BYTES
 from crypto.blocks import WORD_BITS
 from crypto.encoding import Words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.inner_products import Places, inner_products, planes_of
 from crypto.ot.extension import OtReceiver, OtSender
-from crypto.pieces import slices
 from crypto.point_function import (
     MAX_BITS,
     MIN_BITS,
@@ -35,15 +34,12 @@ from crypto.point_function import (
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
 
-Places = NDArray[np.intp]
-
 INDEX_BYTES = 4
 
 SPARE = 64
 """Minimum number of spare unit vectors that a batch makes beyond the missing vectors, if there is room."""
 
 _OPEN = "look_up/open"
-_WORDS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,8 @@ class LookUps:
         answers, start = [], 0
         for question in questions:
             part = slice(start, start + len(question.shares))
-            answers.append(_answers(question, keys.vectors[part], shifts[part]))
+            planes = planes_of(question.tables)
+            answers.append(inner_products(planes, question.of, keys.vectors[part], shifts[part]))
             start = part.stop
         return answers
 
@@ -228,46 +225,3 @@ def _joined(parts: Sequence[UnitVectors]) -> UnitVectors:
         return parts[0]
     points, vectors = ([getattr(part, name) for part in parts] for name in ("points", "vectors"))
     return UnitVectors(parts[0].bits, np.concatenate(points), np.concatenate(vectors))
-
-
-def _answers(question: Question, vectors: Words, shifts: Words) -> Words:
-    """Return our shares of the entries, from our shares of unit vectors and from the shifts."""
-    planes, size = planes_of(question.tables), question.size
-    answers = np.zeros(len(shifts), dtype=np.uint64)
-    places = np.arange(planes.shape[1], dtype=np.uint64)
-    for strand in _parts(len(shifts), vectors.shape[1]):
-        folded = vectors[strand].reshape(-1, vectors.shape[1] * WORD_BITS // size, size // WORD_BITS)
-        turned = _turned(np.bitwise_xor.reduce(folded, axis=1), shifts[strand] & np.uint64(size - 1))
-        own, of = answers[strand], question.of[strand]
-        for part in _parts(len(of), planes[0].size):
-            read = planes[of[part]] if part.stop - part.start > 1 else planes[of[part.start]][None]
-            kept = np.bitwise_xor.reduce(read & turned[part, None], axis=2)
-            bits = (np.bitwise_count(kept) & 1).astype(np.uint64)
-            own[part] = (bits << places).sum(axis=1, dtype=np.uint64)
-    return answers
-
-
-def _parts(count: int, words: int) -> Iterator[slice]:
-    """Cut look-ups of ``words`` words each into parts that fit a processor's cache, at least a look-up each."""
-    return slices(count, max(1, _WORDS_AT_ONCE // words))
-
-
-def planes_of(tables: Words) -> Words:
-    """Return the bits of tables, plane by plane: uint64, shape (n_tables, n_bits, size / 64); at least 1 plane."""
-    n_bits = max(1, int(tables.max(initial=0)).bit_length())
-    octets = tables.astype("<u8").view(np.uint8).reshape(*tables.shape, WORD_BITS // 8)
-    planes = np.empty((len(tables), n_bits, tables.shape[1] // 8), dtype=np.uint8)
-    for bit in range(n_bits):
-        column = octets[:, :, bit // 8] & np.uint8(1 << bit % 8)
-        planes[:, bit] = np.packbits(column, axis=1, bitorder="little")
-    return planes.view("<u8").astype(np.uint64, copy=False)
-
-
-def _turned(vectors: Words, shifts: Words) -> Words:
-    """Move entry i of every vector to i + shift, around the end."""
-    words, bits = (shifts >> np.uint64(6)).astype(np.intp), (shifts & np.uint64(63))[:, None]
-    moved = np.empty_like(vectors)
-    for row, (vector, by) in enumerate(zip(vectors, words.tolist(), strict=True)):
-        moved[row, by:], moved[row, :by] = vector[: len(vector) - by], vector[len(vector) - by :]
-    below = np.roll(moved, 1, axis=1)
-    return np.asarray(moved << bits | below >> np.uint64(1) >> (np.uint64(63) - bits), dtype=np.uint64)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crypto import lookup, point_function
+from crypto import inner_products, lookup, point_function
 from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -214,7 +214,7 @@ def test_more_look_ups_than_unit_vectors_are_made_at_once(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_WORDS_AT_ONCE", 1)
+    monkeypatch.setattr(inner_products, "_WORDS_AT_ONCE", 1)
     expect(CALLS, run(9, CALLS)[0])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto import point_function
+from crypto import trees
 from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -208,8 +208,8 @@ def test_most_at_once() -> None:
 
 def test_strands_and_slices_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     usual, _ = run([(9, 20)])
-    monkeypatch.setattr(point_function, "_STRAND", 7)
-    monkeypatch.setattr(point_function, "_NODES_AT_ONCE", 3)
+    monkeypatch.setattr(trees, "STRAND", 7)
+    monkeypatch.setattr(trees, "NODES_AT_ONCE", 3)
     ((g, e),), _ = run([(9, 20)])
     points, places = opened(g, e)
     assert points.tolist() == places.tolist() == opened(*usual[0])[0].tolist()

@@ -136,7 +136,7 @@ MUTANTS = (
         "both trees of a point hash under the same tweaks",
         "unit_vectors",
         "for _ in range(2))\n    levels",
-        "for hashing in [BlockHash(bytes(16), _NODES_AT_ONCE) for _ in range(2)])\n    levels",
+        "for hashing in [BlockHash(bytes(16), NODES_AT_ONCE) for _ in range(2)])\n    levels",
         _POINTS,
     ),
     Mutant(
