@@ -18,11 +18,12 @@ _WORDS_AT_ONCE = 1 << 16
 def planes_of(tables: Words) -> Words:
     """Return the bits of tables, plane by plane: uint64, shape (n_tables, n_bits, size / 64); at least 1 plane."""
     n_bits = max(1, int(tables.max(initial=0)).bit_length())
-    octets = tables.astype("<u8").view(np.uint8).reshape(*tables.shape, WORD_BITS // 8)
+    octets = tables.astype("<u8", copy=False).view(np.uint8).reshape(*tables.shape, WORD_BITS // 8)
     planes = np.empty((len(tables), n_bits, tables.shape[1] // 8), dtype=np.uint8)
-    for bit in range(n_bits):
-        column = octets[:, :, bit // 8] & np.uint8(1 << bit % 8)
-        planes[:, bit] = np.packbits(column, axis=1, bitorder="little")
+    for first in range(0, n_bits, 8):
+        column = np.ascontiguousarray(octets[:, :, first // 8])
+        for bit in range(first, min(first + 8, n_bits)):
+            planes[:, bit] = np.packbits(column & np.uint8(1 << bit % 8), axis=1, bitorder="little")
     return planes.view("<u8").astype(np.uint64, copy=False)
 
 

@@ -160,8 +160,9 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
         q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
     )  # of (1 ⊕ a)·Δ, for every bit a of every point
     hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
-    low, high = (Trees(transfers.offset, count, hashing) for _ in range(2))
-    levels = [(low, range(LOW_BITS)), (high, range(LOW_BITS, bits))]
+    taken_bits = range(LOW_BITS), range(LOW_BITS, bits)
+    low, high = (Trees(transfers.offset, count, len(taken), hashing) for taken in taken_bits)
+    levels = list(zip((low, high), taken_bits, strict=True))
     for level in range(max(len(taken) for _, taken in levels)):
         growing = [(trees, taken[level]) for trees, taken in levels if level < len(taken)]
         own = np.stack([trees.sum() ^ shares[bit] for trees, bit in growing])

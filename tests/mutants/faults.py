@@ -135,8 +135,8 @@ MUTANTS = (
     Mutant(
         "both trees of a point hash under the same tweaks",
         "unit_vectors",
-        "for _ in range(2))\n    levels",
-        "for hashing in [BlockHash(bytes(16), NODES_AT_ONCE) for _ in range(2)])\n    levels",
+        "for taken in taken_bits)\n    levels",
+        "for taken in taken_bits for hashing in [BlockHash(bytes(16), NODES_AT_ONCE)])\n    levels",
         _POINTS,
     ),
     Mutant(
