@@ -43,6 +43,19 @@ def write_key_schedule(module: ir.Module, name: str) -> None:
     c.end()
 
 
+def lowest_bits(blocks: Value) -> Value:
+    """Return the lowest bit of every block, as a mask over the block."""
+    lows = [lane - lane % 2 for lane in range(blocks.raw.type.count)]
+    return (blocks.pick(*lows) & 1).mask()
+
+
+def tweaks_from(first: Value, lanes: int) -> Value:
+    """Return the tweaks of adjacent blocks: running numbers."""
+    numbers = [0 if lane % 2 else lane // 2 for lane in range(lanes)]
+    low = first.code.constant(*[0 if lane % 2 else -1 for lane in range(lanes)])
+    return (first.spread(lanes) + first.code.constant(*numbers)) & low
+
+
 class Hash:
     """H(x, i) = π(π(x) ⊕ i) ⊕ π(x), in a function under construction."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from crypto.circuit import Kind
-from crypto.compiled.aes import Hash
+from crypto.compiled.aes import Hash, lowest_bits, tweaks_from
 from crypto.compiled.code import WORD, WORDS, Code, Value
 
 STEP_WORDS = 4
@@ -72,16 +72,9 @@ class _Gates:
         return self.c.load(self.labels, row + k, lanes) ^ (self.delta(lanes) & flip.spread(lanes))
 
     @staticmethod
-    def permute_bits(labels: Value) -> Value:
-        """Return the lowest bit of every label, as a mask over the label."""
-        lows = [lane - lane % 2 for lane in range(labels.raw.type.count)]
-        return (labels.pick(*lows) & 1).mask()
-
-    def tweaks(self, first: Value, k: Value, lanes: int) -> Value:
-        """Return the tweaks of adjacent instances: running numbers."""
-        numbers = [0 if lane % 2 else lane // 2 for lane in range(lanes)]
-        low = self.c.constant(*[0 if lane % 2 else -1 for lane in range(lanes)])
-        return ((first + (k >> 1)).spread(lanes) + self.c.constant(*numbers)) & low
+    def tweaks(first: Value, k: Value, lanes: int) -> Value:
+        """Return the tweaks of adjacent instances."""
+        return tweaks_from(first + (k >> 1), lanes)
 
     def _write(self) -> None:
         c = self.c
@@ -139,7 +132,7 @@ class Garble(_Gates):
     def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
         delta = self.delta(lanes)
         a, b = self.operand(gate.a, gate.flip_a, k, lanes), self.operand(gate.b, gate.flip_b, k, lanes)
-        p_a, p_b = self.permute_bits(a), self.permute_bits(b)
+        p_a, p_b = lowest_bits(a), lowest_bits(b)
         tweak_a, tweak_b = self.tweaks(halves.tweak_a, k, lanes), self.tweaks(halves.tweak_b, k, lanes)
         # The labels with lowest bit 0, then the labels with lowest bit 1.
         a_0, b_0 = a ^ (p_a & delta), b ^ (p_b & delta)
@@ -158,5 +151,5 @@ class Evaluate(_Gates):
         t_g, t_e = (self.c.load(self.table, half + k, lanes) for half in (halves.first, halves.second))
         h_a = self.hash(a, self.tweaks(halves.tweak_a, k, lanes))
         h_b = self.hash(b, self.tweaks(halves.tweak_b, k, lanes))
-        picked = (self.permute_bits(a) & t_g) ^ (self.permute_bits(b) & (t_e ^ a))
+        picked = (lowest_bits(a) & t_g) ^ (lowest_bits(b) & (t_e ^ a))
         self.c.store(h_a ^ h_b ^ picked, self.labels, gate.out + k)

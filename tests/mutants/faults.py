@@ -2010,8 +2010,8 @@ MUTANTS = (
     Mutant(
         "compiled-tweaks-that-instances-share",
         "_Gates.tweaks",
-        "(first + (k >> 1)).spread(lanes)",
-        "first.spread(lanes)",
+        "tweaks_from(first + (k >> 1), lanes)",
+        "tweaks_from(first, lanes)",
         _COMPILED,
     ),
     Mutant(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -16,28 +15,14 @@ from crypto.circuit import Circuit, Group, Held, Kind, To
 from crypto.errors import LocalProtocolError
 from crypto.pieces import pieces
 from tests.support.circuits import mixed
-from tests.support.engines import compiled
 from tests.support.rng import SeededRng
 from tests.support.slow_hash import permute
 
 pytest.importorskip("llvmlite")
 
-from llvmlite import binding
-
-from crypto.compiled.aes import lanes_of
-from crypto.compiled.engine import Compiled
+from tests.support.widths import WIDTHS, made
 
 KEYS = bytes(range(16)), bytes(range(100, 116))
-WIDTHS = ((2,), (4, 2), (8, 2))
-
-
-@cache
-def made(lanes: tuple[int, ...]) -> Compiled:
-    if isinstance(reason := compiled(), str):
-        pytest.skip(reason)
-    if lanes[0] > lanes_of(binding.get_host_cpu_features())[0]:
-        pytest.skip(f"this CPU does not do AES on {lanes[0]} words at once")
-    return Compiled(lanes)
 
 
 def everything(tested: engine.Engine, circuit: Circuit, n: int) -> list[np.ndarray]:
