@@ -1,4 +1,5 @@
-"""Engines for the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious transfer.
+"""Engines for the bulk of the computing: gates of garbled circuits, the bit transpose of oblivious transfer, and
+trees and inner products of look-ups.
 
 NumPy is the reference. A compiled engine computes the same bits faster. Messages, their timing and coins do not
 depend on the engine, so parties may use different engines. A process has a single engine in force, for all work
@@ -11,10 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from crypto import trees
 from crypto.blocks import Blocks, transpose_rows
 from crypto.circuit import Circuit, Rows
 from crypto.encoding import Words
 from crypto.half_gates import EvaluatorGates, GarblerGates
+from crypto.hashing import BlockHash
+from crypto.inner_products import Places, inner_products
 from crypto.pieces import Piece
 
 
@@ -28,6 +32,25 @@ class Gates(Protocol):
 
     def run(self, piece: Piece, table: Words) -> None:
         """Work through the next piece; ``table`` is written by the garbler's side and read by the evaluator's."""
+
+
+class Trees(Protocol):
+    """A party's side of trees that grow level by level; :class:`crypto.trees.Trees`."""
+
+    def sum(self) -> Blocks:
+        """Hash the level; return the XOR of the hashes of every tree."""
+        ...
+
+    def grow(self, correction: Blocks) -> None:
+        """Go on to the next level."""
+
+    def vectors(self, correction: Blocks) -> Words:
+        """Return the corrected hashes of the last level, leaf after leaf."""
+        ...
+
+    def lowest_bits(self) -> Blocks:
+        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree."""
+        ...
 
 
 class Engine(Protocol):
@@ -46,6 +69,14 @@ class Engine(Protocol):
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
         """Transpose like :func:`crypto.blocks.transpose_rows`."""
 
+    def trees(self, root: Words, count: int, depth: int, hashing: BlockHash) -> Trees:
+        """Return trees of a batch, like :class:`crypto.trees.Trees`."""
+        ...
+
+    def inner_products(self, planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
+        """Return inner products like :func:`crypto.inner_products.inner_products`."""
+        ...
+
 
 class Reference:
     """NumPy."""
@@ -53,6 +84,8 @@ class Reference:
     garbler = GarblerGates
     evaluator = EvaluatorGates
     transpose = staticmethod(transpose_rows)
+    trees = trees.Trees
+    inner_products = staticmethod(inner_products)
 
 
 @dataclass(slots=True)

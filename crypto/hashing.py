@@ -70,6 +70,7 @@ class BlockHash:
 
     def rekey(self, key: bytes) -> None:
         """Go on under a new key, with tweaks from zero again."""
+        self.key = key
         self._aes = fixed_key_aes(key)
         self._used = 0
 
@@ -90,10 +91,15 @@ class BlockHash:
         np.bitwise_xor(shape.digest, shape.permuted, out=shape.digest)
         return shape.digest
 
+    def take(self, count: int) -> int:
+        """Return the first of ``count`` unused tweaks in a row, and count them as used."""
+        first = self._used
+        self._used += count
+        return first
+
     def _next_tweaks(self, shape: _Shape) -> None:
         """Fill in the tweaks of a call: the running number of the block under the key."""
-        np.add(shape.pattern, np.uint64(self._used), out=shape.tweaks_low)
-        self._used += len(shape.pattern)
+        np.add(shape.pattern, np.uint64(self.take(len(shape.pattern))), out=shape.tweaks_low)
 
     def _cut(self, shape: tuple[int, ...]) -> _Shape:
         rows, width = shape

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crypto import engine
 from crypto.batch import DIGEST_BYTES
 from crypto.blocks import WORD_BITS
 from crypto.encoding import Words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.inner_products import Places, inner_products, planes_of
+from crypto.inner_products import Places, planes_of
 from crypto.ot.extension import OtReceiver, OtSender
 from crypto.point_function import (
     MAX_BITS,
@@ -149,11 +150,12 @@ class LookUps:
         shares = np.concatenate([question.shares for question in questions])
         keys = yield from self._taken(bits, len(shares))
         shifts = yield from self._opened(shares - keys.points, bits, questions)
+        products = engine.in_force().inner_products
         answers, start = [], 0
         for question in questions:
             part = slice(start, start + len(question.shares))
             planes = planes_of(question.tables)
-            answers.append(inner_products(planes, question.of, keys.vectors[part], shifts[part]))
+            answers.append(products(planes, question.of, keys.vectors[part], shifts[part]))
             start = part.stop
         return answers
 

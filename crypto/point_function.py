@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crypto import engine
 from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks
 from crypto.circuit import Held
 from crypto.encoding import Words, expect_length
@@ -39,7 +40,7 @@ from crypto.ot.extension import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
-from crypto.trees import NODES_AT_ONCE, Trees
+from crypto.trees import NODES_AT_ONCE
 
 LOW_BITS = 7
 """Low bits of a point: they select a bit of a leaf."""
@@ -161,7 +162,8 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     )  # of (1 ⊕ a)·Δ, for every bit a of every point
     hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
     taken_bits = range(LOW_BITS), range(LOW_BITS, bits)
-    low, high = (Trees(transfers.offset, count, len(taken), hashing) for taken in taken_bits)
+    make = engine.in_force().trees
+    low, high = (make(transfers.offset, count, len(taken), hashing) for taken in taken_bits)
     levels = list(zip((low, high), taken_bits, strict=True))
     for level in range(max(len(taken) for _, taken in levels)):
         growing = [(trees, taken[level]) for trees, taken in levels if level < len(taken)]

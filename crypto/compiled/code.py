@@ -45,10 +45,10 @@ class Value:
     def __mul__(self, other: Value | int) -> Value:
         return self._new(self.code.emit.mul(self.raw, self._like(other)))
 
-    def __lshift__(self, bits: int) -> Value:
+    def __lshift__(self, bits: Value | int) -> Value:
         return self._new(self.code.emit.shl(self.raw, self._like(bits)))
 
-    def __rshift__(self, bits: int) -> Value:
+    def __rshift__(self, bits: Value | int) -> Value:
         return self._new(self.code.emit.lshr(self.raw, self._like(bits)))
 
     def mask(self) -> Value:
@@ -67,6 +67,14 @@ class Value:
         first = self.code.emit.insert_element(empty, self.raw, ir.Constant(_INDEX, 0))
         return self._new(first).pick(*[0] * lanes)
 
+    def xor_of_lanes(self) -> Value:
+        """Return the exclusive or of all lanes, a word; lanes are a power of two."""
+        value, lanes = self, self.raw.type.count
+        while lanes > 1:
+            lanes //= 2
+            value = value.pick(*range(lanes)) ^ value.pick(*range(lanes, 2 * lanes))
+        return self._new(self.code.emit.extract_element(value.raw, ir.Constant(_INDEX, 0)))
+
     def _new(self, raw: ir.Value) -> Value:
         return Value(self.code, raw)
 
@@ -77,6 +85,13 @@ class Value:
         return ir.Constant(kind, [other] * kind.count if isinstance(kind, ir.VectorType) else other)
 
 
+@dataclass(slots=True)
+class Carried:
+    """A value that a loop changes: the first value before the loop, in its body the present one, then the last."""
+
+    value: Value
+
+
 class Code:
     """A function under construction, without a return value."""
 
@@ -85,6 +100,10 @@ class Code:
         self._module = module
         self.emit = ir.IRBuilder(self._function.append_basic_block())
         self.arguments = [Value(self, argument) for argument in self._function.args]
+
+    def word(self, number: int) -> Value:
+        """Return a constant word."""
+        return Value(self, self._word(number))
 
     def constant(self, *words: int) -> Value:
         """Return a vector of constants."""
@@ -108,8 +127,12 @@ class Code:
         return Value(self, self.emit.call(known[name], raw))
 
     @contextmanager
-    def count(self, start: Value | int, last: Value | int, step: int = 1) -> Iterator[Value]:
+    def count(
+        self, start: Value | int, last: Value | int, step: int = 1, *carried: Carried
+    ) -> Iterator[Value]:
         """Emit the block as the body of a loop: its number goes from ``start`` by steps, up to ``last``.
+
+        carried: values that the body changes.
 
         After the loop the number is the first beyond.
         """
@@ -119,10 +142,17 @@ class Code:
         self.emit.position_at_end(test)
         number = self.emit.phi(WORD)
         number.add_incoming(self._word(start), before)
+        values = [self.emit.phi(each.value.raw.type) for each in carried]
+        for each, value in zip(carried, values, strict=True):
+            value.add_incoming(each.value.raw, before)
+            each.value = Value(self, value)
         self.emit.cbranch(self.emit.icmp_signed("<=", number, self._word(last)), body, after)
         self.emit.position_at_end(body)
         yield Value(self, number)
         number.add_incoming((Value(self, number) + step).raw, self.emit.block)
+        for each, value in zip(carried, values, strict=True):
+            value.add_incoming(each.value.raw, self.emit.block)
+            each.value = Value(self, value)
         self.emit.branch(test)
         self.emit.position_at_end(after)
 

@@ -1,28 +1,36 @@
 """The compiled engine: machine code made in this process, for this CPU, and called with addresses of arrays.
 
 Nothing is kept on disk, so nothing can be planted. The code addresses memory by the rows of a circuit. Every
-circuit is checked once: gates read only rows already in place. The length of a table is checked with each piece.
+circuit is checked once: gates read only rows already in place. The length of a table is checked with each piece, the
+shapes of trees, planes and vectors with each call.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 from llvmlite import binding, ir
 from numpy.typing import NDArray
 
+from crypto import trees
 from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks
 from crypto.circuit import Circuit, Group, Kind, Rows
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
+from crypto.compiled.inner_products import SCRATCH_ROWS, SCRATCH_WORDS, write_inner_products
 from crypto.compiled.transpose import LANES, TILE_WORDS, write_transpose
+from crypto.compiled.trees import write_grow, write_leaves
 from crypto.encoding import WORD, Words
 from crypto.errors import LocalProtocolError
+from crypto.hashing import BlockHash
+from crypto.inner_products import Places
 from crypto.pieces import Piece
 
+_ONE = np.uint64(1)
 _NO_OFFSET = np.zeros(2, dtype=np.uint64)
 _ARRAY, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _GATES = [_ARRAY] * 7 + [_NUMBER] * 3
@@ -41,6 +49,9 @@ class Compiled:
         self._garble = self._function("garble", _GATES)
         self._evaluate = self._function("evaluate", _GATES)
         self._transpose = self._function("transpose", [_ARRAY] * 3 + [_NUMBER])
+        self._inner_products = self._function("inner_products", [_ARRAY] * 6 + [_NUMBER] * 4)
+        self.grow = self._function("grow", [_ARRAY] * 5 + [_NUMBER] * 5)
+        self.leaves = self._function("leaves", [_ARRAY] * 4 + [_NUMBER] * 3)
 
     def garbler(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
@@ -59,6 +70,26 @@ class Compiled:
         assert out.shape == (WORD_BITS * width, 2)
         tile = np.empty(TILE_WORDS, dtype=np.uint64)
         self._transpose(_address(rows), _address(tile), _address(out), width)
+
+    def trees(self, root: Words, count: int, depth: int, hashing: BlockHash) -> CompiledTrees:
+        """Return trees like :class:`crypto.trees.Trees`."""
+        return CompiledTrees(self, root, count, depth, hashing)
+
+    def inner_products(self, planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
+        """Return inner products like :func:`crypto.inner_products.inner_products`."""
+        (n_tables, n_bits, words), count = planes.shape, len(shifts)
+        folds = vectors.shape[1] // words
+        assert n_bits <= WORD_BITS
+        assert words & (words - 1) == 0
+        assert vectors.shape == (count, folds * words)
+        assert of.shape == shifts.shape
+        assert not count or 0 <= of.min() <= of.max() < n_tables
+        scratch = np.empty(SCRATCH_ROWS * words + SCRATCH_WORDS, dtype=np.uint64)
+        products = np.empty(count, dtype=np.uint64)
+        given = map(np.ascontiguousarray, (planes, of.astype(np.int64, copy=False), vectors, shifts))
+        arrays = *given, scratch, products
+        self._inner_products(*map(_address, arrays), count, n_bits, words, folds)
+        return products
 
     def round_keys(self, key: bytes) -> Words:
         """Return AES-128's key schedule."""
@@ -120,6 +151,113 @@ class CompiledGates:
         self._tweak += 2 * self._n * piece.and_gates
 
 
+@dataclass(frozen=True, slots=True)
+class _Strands:
+    """Strands of ``size`` trees each, ``n`` of them, one behind the other; part: their trees among all."""
+
+    part: slice
+    n: int
+    size: int
+    nodes: Words = field(repr=False)
+    hashes: Words = field(repr=False)
+
+
+class CompiledTrees:
+    """Trees of a batch; :class:`crypto.engine.Trees`.
+
+    A level is grown when its hashes are asked for: both happen in one pass.
+    """
+
+    def __init__(self, engine: Compiled, root: Words, count: int, depth: int, hashing: BlockHash) -> None:
+        self._engine = engine  # the code lives as long as this does
+        self._round_keys = engine.round_keys(hashing.key)
+        self._hashing = hashing
+        self._count, self._room, self._n_nodes = count, 1 << depth, 1
+        self._root = root
+        self._correction: Blocks | None = None
+        whole = count - count % trees.STRAND
+        parts = (slice(0, whole), trees.STRAND), (slice(whole, count), count - whole)
+        self._strands = [self._strands_of(part, size) for part, size in parts if part.start < part.stop]
+
+    def __repr__(self) -> str:
+        return f"CompiledTrees(count={self._count}, <secret>)"
+
+    def _strands_of(self, part: slice, size: int) -> _Strands:
+        n = (part.stop - part.start) // size
+        nodes, hashes = (np.empty((n, self._room, size, 2), dtype=np.uint64) for _ in range(2))
+        return _Strands(part, n, size, nodes, hashes)
+
+    def sum(self) -> Blocks:
+        """Grow the level and hash it; return the XOR of the hashes of every tree, shape (count, 2)."""
+        if self._correction is None:
+            return self._hash_roots()
+        sums = np.zeros((self._count, 2), dtype=np.uint64)
+        for strands in self._strands:
+            blocks = 2 * self._n_nodes * strands.n * strands.size
+            self._engine.grow(
+                _address(strands.nodes),
+                _address(strands.hashes),
+                _address(self._correction[strands.part]),
+                _address(sums[strands.part]),
+                _address(self._round_keys),
+                strands.n,
+                strands.size,
+                self._room,
+                self._n_nodes,
+                self._hashing.take(blocks),
+            )
+        self._n_nodes *= 2
+        return sums
+
+    def _hash_roots(self) -> Blocks:
+        hashed = trees.hash_of(self._hashing, np.tile(self._root, (self._count, 1)))
+        for strands in self._strands:
+            strands.nodes[:, 0] = self._root
+            strands.hashes[:, 0] = hashed[strands.part].reshape(strands.n, strands.size, 2)
+        return hashed
+
+    def grow(self, correction: Blocks) -> None:
+        """Go on to the next level, of which there is one. correction: for every tree, shape (count, 2)."""
+        assert correction.shape == (self._count, 2)
+        assert self._n_nodes < self._room
+        self._correction = np.ascontiguousarray(correction)
+
+    def vectors(self, correction: Blocks) -> Words:
+        """Return the corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
+        assert correction.shape == (self._count, 2)
+        assert self._n_nodes == self._room
+        correction = np.ascontiguousarray(correction)
+        out = np.empty((self._count, 2 * self._room), dtype=np.uint64)
+        for strands in self._strands:
+            self._engine.leaves(
+                _address(strands.nodes),
+                _address(strands.hashes),
+                _address(correction[strands.part]),
+                _address(out[strands.part]),
+                strands.n,
+                strands.size,
+                self._room,
+            )
+        return out
+
+    def lowest_bits(self) -> Blocks:
+        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree; shape (count, 2).
+
+        The last level is not grown for a bit of every node.
+        """
+        assert self._correction is not None
+        packed = []
+        for strands in self._strands:
+            nodes, hashes = (each[:, : self._n_nodes, :, 0] for each in (strands.nodes, strands.hashes))
+            added = self._correction[strands.part, 0].reshape(strands.n, 1, strands.size)
+            parents = (nodes & _ONE).astype(np.uint8)
+            left = ((hashes ^ nodes & added) & _ONE).astype(np.uint8)
+            bits = np.concatenate([left, left ^ parents], axis=1)
+            octets = np.packbits(bits, axis=1, bitorder="little").swapaxes(1, 2)
+            packed.append(np.ascontiguousarray(octets).view("<u8").reshape(-1, 2))
+        return np.concatenate(packed).astype(np.uint64)
+
+
 @lru_cache(maxsize=256)
 def operands_of(circuit: Circuit) -> Words:
     """Return the operands of each row: rows a and b, each times 2, plus 1 if inverted; shape (rows, 2).
@@ -151,6 +289,9 @@ def _module(lanes: Sequence[int]) -> str:
     Garble(module, "garble", lanes)
     Evaluate(module, "evaluate", lanes)
     write_transpose(module, "transpose", LANES)
+    write_grow(module, "grow", lanes)
+    write_leaves(module, "leaves")
+    write_inner_products(module, "inner_products")
     return str(module)
 
 

@@ -15,8 +15,10 @@ from crypto.circuit import Circuit, Held, Rows, To, evaluate_public
 from crypto.compiled.aes import lanes_of
 from crypto.compiled.engine import Compiled
 from crypto.encoding import Words
-from crypto.hashing import KEY_BYTES, fixed_key_aes
+from crypto.hashing import KEY_BYTES, BlockHash, fixed_key_aes
 from crypto.pieces import pieces
+from crypto.point_function import LOW_BITS
+from crypto.trees import NODES_AT_ONCE, STRAND
 
 _KEYS = tuple(bytes(range(k, k + KEY_BYTES)) for k in (0, 100))
 _INSTANCES = 13
@@ -45,9 +47,14 @@ def load() -> Compiled:
 
 
 def check(compiled: engine.Engine) -> None:
-    """Compare every kind of gate, on both sides and under two keys, and a transpose. Raises Wrong."""
+    """Compare every kind of gate, on both sides and under two keys, a transpose, trees and inner products.
+
+    Raises Wrong.
+    """
     reference = engine.Reference()
-    if _gates(compiled) != _gates(reference) or _transposed(compiled) != _transposed(reference):
+    if any(
+        computed(compiled) != computed(reference) for computed in (_gates, _transposed, _grown, _products)
+    ):
         raise Wrong("compiled code does not compute what the reference does")
 
 
@@ -97,6 +104,35 @@ def _transposed(tested: engine.Engine) -> bytes:
     out = np.empty((WORD_BITS * _COLUMNS, 2), dtype=np.uint64)
     tested.transpose(rows, np.empty(WORD_BITS * _COLUMNS, dtype=np.uint64), out)
     return out.tobytes()
+
+
+def _grown(tested: engine.Engine) -> list[bytes]:
+    """Return sums, lowest bits and leaves of trees, in more than a strand."""
+    depth, count = LOW_BITS, STRAND + _INSTANCES
+    hashing = BlockHash(_KEYS[1], NODES_AT_ONCE)
+    grove = [tested.trees(root, count, depth, hashing) for root in _some(2).reshape(2, 2)]
+    corrections = _some((depth + 1) * count).reshape(depth + 1, count, 2)
+    seen = []
+    for correction in corrections[:depth]:
+        for trees in grove:
+            seen.append(trees.sum().tobytes())
+            trees.grow(correction)
+    leaves, bits = grove
+    return [
+        *seen,
+        bits.lowest_bits().tobytes(),
+        leaves.sum().tobytes(),
+        leaves.vectors(corrections[depth]).tobytes(),
+    ]
+
+
+def _products(tested: engine.Engine) -> bytes:
+    """Return inner products of vectors folded once, with planes of more words than are worked on at once."""
+    words, n_bits, tables = 16, 3, 2
+    planes = _some(words * n_bits * tables // 2).reshape(tables, n_bits, words)
+    vectors = _some(_INSTANCES * words).reshape(_INSTANCES, 2 * words)
+    of = np.arange(_INSTANCES, dtype=np.intp) % tables
+    return tested.inner_products(planes, of, vectors, vectors[:, 0] >> np.uint64(8)).tobytes()
 
 
 def _circuit() -> Circuit:

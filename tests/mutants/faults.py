@@ -24,6 +24,7 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIXED = ("tests/jobs/lkc/test_shuffled.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
 _COMPILED = ("tests/crypto/compiled/test_gates.py",)
+_COMPILED_LOOK_UPS = ("tests/crypto/compiled/test_look_ups.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
@@ -2041,6 +2042,69 @@ MUTANTS = (
         "rows.max() < bound",
         "rows.max() < 1 << 62",
         _COMPILED,
+    ),
+    Mutant(
+        "compiled-trees-whose-children-share-tweaks",
+        "write_grow",
+        "numbers = [first + row * trees for row in rows]",
+        "numbers = [first + node * trees for row in rows]",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-tweaks-that-strands-share",
+        "write_grow",
+        "tweak + strand * n_nodes * width",
+        "tweak",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-tweaks-that-levels-share",
+        "CompiledTrees.sum",
+        "self._hashing.take(blocks)",
+        "self._hashing.take(0)",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-trees-without-corrections",
+        "write_grow",
+        "left = c.load(hashes, at[0] + k, count) ^ added",
+        "left = c.load(hashes, at[0] + k, count)",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-leaves-without-corrections",
+        "write_leaves",
+        "c.load(hashes, at, count) ^ added",
+        "c.load(hashes, at, count)",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-trees-that-write-other-memory",
+        "CompiledTrees.grow",
+        "assert self._n_nodes < self._room",
+        "",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-products-that-read-other-memory",
+        "Compiled.inner_products",
+        "assert not count or 0 <= of.min() <= of.max() < n_tables",
+        "",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-vectors-turned-by-words-alone",
+        "_turn",
+        "(own << left) ^ (below >> 1 >> right)",
+        "own",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "compiled-vectors-folded-once",
+        "_fold",
+        "c.count(1, folds - 1, 1, total)",
+        "c.count(1, 1, 1, total)",
+        _COMPILED_LOOK_UPS,
     ),
     Mutant(
         "compiled-code-that-nobody-compared",

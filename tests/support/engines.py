@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from crypto import engine
 from crypto.blocks import Blocks
 from crypto.circuit import Circuit, Rows
 from crypto.encoding import Words
+from crypto.hashing import BlockHash
+from crypto.inner_products import Places
 from crypto.pieces import Piece
+from crypto.trees import NODES_AT_ONCE
 
 
 @cache
@@ -34,6 +38,7 @@ class Both:
 
     def __init__(self, other: engine.Engine) -> None:
         self.other = other
+        self._twins: WeakKeyDictionary[BlockHash, BlockHash] = WeakKeyDictionary()
 
     def garbler(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
@@ -60,6 +65,41 @@ class Both:
         self.other.transpose(rows.copy(), scratch, seen)
         engine.Reference.transpose(rows, scratch, out)
         assert np.array_equal(seen, out), "the engines transpose differently"
+
+    def trees(self, root: Words, count: int, depth: int, hashing: BlockHash) -> engine.Trees:
+        """Trees of either engine; the other's tweaks come from a hash of its own, of which trees share one, too."""
+        twin = self._twins.setdefault(hashing, BlockHash(hashing.key, NODES_AT_ONCE))
+        one = engine.Reference.trees(root, count, depth, hashing)
+        return _BothTrees(one, self.other.trees(root, count, depth, twin))
+
+    def inner_products(self, planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
+        wanted = engine.Reference.inner_products(planes, of, vectors, shifts)
+        seen = self.other.inner_products(planes, of, vectors, shifts)
+        assert np.array_equal(seen, wanted), "the engines' inner products differ"
+        return wanted
+
+
+class _BothTrees:
+    def __init__(self, one: engine.Trees, other: engine.Trees) -> None:
+        self.one, self.other = one, other
+
+    def sum(self) -> Blocks:
+        return _same(self.one.sum(), self.other.sum())
+
+    def grow(self, correction: Blocks) -> None:
+        self.one.grow(correction)
+        self.other.grow(correction)
+
+    def vectors(self, correction: Blocks) -> Words:
+        return _same(self.one.vectors(correction), self.other.vectors(correction))
+
+    def lowest_bits(self) -> Blocks:
+        return _same(self.one.lowest_bits(), self.other.lowest_bits())
+
+
+def _same(one: Words, other: Words) -> Words:
+    assert np.array_equal(one, other), "the engines' trees differ"
+    return one
 
 
 class _BothGates:

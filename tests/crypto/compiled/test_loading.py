@@ -18,6 +18,8 @@ from crypto.compiled import loading
 from crypto.compiled.aes import lanes_of
 from crypto.compiled.loading import Unusable, Wrong
 
+WHATS = ["labels", "table", "transpose", "sums", "bits", "leaves", "products"]
+
 
 class Bent(Both):
     """The reference, but for one bit of whatever array is named."""
@@ -38,6 +40,32 @@ class Bent(Both):
         engine.Reference.transpose(*given)
         given[2][-1, 1] ^= np.uint64(self.what == "transpose")
 
+    def trees(self, *given: Any) -> engine.Trees:
+        return _BentTrees(engine.Reference.trees(*given), self.what)
+
+    def inner_products(self, *given: Any) -> np.ndarray:
+        return _bent(engine.Reference.inner_products(*given), self.what == "products")
+
+
+class _BentTrees:
+    def __init__(self, trees: engine.Trees, what: str) -> None:
+        self.trees, self.what = trees, what
+        self.grow = trees.grow
+
+    def sum(self) -> np.ndarray:
+        return _bent(self.trees.sum(), self.what == "sums")
+
+    def vectors(self, correction: np.ndarray) -> np.ndarray:
+        return _bent(self.trees.vectors(correction), self.what == "leaves")
+
+    def lowest_bits(self) -> np.ndarray:
+        return _bent(self.trees.lowest_bits(), self.what == "bits")
+
+
+def _bent(words: np.ndarray, bent: bool) -> np.ndarray:
+    words.reshape(-1)[-1] ^= np.uint64(bent)
+    return words
+
 
 class _BentGates:
     def __init__(self, gates: engine.Gates, labels: np.ndarray, what: str) -> None:
@@ -56,13 +84,13 @@ def test_what_computes_the_reference_passes() -> None:
     loading.check(engine.Reference())
 
 
-@pytest.mark.parametrize("what", ["labels", "table", "transpose"])
+@pytest.mark.parametrize("what", WHATS)
 def test_one_wrong_bit_is_noticed(what: str) -> None:
     with pytest.raises(Wrong):
         loading.check(Bent(what))
 
 
-@pytest.mark.parametrize("what", ["labels", "table", "transpose"])
+@pytest.mark.parametrize("what", WHATS)
 def test_any_test_notices_engines_that_differ(what: str) -> None:
     """Of which all tests of circuits and transfers make use."""
     with pytest.raises(AssertionError, match="the engines"):

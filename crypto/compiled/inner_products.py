@@ -1,0 +1,86 @@
+"""The inner products of :mod:`crypto.inner_products` as a function (planes, of, vectors, shifts, scratch, out; count,
+n_bits, words, folds).
+
+planes, of, vectors, shifts, out:  as there; a vector has folds * words words.
+scratch:                           SCRATCH_ROWS * words + SCRATCH_WORDS words of working memory.
+
+A vector, folded and turned, stays in the CPU's nearest memory while all planes of its table are read. Addresses
+depend on shifts and numbers of tables, both public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from crypto.compiled.code import WORD, WORDS, Carried, Code, Value
+
+SCRATCH_ROWS, SCRATCH_WORDS = 3, 1
+_LANES = (8, 1)
+"""Words worked on at once; LLVM splits the words for a CPU that takes fewer."""
+
+
+def write_inner_products(module: ir.Module, name: str) -> None:
+    """Write the function."""
+    c = Code(module, name, [WORDS] * 6 + [WORD] * 4)
+    planes, of, vectors, shifts, scratch, out, count, n_bits, words, folds = c.arguments
+    turned = words * 2 + 1
+    with c.count(0, count - 1) as number:
+        vector, by = number * folds * words, c.load(shifts, number)
+        _fold(c, vectors, vector, scratch, words, folds)
+        _turn(c, scratch, by, turned, words)
+        table = c.load(of, number) * n_bits * words
+        products = Carried(c.word(0))
+        with c.count(0, n_bits - 1, 1, products) as bit:
+            parity = _parity(c, planes, table + bit * words, scratch, turned, words)
+            products.value ^= parity << bit
+        c.store(products.value, out, number)
+    c.end()
+
+
+def _along(c: Code, words: Value, body: Callable[[Value, int], None]) -> None:
+    """Emit a walk along a row."""
+    k: Value | int = 0
+    for lanes in _LANES:
+        with c.count(k, words - lanes, lanes) as k:
+            body(k, lanes)
+
+
+def _fold(c: Code, vectors: Value, vector: Value, scratch: Value, words: Value, folds: Value) -> None:
+    """Emit the folding of a vector, written twice, with its last word in front."""
+
+    def folded(k: Value, lanes: int) -> None:
+        total = Carried(c.load(vectors, vector + k, lanes))
+        with c.count(1, folds - 1, 1, total) as fold:
+            total.value ^= c.load(vectors, vector + fold * words + k, lanes)
+        for at in (k + 1, k + 1 + words):
+            c.store(total.value, scratch, at)
+
+    _along(c, words, folded)
+    c.store(c.load(scratch, words), scratch, 0)
+
+
+def _turn(c: Code, scratch: Value, by: Value, turned: Value, words: Value) -> None:
+    """Emit the turning of the folded vector."""
+    start = words + 1 - (by >> 6 & words - 1)
+    bits = by & (WORD.width - 1)
+
+    def turn(k: Value, lanes: int) -> None:
+        left, right = bits.spread(lanes), (bits ^ (WORD.width - 1)).spread(lanes)
+        own, below = (c.load(scratch, start + k - before, lanes) for before in (0, 1))
+        c.store((own << left) ^ (below >> 1 >> right), scratch, turned + k)
+
+    _along(c, words, turn)
+
+
+def _parity(c: Code, planes: Value, plane: Value, scratch: Value, turned: Value, words: Value) -> Value:
+    """Emit the inner product of the turned vector with a plane: a word, 0 or 1."""
+    k: Value | int = 0
+    found = c.word(0)
+    for lanes in _LANES:
+        kept = Carried(c.constant(*[0] * lanes))
+        with c.count(k, words - lanes, lanes, kept) as k:
+            kept.value ^= c.load(planes, plane + k, lanes) & c.load(scratch, turned + k, lanes)
+        found ^= kept.value.xor_of_lanes()
+    return c.call("llvm.ctpop.i64", found) & 1
