@@ -67,6 +67,7 @@ def both_engines() -> list[Row]:
     return [
         *engines.gate_rows({"32-bit comparison": comparison(), "F(x) of 20 bits": f_circuit()}),
         *engines.transpose_rows(),
+        *engines.look_up_rows(),
         *engines.pair_rows(
             lambda batch, runs: comparison_rows(run_pair, batch, 1, runs, "a plain socket")[0],
         ),

@@ -15,12 +15,16 @@ from crypto import engine
 from crypto.blocks import random_blocks
 from crypto.circuit import Circuit
 from crypto.garbling import Evaluation, Garbling
+from crypto.hashing import BlockHash
+from crypto.point_function import LOW_BITS
 from crypto.rng import SystemRng
+from crypto.trees import NODES_AT_ONCE
 
 TURNS = 5
 RNG = SystemRng()
 _GATES = 1 << 19
 _COLUMNS = 1026
+_VECTORS = 1024
 
 EMP = {131_072: (1 / 0.93, 45 / 51, 32 / 43), 10_000: (1 / 0.78, 0.80, 0.66)}
 """EMP-toolkit's rate, and CPU time of garbler and evaluator, as multiples of NumPy's; recorded idle, in pairs."""
@@ -48,13 +52,15 @@ def in_turn(measure: Callable[[], Mapping[str, float]]) -> dict[str, dict[str, f
     return {name: {k: statistics.median(turn[k] for turn in s) for k in s[0]} for name, s in seen.items()}
 
 
-def rows_of(what: str, unit: str, found: Mapping[str, Mapping[str, float]]) -> Iterator[Row]:
+def rows_of(
+    what: str, unit: str, found: Mapping[str, Mapping[str, float]], better: str = "more"
+) -> Iterator[Row]:
     """Yield a row for each figure and engine; for a compiled engine with the factor over NumPy."""
     for figure in found["NumPy"]:
         for name, figures in found.items():
             ratio = figures[figure] / found["NumPy"][figure]
             anchor = "" if name == "NumPy" else f"{ratio:.2f} × NumPy in turn"
-            yield Row(f"{figure}, {what}, {name}", figures[figure], unit, anchor=anchor, better="more")
+            yield Row(f"{figure}, {what}, {name}", figures[figure], unit, anchor=anchor, better=better)
 
 
 def gate_rows(circuits: Mapping[str, Circuit]) -> Iterator[Row]:
@@ -91,6 +97,33 @@ def transpose_rows() -> Iterator[Row]:
         return {"transpose": 64 * _COLUMNS / _cpu_s(lambda: transpose(rows, scratch, out), 20) / 1e6}
 
     yield from rows_of("65,664 transfers, one core", "M per CPU s", in_turn(measure))
+
+
+def look_up_rows() -> Iterator[Row]:
+    """Measure a side of look-ups in 2^16 entries: microseconds to grow a vector, and to answer from 22 planes."""
+    depth, words, planes = 16 - LOW_BITS, 1 << 10, random_blocks(RNG, 11 << 10).reshape(1, 22, 1 << 10)
+    correction = random_blocks(RNG, _VECTORS)
+    vectors = random_blocks(RNG, _VECTORS * words // 2).reshape(_VECTORS, words)
+    shifts, of = correction[:, 0] >> np.uint64(48), np.zeros(_VECTORS, dtype=np.intp)
+
+    def grow() -> None:
+        hashing = BlockHash(bytes(16), NODES_AT_ONCE)
+        make = engine.in_force().trees
+        low, high = (make(correction[0], _VECTORS, levels, hashing) for levels in (LOW_BITS, depth))
+        for trees, levels in ((low, LOW_BITS), (high, depth)):
+            for _ in range(levels):
+                trees.sum()
+                trees.grow(correction)
+        low.lowest_bits()
+        high.sum()
+        high.vectors(correction)
+
+    def answer() -> None:
+        engine.in_force().inner_products(planes, of, vectors, shifts)
+
+    for name, work in (("vector", grow), ("answer", answer)):
+        found = in_turn(lambda work=work, name=name: {name: _cpu_s(work, 3) / _VECTORS * 1e6})
+        yield from rows_of("2^16 entries, a side", "CPU us", found, "less")
 
 
 def _cpu_s(work: Callable[[], Any], passes: int) -> float:
