@@ -1,4 +1,4 @@
-"""Inner products of turned bit vectors with the bits of tables, for :mod:`crypto.lookup`, in NumPy."""
+"""Inner products of turned bit vectors with tables, for :mod:`crypto.lookup`, in NumPy."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ def planes_of(tables: Words) -> Words:
 
 
 def inner_products(planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
-    """Return the inner products of folded and turned vectors with all planes of a table each.
+    """Return the inner products of folded and turned vectors with a table each: sums of entries, modulo 2**64.
 
     planes:   from :func:`planes_of`.
     of:       number of the table of each vector, public: shape (count,).
     vectors:  bit i mod 64 of word i // 64 is entry i: shape (count, words), words a multiple of a plane's.
     shifts:   places by which vectors turn, modulo the size of a table; public: shape (count,).
 
-    Returns a word for each vector, a bit for each plane, the first lowest: shape (count,).
+    Returns uint64, shape (count,).
     """
     words = planes.shape[2]
     products = np.zeros(len(shifts), dtype=np.uint64)
     places = np.arange(planes.shape[1], dtype=np.uint64)
     for strand in slices(len(shifts), max(1, _WORDS_AT_ONCE // vectors.shape[1])):
-        folded = vectors[strand].reshape(-1, vectors.shape[1] // words, words)
-        turned = _turned(
-            np.bitwise_xor.reduce(folded, axis=1), shifts[strand] & np.uint64(WORD_BITS * words - 1)
-        )
+        turned = _turned(folded(vectors[strand], words), shifts[strand] & np.uint64(WORD_BITS * words - 1))
         own, tables = products[strand], of[strand]
         for part in slices(len(tables), max(1, _WORDS_AT_ONCE // planes[0].size)):
             read = planes[tables[part]] if part.stop - part.start > 1 else planes[tables[part.start]][None]
-            kept = np.bitwise_xor.reduce(read & turned[part, None], axis=2)
-            bits = (np.bitwise_count(kept) & 1).astype(np.uint64)
-            own[part] = (bits << places).sum(axis=1, dtype=np.uint64)
+            ones = np.bitwise_count(read & turned[part, None]).sum(axis=2, dtype=np.uint64)
+            own[part] = (ones << places).sum(axis=1, dtype=np.uint64)
     return products
+
+
+def folded(vectors: Words, words: int) -> Words:
+    """Return the XOR of the parts of each vector; vectors: shape (count, a multiple of words)."""
+    parts = vectors.reshape(len(vectors), -1, words)
+    return parts[:, 0] if parts.shape[1] == 1 else np.bitwise_xor.reduce(parts, axis=1)
 
 
 def _turned(vectors: Words, shifts: Words) -> Words:

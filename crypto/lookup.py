@@ -1,9 +1,10 @@
-"""Public tables looked up at shared indices: shares of x in, shares of T[x] out, for any table T.
+"""Public tables looked up at shared indices: shares of x in, additive shares of T[x] out, for any table T.
 
 A look-up uses up a unit vector e_r of :mod:`crypto.point_function`, made earlier at a point r unknown to both
-parties. The parties open the uniform x − r. Turned by x − r, e_r becomes e_x. The bits of T[x] are the inner
-products of e_x with the bits of the table. Each party computes them on its share and gets XOR shares, exact for any
-table. A unit vector also serves tables of a smaller power of two, folded to their size.
+parties. The parties open the uniform x − r. Turned by x − r, e_r becomes e_x, and T[x] is the inner product of e_x
+with the table. Each party computes the inner product of its share, and the two turn their results into additive
+shares of T[x] (:mod:`crypto.signs`), exact for any table. A unit vector also serves tables of a smaller power of two,
+folded to their size.
 
 Unit vectors are made in batches. The sizes follow from earlier look-ups, known to both parties.
 """
@@ -19,9 +20,10 @@ import numpy as np
 from crypto import engine
 from crypto.batch import DIGEST_BYTES
 from crypto.blocks import WORD_BITS
-from crypto.encoding import Words, encode_words, expect_length, octets_of
+from crypto.circuit import Held
+from crypto.encoding import Words, decode_bits, encode_bits, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.inner_products import Places, planes_of
+from crypto.inner_products import Places, folded, planes_of
 from crypto.ot.extension import OtReceiver, OtSender
 from crypto.point_function import (
     MAX_BITS,
@@ -34,13 +36,14 @@ from crypto.point_function import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
+from crypto.signs import Signing, concatenated, signs_of
 
 INDEX_BYTES = 4
 
 SPARE = 64
 """Minimum number of spare unit vectors that a batch makes beyond the missing vectors, if there is room."""
 
-_OPEN = "look_up/open"
+_OPEN, _SIGN = "look_up/open", "look_up/sign"
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class LookUps:
         ``forward``: our end of the transfers that the garbler of the pair sends.
         """
         self.peer = forward.peer
+        self._role = Held.GARBLER if isinstance(forward, OtSender) else Held.EVALUATOR
         self._forward = forward
         self._rng = rng
         self._transfers: Transfers | None = None
@@ -107,20 +111,22 @@ class LookUps:
             raise LocalProtocolError(f"no tables of 2**{sizes} entries are looked up")
         self._stocks = {bits: _Stock() for bits in sorted(set(sizes))}
 
-    def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
+    def look_up(self, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
         """Look up shared indices in public tables.
 
-        Functionality:  XOR shares of T[x] for every index x and its table T.
-        Input, each:    ``questions`` with our shares; all else is public and equal. No table is larger than the
-                        largest unit vectors.
+        Functionality:  additive shares of T[x] modulo 2**width for every index x and its table T.
+        Input, each:    ``questions`` with our shares; all else is public and equal, ``width`` too, at most 64. No
+                        table is larger than the largest unit vectors.
         Output, each:   shares of the entries of every question: uint64, shape (count,).
         Leakage:        the number of indices and their tables; x − r modulo the size of the unit vectors,
-                        uniform.
-        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun
-                        of each used size of unit vectors. If a stock is too small, the rounds of
+                        and a bit for every index, uniform.
+        Rounds:         2 ("look_up/open", "look_up/sign") for every
+                        :func:`~crypto.point_function.most_at_once` indices begun of each used size of unit
+                        vectors. If a stock is too small, the rounds of
                         :func:`~crypto.point_function.unit_vectors` come first, and the first time the round of
                         :func:`~crypto.point_function.open_transfers`.
-        Bytes:          sent by each: 16 a round, 4 for every index, and as there for new unit vectors. A batch
+        Bytes:          sent by each: 16 an opening and, for n indices, 4 * n + ceil(n / 8) + n * ceil(width / 8),
+                        and as there for new unit vectors. A batch
                         makes the missing vectors and, if it has room, the greatest of as many again, a quarter
                         of those made before, and SPARE.
         Assumes:        semi-honest parties; as there.
@@ -130,13 +136,15 @@ class LookUps:
         Raises LocalProtocolError for impossible questions; RemoteProtocolError if the peer's questions differ, or
         its message has a wrong length or numbers that are too large.
         """
+        if not 0 < width <= WORD_BITS:
+            raise LocalProtocolError(f"entries of {width} bits")
         for question in questions:
             self._check(question)
         answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
         for bits in self._stocks:
             fitting = [(i, q) for i, q in enumerate(questions) if self._fits(q) == bits]
             for batch in _batches(fitting, most_at_once(bits)):
-                told = yield from self._answered(bits, [question for _, question in batch])
+                told = yield from self._answered(bits, [question for _, question in batch], width)
                 for (number, _), words in zip(batch, told, strict=True):
                     answers[number].append(words)
         return [np.concatenate(words) for words in answers]
@@ -145,19 +153,26 @@ class LookUps:
         """Return the bits of the smallest unit vectors for a question."""
         return next(bits for bits in self._stocks if question.size <= 1 << bits)
 
-    def _answered(self, bits: int, questions: Sequence[Question]) -> Rounds[list[Words]]:
+    def _answered(self, bits: int, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
         """Look up a batch that takes no more unit vectors of one size than are made at once."""
         shares = np.concatenate([question.shares for question in questions])
         keys = yield from self._taken(bits, len(shares))
-        shifts = yield from self._opened(shares - keys.points, bits, questions)
+        ends = np.cumsum([len(question.shares) for question in questions])
+        vectors = np.split(keys.vectors, ends[:-1])
+        signs = [
+            signs_of(self._role, folded(own, question.size // WORD_BITS))
+            for question, own in zip(questions, vectors, strict=True)
+        ]
+        signing = Signing(self._role, keys.signs, np.concatenate(signs), width)
+        shifts, corrections = yield from self._opened(shares - keys.points, signing, bits, questions, width)
         products = engine.in_force().inner_products
-        answers, start = [], 0
-        for question in questions:
-            part = slice(start, start + len(question.shares))
-            planes = planes_of(question.tables)
-            answers.append(products(planes, question.of, keys.vectors[part], shifts[part]))
-            start = part.stop
-        return answers
+        sums = [
+            products(planes_of(question.tables), question.of, own, by)
+            for question, own, by in zip(questions, vectors, np.split(shifts, ends[:-1]), strict=True)
+        ]
+        sent = signing.message(np.concatenate(sums), corrections)
+        answers = signing.shares((yield from exchange(_SIGN, self.peer, sent)), self.peer, _SIGN)
+        return np.split(answers, ends[:-1])
 
     def _check(self, question: Question) -> None:
         n_tables, size = len(question.tables), question.size
@@ -187,23 +202,28 @@ class LookUps:
         stock.held.append((yield from unit_vectors(self._transfers, bits, count, self._rng)))
         stock.made += count
 
-    def _opened(self, own: Words, bits: int, questions: Sequence[Question]) -> Rounds[Words]:
-        """Compare the public parts, and open x − r of every index."""
+    def _opened(
+        self, own: Words, signing: Signing, bits: int, questions: Sequence[Question], width: int
+    ) -> Rounds[tuple[Words, Words]]:
+        """Compare the public parts; open x − r of every index, and get the peer's corrections of its coins."""
         self._calls += 1
         h = hashlib.sha256(
-            b"jointcut/look_up" + self._forward.session_key + self._calls.to_bytes(8, "little")
+            b"jointcut/look_up" + self._forward.session_key + encode_words(np.array([self._calls, width]))
         )
         for question in questions:
             h.update(question.digest)
         digest, mask = h.digest()[:DIGEST_BYTES], np.uint64((1 << bits) - 1)
-        payload = yield from exchange(_OPEN, self.peer, digest + (own & mask).astype("<u4").tobytes())
-        expect_length(payload, DIGEST_BYTES + INDEX_BYTES * len(own), self.peer, _OPEN)
+        sent = (own & mask).astype("<u4").tobytes() + encode_bits(signing.corrections.astype(np.uint8))
+        payload = yield from exchange(_OPEN, self.peer, digest + sent)
+        end = DIGEST_BYTES + INDEX_BYTES * len(own)
+        expect_length(payload, end + -(-len(own) // 8), self.peer, _OPEN)
         if payload[:DIGEST_BYTES] != digest:
             raise RemoteProtocolError(self.peer, _OPEN, "other look-ups: tables, or which of them, differ")
-        theirs = np.frombuffer(payload, dtype="<u4", offset=DIGEST_BYTES).astype(np.uint64)
+        theirs = np.frombuffer(payload[DIGEST_BYTES:end], dtype="<u4").astype(np.uint64)
         if (theirs > mask).any():
             raise RemoteProtocolError(self.peer, _OPEN, "a share that is too large")
-        return (own + theirs) & mask
+        corrections = decode_bits(payload[end:], len(own), self.peer, _OPEN)
+        return (own + theirs) & mask, corrections.astype(np.uint64)
 
 
 def _batches(numbered: Sequence[tuple[int, Question]], most: int) -> Iterator[list[tuple[int, Question]]]:
@@ -226,4 +246,5 @@ def _joined(parts: Sequence[UnitVectors]) -> UnitVectors:
     if len(parts) == 1:
         return parts[0]
     points, vectors = ([getattr(part, name) for part in parts] for name in ("points", "vectors"))
-    return UnitVectors(parts[0].bits, np.concatenate(points), np.concatenate(vectors))
+    signs = concatenated([part.signs for part in parts])
+    return UnitVectors(parts[0].bits, np.concatenate(points), np.concatenate(vectors), signs)

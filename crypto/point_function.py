@@ -40,6 +40,7 @@ from crypto.ot.extension import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
+from crypto.signs import Prepared, prepare
 from crypto.trees import NODES_AT_ONCE
 
 LOW_BITS = 7
@@ -78,6 +79,11 @@ class Transfers:
         first = self._sending if self.role is Held.GARBLER else self._receiving
         return derive_key(first.session_key, b"point_function", purpose, first.next_number())
 
+    def keys_of_directions(self, purpose: bytes) -> tuple[bytes, bytes]:
+        """Return fresh keys, as :meth:`key`: of the transfers that we send, and of those that the peer sends."""
+        first, second = self.key(purpose), self.key(purpose)
+        return (first, second) if self.role is Held.GARBLER else (second, first)
+
     def products(self, bits: Words) -> Rounds[tuple[Blocks, Blocks]]:
         """Run transfers in both directions at once, one for each of our bits and one for each of the peer's.
 
@@ -114,40 +120,43 @@ class UnitVectors:
 
     points:   shares, modulo 2**bits, of the places of the 1 entries: uint64, shape (count,).
     vectors:  XOR shares; bit i mod 64 of word i // 64 is entry i: uint64, shape (count, 2**bits / 64).
+    signs:    prepared transfers for the signs of inner products (:mod:`crypto.signs`).
     """
 
     bits: int
     points: Words = field(repr=False)
     vectors: Words = field(repr=False)
+    signs: Prepared = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.points)
 
     def __getitem__(self, part: slice) -> UnitVectors:
-        return UnitVectors(self.bits, self.points[part], self.vectors[part])
+        return UnitVectors(self.bits, self.points[part], self.vectors[part], self.signs[part])
 
 
 def most_at_once(bits: int) -> int:
     """Return the maximum number of vectors in a batch."""
-    return max(1, min(CHUNK // bits, 8 * BATCH_BYTES >> bits))
+    return max(1, min(CHUNK // (bits + 1), 8 * BATCH_BYTES >> bits))
 
 
 def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
     """Make shares of ``count`` unit vectors of 2**bits entries, each at a uniform point unknown to both parties.
 
     Functionality:  uniform r_j modulo 2**bits; additive shares of r_j and XOR shares of the unit vector to
-                    the two.
+                    the two; a transfer of random words with a random choice in each direction.
     Input:          bits and count, public.
     Output:         :class:`UnitVectors`.
     Leakage:        none.
     Rounds:         2 + max(bits − 7, 7): transfers in both directions, a level in each, the leaves.
-    Bytes:          sent by each, the transfers of count * bits as
+    Bytes:          sent by each, the transfers of count * (bits + 1) as
                     :func:`crypto.ot.extension.correlated_send`, 16 * count for every level of either tree,
                     bits in all, and for the leaves; 4 * bits * count more by the garbler.
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a
                     party that deviates in the transfers is stopped as stated there.
     Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level:
-                    Doerner, Shelat (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999).
+                    Doerner, Shelat (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999); transfers
+                    made in advance: Beaver (CRYPTO 1995).
                     Argument: docs/proofs.md.
 
     Raises LocalProtocolError for impossible bits or an impossible count, RemoteProtocolError for messages of a
@@ -155,11 +164,12 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     """
     if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
         raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
-    path = _coins(rng, bits * count).reshape(bits, count)
-    q, t = (blocks.reshape(bits, count, 2) for blocks in (yield from transfers.products(path.reshape(-1))))
-    shares = (
-        q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
-    )  # of (1 ⊕ a)·Δ, for every bit a of every point
+    coins = _coins(rng, (bits + 1) * count).reshape(bits + 1, count)
+    products = yield from transfers.products(coins.reshape(-1))
+    (q, own_q), (t, own_t) = ((each[:bits], each[bits]) for each in _rows(products, bits + 1, count))
+    path, coin = coins[:bits], coins[bits]
+    # of (1 ⊕ a)·Δ, for every bit a of every point
+    shares = q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
     hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
     taken_bits = range(LOW_BITS), range(LOW_BITS, bits)
     make = engine.in_force().trees
@@ -174,7 +184,12 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     own = high.sum() ^ low.lowest_bits()
     multiplied = _Multiplied(transfers, path, q, t)
     theirs = yield from _exchanged(transfers.peer, _LEAVES, own, multiplied)
-    return UnitVectors(bits, multiplied.points(), high.vectors(own ^ theirs))
+    signs = prepare(transfers.keys_of_directions(b"signs"), transfers.offset, coin, own_q, own_t)
+    return UnitVectors(bits, multiplied.points(), high.vectors(own ^ theirs), signs)
+
+
+def _rows(products: tuple[Blocks, Blocks], rows: int, count: int) -> list[Blocks]:
+    return [blocks.reshape(rows, count, 2) for blocks in products]
 
 
 def _exchanged(peer: str, step: str, own: Blocks, extra: _Multiplied | None = None) -> Rounds[Blocks]:

@@ -67,12 +67,12 @@ class Value:
         first = self.code.emit.insert_element(empty, self.raw, ir.Constant(_INDEX, 0))
         return self._new(first).pick(*[0] * lanes)
 
-    def xor_of_lanes(self) -> Value:
-        """Return the exclusive or of all lanes, a word; lanes are a power of two."""
+    def sum_of_lanes(self) -> Value:
+        """Return the sum of all lanes, a word; lanes are a power of two."""
         value, lanes = self, self.raw.type.count
         while lanes > 1:
             lanes //= 2
-            value = value.pick(*range(lanes)) ^ value.pick(*range(lanes, 2 * lanes))
+            value = value.pick(*range(lanes)) + value.pick(*range(lanes, 2 * lanes))
         return self._new(self.code.emit.extract_element(value.raw, ir.Constant(_INDEX, 0)))
 
     def _new(self, raw: ir.Value) -> Value:

@@ -33,8 +33,7 @@ def write_inner_products(module: ir.Module, name: str) -> None:
         table = c.load(of, number) * n_bits * words
         products = Carried(c.word(0))
         with c.count(0, n_bits - 1, 1, products) as bit:
-            parity = _parity(c, planes, table + bit * words, scratch, turned, words)
-            products.value ^= parity << bit
+            products.value += _ones(c, planes, table + bit * words, scratch, turned, words) << bit
         c.store(products.value, out, number)
     c.end()
 
@@ -74,13 +73,14 @@ def _turn(c: Code, scratch: Value, by: Value, turned: Value, words: Value) -> No
     _along(c, words, turn)
 
 
-def _parity(c: Code, planes: Value, plane: Value, scratch: Value, turned: Value, words: Value) -> Value:
-    """Emit the inner product of the turned vector with a plane: a word, 0 or 1."""
+def _ones(c: Code, planes: Value, plane: Value, scratch: Value, turned: Value, words: Value) -> Value:
+    """Emit the number of ones that the turned vector and a plane have in common."""
     k: Value | int = 0
     found = c.word(0)
     for lanes in _LANES:
-        kept = Carried(c.constant(*[0] * lanes))
-        with c.count(k, words - lanes, lanes, kept) as k:
-            kept.value ^= c.load(planes, plane + k, lanes) & c.load(scratch, turned + k, lanes)
-        found ^= kept.value.xor_of_lanes()
-    return c.call("llvm.ctpop.i64", found) & 1
+        ones = Carried(c.constant(*[0] * lanes))
+        with c.count(k, words - lanes, lanes, ones) as k:
+            common = c.load(planes, plane + k, lanes) & c.load(scratch, turned + k, lanes)
+            ones.value += c.call(f"llvm.ctpop.v{lanes}i64", common)
+        found += ones.value.sum_of_lanes()
+    return found

@@ -20,12 +20,12 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
 from tests.support.examples import examples
+from tests.support.look_ups import OPEN, SIGN, indices_of, opening_bytes
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
-OPEN = "look_up/open"
 Plain = tuple[Words, Words, NDArray[np.int64]]
 """Indices, tables, and which each is of."""
 
@@ -33,11 +33,16 @@ Plain = tuple[Words, Words, NDArray[np.int64]]
 Sizes = int | tuple[int, ...]
 
 
-def party(look_ups: Any, bits: Sizes, calls: list[list[Question]]) -> Rounds[list[list[Words]]]:
+WIDTH = 64
+
+
+def party(
+    look_ups: Any, bits: Sizes, calls: list[list[Question]], width: int = WIDTH
+) -> Rounds[list[list[Words]]]:
     look_ups.start(*((bits,) if isinstance(bits, int) else bits))
     answers = []
     for questions in calls:
-        answers.append((yield from look_ups.look_up(questions)))
+        answers.append((yield from look_ups.look_up(questions, width)))
     return answers
 
 
@@ -54,7 +59,13 @@ def shared(calls: list[list[Plain]]) -> dict[str, list[list[Question]]]:
 
 
 def run(
-    bits: Sizes, calls: list[list[Plain]], seed: object = 0, *, is_ideal: bool = False, **how: Any
+    bits: Sizes,
+    calls: list[list[Plain]],
+    seed: object = 0,
+    *,
+    width: int = WIDTH,
+    is_ideal: bool = False,
+    **how: Any,
 ) -> tuple[dict[str, list[list[Words]]], Transcript]:
     sender, receiver = ot_sessions(seed, "g", "e")
     asked = shared(calls)
@@ -67,13 +78,16 @@ def run(
             "g": ideal.IdealLookUps(Held.GARBLER, "e", SeededRng("g")),
             "e": ideal.IdealLookUps(Held.EVALUATOR, "g", SeededRng("e")),
         }
-    return run_local({name: party(parties[name], bits, asked[name]) for name in parties}, **how)
+    return run_local({name: party(parties[name], bits, asked[name], width) for name in parties}, **how)
 
 
-def expect(calls: list[list[Plain]], outputs: dict[str, list[list[Words]]]) -> None:
+def expect(calls: list[list[Plain]], outputs: dict[str, list[list[Words]]], width: int = WIDTH) -> None:
+    mask = np.uint64((1 << width) - 1)
     for call, g, e in zip(calls, outputs["g"], outputs["e"], strict=True):
         for (indices, tables, of), one, other in zip(call, g, e, strict=True):
-            assert (one ^ other).tolist() == tables[of, indices.astype(np.int64)].tolist()
+            assert not (one & ~mask).any()
+            assert not (other & ~mask).any()
+            assert ((one + other) & mask).tolist() == (tables[of, indices.astype(np.int64)] & mask).tolist()
 
 
 def random_plain(count: int, n_tables: int, width: int, bits: int = 40, seed: int = 0) -> Plain:
@@ -137,11 +151,8 @@ def test_large_tables() -> None:
 
 def opened(transcript: Transcript) -> list[Words]:
     """Return the values that both parties' messages of every opening open: x − r."""
-    sent = [[m.payload[16:] for m in transcript.view(name) if m.step == OPEN] for name in ("g", "e")]
-    return [
-        np.frombuffer(one, "<u4").astype(np.uint64) + np.frombuffer(other, "<u4")
-        for one, other in zip(*sent, strict=True)
-    ]
+    sent = [[indices_of(m) for m in transcript.view(name) if m.step == OPEN] for name in ("g", "e")]
+    return [one + other for one, other in zip(*sent, strict=True)]
 
 
 @pytest.mark.parametrize("index", [0, 77])
@@ -153,8 +164,8 @@ def test_what_is_opened_and_either_message_is_uniform_whatever_the_index(index: 
     assert chi_square(np.bincount((shifts & np.uint64(255)).astype(np.int64), minlength=256)) < BYTE_LIMIT
     for message in transcript.messages:
         if message.step == OPEN:
-            words = np.frombuffer(message.payload[16:], "<u4")
-            assert chi_square(np.bincount(words, minlength=256)) < BYTE_LIMIT
+            words = indices_of(message)
+            assert chi_square(np.bincount(words.astype(np.int64), minlength=256)) < BYTE_LIMIT
 
 
 def test_no_unit_vector_is_used_twice() -> None:
@@ -170,7 +181,7 @@ def test_shares_of_answers_are_uniform() -> None:
     tables = np.arange(256, dtype=np.uint64)[None]
     outputs, _ = run(8, [[(np.full(count, 9, np.uint64), tables, np.zeros(count, np.int64))]])
     for name in ("g", "e"):
-        answers = outputs[name][0][0].astype(np.int64)
+        answers = (outputs[name][0][0] & np.uint64(255)).astype(np.int64)
         assert chi_square(np.bincount(answers, minlength=256)) < BYTE_LIMIT
 
 
@@ -181,9 +192,9 @@ def test_cost_is_as_documented() -> None:
     bits, calls = 8, [[random_plain(100, 1, 8)], [random_plain(60, 1, 7), random_plain(40, 2, 8)]]
     _, transcript = run(bits, calls)
     made, blocks = 200, 16 * 200 * (bits + 1)
-    of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes(bits * made)
-    openings = 2 * (16 + 4 * 100)
-    assert transcript.rounds == 1 + (2 + 7) + 2
+    of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes((bits + 1) * made)
+    openings = 2 * (opening_bytes(100) + 8 * 100)
+    assert transcript.rounds == 1 + (2 + 7) + 2 * 2
     assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * made + openings
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
     for counts, batches in (((100, 101), [200, 65]), ((1,), [65]), ((300, 400), [600, 250])):
@@ -191,7 +202,7 @@ def test_cost_is_as_documented() -> None:
         _, transcript = run(7, calls)
         leaves = [m for m in transcript.view("g") if m.step == "point_function/leaves"]
         assert [len(m.payload) // 16 for m in leaves] == batches
-        assert transcript.rounds == 1 + 9 * len(batches) + len(counts)
+        assert transcript.rounds == 1 + 9 * len(batches) + 2 * len(counts)
 
 
 def test_no_indices_cost_nothing() -> None:
@@ -203,14 +214,14 @@ def test_no_indices_cost_nothing() -> None:
 
 def test_more_look_ups_than_unit_vectors_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They go batch by batch, across the ends of questions."""
-    monkeypatch.setattr(point_function, "CHUNK", 70)
+    monkeypatch.setattr(point_function, "CHUNK", 80)
     assert point_function.most_at_once(7) == 10
     calls = [[random_plain(12, 2, 7), random_plain(15, 1, 6), random_plain(4, 1, 7)]]
     outputs, transcript = run(7, calls)
     expect(calls, outputs)
     openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
-    assert openings == [16 + 4 * 10] * 3 + [16 + 4]
-    assert transcript.rounds == 1 + 4 * (9 + 1)
+    assert openings == [opening_bytes(10)] * 3 + [opening_bytes(1)]
+    assert transcript.rounds == 1 + 4 * (9 + 2)
 
 
 def test_parts_of_a_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +241,7 @@ def test_golden_transcripts(golden: Golden) -> None:
         (lambda p: p + bytes(4), "prescribed"),
         (lambda p: bytes([p[0] ^ 1]) + p[1:], "other look-ups"),
         (lambda p: p[:17] + b"\1" + p[18:], "too large"),
+        (lambda p: p[:-1] + bytes([p[-1] | 8]), "padding"),
     ],
 )
 def test_hostile_openings_are_refused(culprit: str, change: Any, match: str) -> None:
@@ -240,6 +252,59 @@ def test_hostile_openings_are_refused(culprit: str, change: Any, match: str) -> 
     with pytest.raises(RemoteProtocolError, match=match) as error:
         run(7, [[random_plain(3, 1, 7)]], tamper=tamper)
     assert (error.value.culprit, error.value.step) == (culprit, OPEN)
+
+
+@pytest.mark.parametrize("culprit", ["g", "e"])
+@pytest.mark.parametrize("change", [lambda p: p[:-1], lambda p: p + b"\0"])
+def test_hostile_signs_are_refused(culprit: str, change: Any) -> None:
+    def tamper(message: Message) -> bytes:
+        hit = message.step == SIGN and message.sender == culprit
+        return change(message.payload) if hit else message.payload
+
+    with pytest.raises(RemoteProtocolError, match="prescribed") as error:
+        run(7, [[random_plain(3, 1, 7)]], tamper=tamper)
+    assert (error.value.culprit, error.value.step) == (culprit, SIGN)
+
+
+def signs_and_corrections(transcript: Transcript, count: int) -> list[tuple[Words, Words]]:
+    """Return the corrections and the words of the signs that each party sent."""
+    found = []
+    for name in ("g", "e"):
+        (opening,) = [m.payload for m in transcript.view(name) if m.step == OPEN]
+        (sign,) = [m.payload for m in transcript.view(name) if m.step == SIGN]
+        bits = np.unpackbits(np.frombuffer(opening[16 + 4 * count :], np.uint8), bitorder="little")[:count]
+        found.append((bits.astype(np.int64), np.frombuffer(sign, np.uint8)))
+    return found
+
+
+@pytest.mark.parametrize("entry", [0, 255])
+def test_signs_are_sent_under_uniform_masks_whatever_the_entry(entry: int) -> None:
+    count = 4000
+    plain = (np.full(count, 3, np.uint64), np.full((1, 256), entry, np.uint64), np.zeros(count, np.int64))
+    outputs, transcript = run(8, [[plain]], width=8)
+    expect([[plain]], outputs, 8)
+    for bits, octets in signs_and_corrections(transcript, count):
+        assert len(octets) == count
+        assert chi_square(np.bincount(octets, minlength=256)) < BYTE_LIMIT
+        assert abs(bits.mean() - 0.5) < 0.05
+    for name in ("g", "e"):
+        answers = outputs[name][0][0].astype(np.int64)
+        assert chi_square(np.bincount(answers, minlength=256)) < BYTE_LIMIT
+
+
+@pytest.mark.parametrize("is_ideal", [False, True])
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 33, 63, 64])
+def test_entries_modulo_any_width(width: int, is_ideal: bool) -> None:
+    outputs, _ = run(9, CALLS, width=width, is_ideal=is_ideal)
+    expect(CALLS, outputs, width)
+
+
+@pytest.mark.parametrize("width", [0, 65])
+def test_widths_that_there_are_not(width: int) -> None:
+    look_ups = LookUps(ot_sessions()[0], SeededRng(0))
+    look_ups.start(7)
+    with pytest.raises(LocalProtocolError):
+        next(look_ups.look_up([_question()], width))
 
 
 def test_parties_that_ask_otherwise_part() -> None:
@@ -277,7 +342,7 @@ def test_questions_that_cannot_be_are_refused_before_anything_is_sent(question: 
     look_ups = LookUps(ot_sessions()[0], SeededRng(0))
     look_ups.start(7)
     with pytest.raises(LocalProtocolError):
-        next(look_ups.look_up([question]))
+        next(look_ups.look_up([question], WIDTH))
 
 
 @pytest.mark.parametrize("sizes", [(), (6,), (21,), (6, 8), (8, 21)])
@@ -288,7 +353,7 @@ def test_sizes_that_there_are_not(sizes: tuple[int, ...]) -> None:
 
 def test_no_size_no_look_ups() -> None:
     with pytest.raises(LocalProtocolError):
-        next(LookUps(ot_sessions()[0], SeededRng(0)).look_up([_question()]))
+        next(LookUps(ot_sessions()[0], SeededRng(0)).look_up([_question()], WIDTH))
 
 
 @pytest.mark.parametrize("is_ideal", [False, True])
@@ -302,10 +367,10 @@ def test_every_table_takes_the_smallest_unit_vectors_that_it_fits(is_ideal: bool
     if is_ideal:
         return
     openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
-    assert openings == [16 + 4 * count for count in (33, 90, 49)]
+    assert openings == [opening_bytes(count) for count in (33, 90, 49)]
     leaves = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
     assert leaves == [33 + 64, 90 + 90]
-    assert transcript.rounds == 1 + 2 * 9 + 3
+    assert transcript.rounds == 1 + 2 * 9 + 2 * 3
 
 
 def test_secrets_are_in_no_repr() -> None:

@@ -21,6 +21,7 @@ from crypto.ot.extension import Bits
 from crypto.point_function import Transfers, UnitVectors
 from crypto.rng import Rng, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
+from crypto.signs import Prepared
 from tests.support.rng import SeededRng
 
 
@@ -171,15 +172,19 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     if transfers.role is not Held.GARBLER:
         payload = yield from receive("ideal/unit_vectors", transfers.peer)
         words = np.frombuffer(payload, dtype=np.uint64).reshape(count, -1)
-        return UnitVectors(bits, words[:, 0], words[:, 1:])
+        return UnitVectors(bits, words[:, 0], words[:, 5:], Prepared(*words[:, 1:5].T))
     points, own = uniform_words(rng, 2 * count).reshape(2, count) & np.uint64(entries - 1)
     vectors = uniform_words(rng, count * entries // 64).reshape(count, -1)
     unit = np.zeros((count, entries), dtype=np.uint8)
     unit[np.arange(count), points.astype(np.int64)] = 1
     theirs = vectors ^ np.packbits(unit, axis=1, bitorder="little").view(np.uint64)
-    told = np.column_stack([(points - own) & np.uint64(entries - 1), theirs])
+    (zero, one), (their_zero, their_one) = uniform_words(rng, 4 * count).reshape(2, 2, count)
+    coin, their_coin = uniform_words(rng, 2 * count).reshape(2, count) & np.uint64(1)
+    signs = their_zero, their_one, their_coin, np.where(their_coin == 1, one, zero)
+    told = np.column_stack([(points - own) & np.uint64(entries - 1), *signs, theirs])
     yield from send("ideal/unit_vectors", {transfers.peer: told.tobytes()})
-    return UnitVectors(bits, own, vectors)
+    chosen = np.where(coin == 1, their_one, their_zero)
+    return UnitVectors(bits, own, vectors, Prepared(zero, one, coin, chosen))
 
 
 class IdealLookUps:
@@ -194,7 +199,7 @@ class IdealLookUps:
     def start(self, *sizes: int) -> None:
         self.bits = max(sizes)
 
-    def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
+    def look_up(self, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
         sizes = [len(question.shares) for question in questions]
         assert all(question.size <= 1 << self.bits for question in questions)
         own = np.concatenate([question.shares for question in questions])
@@ -208,9 +213,8 @@ class IdealLookUps:
             question.tables[question.of, (place & np.uint64(question.size - 1)).astype(np.int64)]
             for question, place in zip(questions, places, strict=True)
         ]
-        n_bits = [int(question.tables.max(initial=1)).bit_length() for question in questions]
-        kept = [uniform_words(self._rng, n) & _mask(bits) for n, bits in zip(sizes, n_bits, strict=True)]
-        rest = np.concatenate([answer ^ own for answer, own in zip(answers, kept, strict=True)])
+        kept = [uniform_words(self._rng, n) & _mask(width) for n in sizes]
+        rest = (np.concatenate(answers) - np.concatenate(kept)) & _mask(width)
         yield from send("ideal/look_up", {self.peer: encode_words(rest)})
         return kept
 

@@ -4,31 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from crypto.encoding import Words
 from crypto.local import Message, Transcript
 from tests.support.sessions import transfer_bytes
 
-OPEN, LEVEL, LEAVES = "look_up/open", "point_function/level", "point_function/leaves"
+OPEN, SIGN = "look_up/open", "look_up/sign"
+LEVEL, LEAVES = "point_function/level", "point_function/leaves"
+_DIGEST_BYTES = 16
 
 
 def look_up_rounds(transcript: Transcript, n: int) -> int:
-    """One for every opening, and where there are others than the pair one more: the deputy's choices then wait for
+    """Two for every opening, and where there are others than the pair one more: the deputy's choices then wait for
     what these share. For every batch of unit vectors its levels and 2; and 1 before the first."""
     opened, made = _counts(transcript), _batches(transcript)
-    return len(opened) * min(n - 1, 2) + sum(2 + max(bits - 7, 7) for bits, _ in made) + bool(made)
+    return len(opened) * (1 + min(n - 1, 2)) + sum(2 + max(bits - 7, 7) for bits, _ in made) + bool(made)
 
 
 def look_up_bytes(transcript: Transcript) -> int:
     """Sent by both of the pair."""
     opened, made = _counts(transcript), _batches(transcript)
-    total = sum(2 * (16 + 4 * count) for count in opened)
+    total = sum(2 * opening_bytes(count) for count in opened)
+    total += sum(len(m.payload) for m in transcript.messages if m.step == SIGN)
     for bits, count in made:
-        total += 2 * (24 + transfer_bytes(bits * count) + 16 * count * (bits + 1)) + 4 * bits * count
+        total += 2 * (24 + transfer_bytes((bits + 1) * count) + 16 * count * (bits + 1)) + 4 * bits * count
     return total + bool(made) * (24 + transfer_bytes(128))
 
 
 def _counts(transcript: Transcript) -> list[int]:
     """Indices of every opening."""
-    return [(len(m.payload) - 16) // 4 for m in _first(transcript.messages, OPEN)]
+    return [count_of(m) for m in _first(transcript.messages, OPEN)]
+
+
+def opening_bytes(count: int) -> int:
+    """Bytes of an opening of a number of indices: a digest, four bytes an index, a bit an index."""
+    return _DIGEST_BYTES + 4 * count + -(-count // 8)
+
+
+def count_of(message: Message) -> int:
+    """Indices of an opening."""
+    return (len(message.payload) - _DIGEST_BYTES) * 8 // 33
+
+
+def indices_of(message: Message) -> Words:
+    """Shares of x − r in an opening."""
+    words = message.payload[_DIGEST_BYTES : _DIGEST_BYTES + 4 * count_of(message)]
+    return np.frombuffer(words, "<u4").astype(np.uint64)
 
 
 def _batches(transcript: Transcript) -> list[tuple[int, int]]:

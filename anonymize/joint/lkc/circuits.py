@@ -114,10 +114,10 @@ def f_circuit(width: int, wide: int | None = None) -> Circuit:
 
 @lru_cache(maxsize=32)
 def enter_circuit(width: int) -> Circuit:
-    """Return the circuit that carries a looked-up F: no gates."""
+    """Return the circuit that carries a loss with additive shares."""
     b = Builder(f"enter/{width}")
-    (f,) = b.input("f", Held.XOR_SHARED, width)
-    b.output("f", To.CARRIED, [f])
+    (loss,) = b.input("loss", Held.ADDITIVE_SHARED, width)
+    b.output("loss", To.CARRIED, [loss])
     return b.build()
 
 

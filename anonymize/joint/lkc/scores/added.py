@@ -20,7 +20,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
-from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, looked_up_terms
+from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, entered, looked_up_losses
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_of
@@ -76,6 +76,37 @@ class _Part:
         return _Part(self.totals[kept], self.counts[kept])
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """Subtracted terms of contexts: own additive shares of large contexts, carried words of the others.
+
+    shares:  uint64, shape (n_contexts,); 0 for a carried word.
+    place:   of each context among the carried words; -1 for a large context: int64, shape (n_contexts,).
+    words:   carried words, in one vector or more.
+    """
+
+    shares: Words = field(repr=False)
+    place: Ints = field(repr=False)
+    words: Sequence[CarriedWords] = ()
+
+    def take(self, contexts: Ints) -> _Terms:
+        """Return the terms of some contexts, in their order."""
+        place = self.place[contexts]
+        is_word = place >= 0
+        words = (joined(self.words).take(place[is_word]),) if is_word.any() else ()
+        return _Terms(self.shares[contexts], np.where(is_word, np.cumsum(is_word) - 1, -1), words)
+
+    def then(self, more: _Terms) -> _Terms:
+        """Return our terms, then further terms."""
+        shift = sum(map(len, self.words))
+        place = np.where(more.place >= 0, more.place + shift, -1)
+        shares = np.concatenate([self.shares, more.shares])
+        return _Terms(shares, np.concatenate([self.place, place]), (*self.words, *more.words))
+
+
+_NO_TERMS = _Terms(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
+
+
 @dataclass
 class _Shared:
     """Own shares of the known state of a candidate; see :class:`anonymize.scores.added.RankedByAdded`.
@@ -90,14 +121,13 @@ class _Shared:
     of_node: Words = field(repr=False)
     contexts: _Part
     partition: Ints = field(repr=False)
-    terms: CarriedWords | None = None
+    terms: _Terms = _NO_TERMS
     rank: Fields = field(default_factory=dict)
 
     def replace(self, fresh: _Part, partition: Ints, broken: Ints) -> None:
         """Replace the contexts of broken leaf partitions by new contexts, without their terms."""
         kept = ~np.isin(self.partition, broken)
-        if self.terms is not None:
-            self.terms = self.terms.take(np.flatnonzero(kept[self.contexts.told_apart]))
+        self.terms = self.terms.take(np.flatnonzero(kept[self.contexts.told_apart]))
         old = self.contexts.take(kept)
         totals = np.concatenate([old.totals, fresh.totals])
         self.contexts = _Part(totals, np.concatenate([old.counts, fresh.counts]))
@@ -140,18 +170,27 @@ class AddedPool(OpenedPool[_Shared]):
             left.append(known.left(self._contexts.class_counts(each.candidate)))
         terms = yield from self._terms(engine, [*fresh, *left])
         ends = np.cumsum([len(part.totals) for part in [*fresh, *left]])
-        pieces = [terms.take(places) for places in np.split(np.arange(len(terms)), ends[:-1])]
+        pieces = [terms.take(places) for places in np.split(np.arange(ends[-1]), ends[:-1])]
         parts = []
         for known, new, rest in zip(changed, pieces, pieces[len(fresh) :], strict=False):
-            known.terms = new if known.terms is None else joined([known.terms, new])
-            parts.append(joined([known.terms, rest]))
-        add = circuits.add_circuit(self._width)
-        summed = yield from engine.reduce(add, {"loss": joined(parts)}, [len(part) for part in parts])
+            known.terms = known.terms.then(new)
+            parts.append(known.terms.then(rest))
+        summed = yield from self._added_up(engine, parts)
         public = np.array([self._public(known) for known in changed], dtype=np.int64).astype(np.uint64)
-        inputs: dict[str, Value] = {"loss": summed["loss"], "public": public.reshape(-1, 1)}
+        inputs: dict[str, Value] = {"loss": summed, "public": public.reshape(-1, 1)}
         ranks = yield from engine.run(circuits.added_circuit(self._width), len(changed), inputs)
         for place, known in enumerate(changed):
             known.rank = {name: carried(ranks, name).take([place]) for name in ranks}
+
+    def _added_up(self, engine: Engine, parts: Sequence[_Terms]) -> Rounds[CarriedWords]:
+        """Return the sum of the terms of each part."""
+        totals = np.array([part.shares.sum(dtype=np.uint64) for part in parts])
+        (outputs,) = yield from engine.run_all([entered(totals, self._width)])
+        of_large = carried(outputs, "loss")
+        words = [each for n, part in enumerate(parts) for each in (of_large.take([n]), *part.words)]
+        sizes = [1 + sum(map(len, part.words)) for part in parts]
+        add = circuits.add_circuit(self._width)
+        return (yield from engine.reduce(add, {"loss": joined(words)}, sizes))["loss"]
 
     def _with_last(self, large: Large, share: Words) -> _Part:
         """Return own shares of new contexts, from shares of all children but the last."""
@@ -165,35 +204,31 @@ class AddedPool(OpenedPool[_Shared]):
         totals = np.concatenate([known.contexts.totals, left])
         return int((impurity(totals) + _penalties(totals)).sum())
 
-    def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[CarriedWords]:
-        """Return Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every context."""
+    def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[_Terms]:
+        """Return Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every context.
+
+        Large contexts are looked up, two children at a time; the others are computed.
+        """
         totals = np.concatenate([part.totals for part in parts])
         rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
         n_children = np.array([part.counts.shape[1] for part in parts for _ in part.totals])
-        sizes = totals.sum(axis=1)
+        sizes, penalties = totals.sum(axis=1), _penalties(totals)
         large = (sizes >= FEWEST) & can_look_up(engine, int(sizes.max()))
         halved = large & (n_children == PAIR)
         owner = np.repeat(np.arange(len(totals)), n_children)
         is_first = np.append(True, owner[1:] != owner[:-1])
-        kept = is_first | ~halved[owner]  # a looked-up child stands for both of two children
-        terms = yield from self._by_rows(engine, rows[kept], totals, owner[kept], large, halved)
-        add = circuits.add_circuit(self._width)
-        return (yield from engine.reduce(add, {"loss": terms}, np.bincount(owner[kept]).tolist()))["loss"]
-
-    def _by_rows(
-        self, engine: Engine, rows: Words, totals: Ints, owner: Ints, large: Bools, halved: Bools
-    ) -> Rounds[CarriedWords]:
-        """Return the terms of rows of class counts. ``owner``: context of each row. Large contexts are looked up."""
-        penalties, done, places = _penalties(totals)[owner], [], []
+        shares, words = np.zeros(len(totals), dtype=np.uint64), list[CarriedWords]()
+        if len(looked := np.flatnonzero(large[owner] & (is_first | ~halved[owner]))):
+            of = owner[looked]
+            given = rows[looked], totals[of], halved[of], penalties[of], self._width
+            np.add.at(shares, of, (yield from looked_up_losses(engine, *given)))
         if len(small := np.flatnonzero(~large[owner])):
-            of, pen = totals[owner[small]], penalties[small]
-            done.append((yield from terms_of(engine, rows[small], of, pen, self._width)))
-            places.append(small)
-        if len(looked := np.flatnonzero(large[owner])):
-            of, pen, rest = totals[owner[looked]], penalties[looked], halved[owner[looked]]
-            done.append((yield from looked_up_terms(engine, rows[looked], of, rest, pen, self._width)))
-            places.append(looked)
-        return joined(done).take(np.argsort(np.concatenate(places)))
+            of = owner[small]
+            terms = yield from terms_of(engine, rows[small], totals[of], penalties[of], self._width)
+            add = circuits.add_circuit(self._width)
+            sums = yield from engine.reduce(add, {"loss": terms}, n_children[~large].tolist())
+            words.append(sums["loss"])
+        return _Terms(shares, np.where(large, -1, np.cumsum(~large) - 1), words)
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
         """Return the ranks; ``valid`` is 0 for candidates that add nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -13,7 +13,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, look_up_rows, prepare, with_sum
+from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, looked_up_losses, prepare, with_sum
 from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, lifted, numbers_of
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
@@ -53,6 +53,19 @@ def least_loss_circuit_for(loss_width: int, index_width: int, bits: tuple[str, .
     return circuits.least_loss_circuit(loss_width, index_width, bits, log_depth=n_pairs < MANY)
 
 
+@dataclass(frozen=True)
+class Looks:
+    """Question for the losses of options. losses: returns a loss for each option from the answer."""
+
+    asked: Asked
+    losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]
+
+
+def _entered_losses(_: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
+    return carried(outputs, "loss")
+    yield
+
+
 class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
 
@@ -78,9 +91,10 @@ class GainPool(Contested):
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, self._schema.n_classes)
-            asked, sizes = yield from self._looks(engine, sides, chosen, fixed)
-            (outputs,) = yield from engine.run_all([asked])
-            options = yield from self._options(engine, outputs, sizes, points, fixed)
+            looks = yield from self._looks(engine, sides, chosen, fixed)
+            (outputs,) = yield from engine.run_all([looks.asked])
+            losses = yield from looks.losses(engine, outputs)
+            options = yield from self._options(engine, losses, points, fixed)
             best = yield from self._least(engine, options, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
@@ -89,13 +103,8 @@ class GainPool(Contested):
         circuit_for = partial(least_loss_circuit_for, self._widths.loss, self._widths.index, bits)
         return (yield from engine.join(circuit_for, options, sizes))
 
-    def _looks(
-        self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored
-    ) -> Rounds[tuple[Asked, Sequence[int]]]:
-        """Return the question for every option, with given sides, and for every node with fixed children.
-
-        The question gives Σ F, as :meth:`_scores`, and comes with the rows of each option.
-        """
+    def _looks(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Looks]:
+        """Return the question for every option, with given sides, and for every node with fixed children."""
         points = [n.prospect.n_options for n, _ in chosen]
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
         children += [
@@ -104,54 +113,54 @@ class GainPool(Contested):
         ]
         totals = [n.totals for (n, _), p in zip(chosen, points, strict=True) for _ in range(p)]
         totals += [n.totals for n, _ in fixed]
-        return (yield from self._scores(engine, children, np.array(totals)))
+        most = int(np.array(totals).sum(axis=1).max())
+        if can_look_up(engine, most):
+            return (yield from self._looked_up(engine, children, np.array(totals)))
+        return self._computed(children, most)
 
     def _options(
-        self, engine: Engine, scores: Outputs, sizes: Sequence[int], points: Sequence[int], fixed: Scored
+        self, engine: Engine, losses: CarriedWords, points: Sequence[int], fixed: Scored
     ) -> Rounds[Fields]:
-        """Return loss and index of every option, then of nodes with fixed children, from :meth:`_looks`.
+        """Return loss and index of every option, then of nodes with fixed children, from the losses.
 
         An option with an empty side has no gain, as its loss is the loss of the whole node: it needs no flag.
         """
-        losses = yield from self._losses(engine, carried(scores, "f"), sizes)
         index = np.append(numbers_of(points), np.zeros(len(fixed), np.uint64))
         lifts = yield from lifted(engine, self._widths.index, index)
         return {"loss": losses, "index": carried(lifts, "index")}
 
-    def _scores(
-        self, engine: Engine, children: Sequence[Words], totals: Ints
-    ) -> Rounds[tuple[Asked, Sequence[int]]]:
-        """Return the questions for Σ F of children's sizes and of their class counts, row by row, and the rows of
-        each option.
+    def _looked_up(self, engine: Engine, children: Sequence[Words], totals: Ints) -> Rounds[Looks]:
+        """Look up the losses of options, and return the question that carries them.
 
         children:  own shares for every option: shape (n_children, n_classes).
         totals:    class counts of its node, public: int64, shape (n_options, n_classes).
 
-        With look-ups, a row stands for two children if a node has two. Otherwise, and in circuits, every child has a
-        row.
+        A look-up stands for both children if a node has two.
         """
-        most = int(totals.sum(axis=1).max())
-        if not can_look_up(engine, most):
-            width = max(2, most.bit_length())
-            counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
-            circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
-            return (circuit, len(counts), {"count": counts}), [len(c) for c in children]
         rows = [each[:1] if len(each) == PAIR else each for each in children]
         sizes = np.array([len(row) for row in rows])
         has_rest = np.array([len(each) == PAIR for each in children]).repeat(sizes)
-        of_rows = totals.repeat(sizes, axis=0)
-        none = np.zeros(len(of_rows), dtype=np.int64)
-        wide = min(circuits.f_bits(most.bit_length()), self._widths.loss)
-        f = yield from look_up_rows(engine, np.concatenate(rows), of_rows, has_rest, none, wide)
-        return entered(f.reshape(-1), wide), sizes.tolist()
+        of_rows, none = totals.repeat(sizes, axis=0), np.zeros(sizes.sum(), dtype=np.int64)
+        width = self._widths.loss
+        shares = yield from looked_up_losses(engine, np.concatenate(rows), of_rows, has_rest, none, width)
+        of_options = np.add.reduceat(shares, np.cumsum(sizes) - sizes)
+        return Looks(entered(of_options, width), _entered_losses)
 
-    def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Return Σ impurity over the children of each option, ``sizes`` rows each; f: as asked by :meth:`_scores`."""
+    def _computed(self, children: Sequence[Words], most: int) -> Looks:
+        """Return the question for F of every child's size and class counts. most: greatest size of a node."""
+        width = max(2, most.bit_length())
+        counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
+        circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
+        asked = circuit, len(counts), {"count": counts}
+        return Looks(asked, partial(self._impurities, [len(each) for each in children]))
+
+    def _impurities(self, sizes: Sequence[int], engine: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
+        """Return Σ impurity over the children of each option, from F of the children's sizes and class counts."""
+        f = carried(outputs, "f")
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
-        outputs = yield from engine.run(circuit, sum(sizes), {"f": f})
-        summed = yield from engine.reduce(
-            circuits.add_circuit(self._widths.loss), {"loss": carried(outputs, "loss")}, sizes
-        )
+        of_children = yield from engine.run(circuit, sum(sizes), {"f": f})
+        losses = {"loss": carried(of_children, "loss")}
+        summed = yield from engine.reduce(circuits.add_circuit(self._widths.loss), losses, sizes)
         return summed["loss"]
 
     def _keys(self, engine: Engine, best: Fields, nodes: Sequence[Profiled]) -> Rounds[Fields]:

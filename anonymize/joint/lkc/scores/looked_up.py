@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.criteria.criterion import Bools
-from anonymize.joint.engine import Engine, carried, low_bits
+from anonymize.joint.engine import Engine, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.score import f_score
 from anonymize.table import Ints
@@ -21,7 +21,7 @@ from crypto.encoding import Words
 from crypto.lookup import Question
 from crypto.point_function import MIN_BITS
 from crypto.rounds import Rounds
-from crypto.two_party import Asked, CarriedWords
+from crypto.two_party import Asked
 
 MOST_BITS = 18
 """Most bits of a looked-up count. Measured: such a table costs as much CPU as the circuit, a smaller one less."""
@@ -83,18 +83,17 @@ def _bits_of(bound: int) -> int:
     return max(MIN_BITS, bound.bit_length())
 
 
-def look_up_rows(
+def looked_up_losses(
     engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
 ) -> Rounds[Words]:
-    """Return own shares of Σ F of children's sizes, with penalties, and of their class counts, row by row.
+    """Return own shares of the impurity of one or two children, with penalties, modulo 2**wide, row by row.
 
     counts:     own shares of the class counts of a child: uint64, shape (n_rows, n_classes).
     totals:     class counts of its node, public: int64, the same shape.
     has_rest:   True if the remainder of the node is a second child: shape (n_rows,).
     penalties:  of every child with a record, public: int64, shape (n_rows,).
-    wide:       bits of the answers: Σ F modulo 2**wide.
 
-    Returns uint64, shape (n_rows, 1 + n_classes).
+    Returns uint64, shape (n_rows,). Only the lowest ``wide`` bits count.
     """
     bounds = with_sum(totals)
     of_sizes = np.zeros_like(bounds)
@@ -102,11 +101,14 @@ def look_up_rows(
     rest = np.broadcast_to(has_rest[:, None], bounds.shape)
     numbers = np.stack([bounds, rest, of_sizes], axis=2).reshape(-1, 3)
     words = yield from look_up(engine, with_sum(counts).reshape(-1), bounds.reshape(-1), numbers, wide)
-    return words.reshape(bounds.shape)
+    of_size, *of_classes = words.reshape(bounds.shape).T
+    losses: Words = of_size - sum(of_classes)
+    return losses
 
 
 def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, wide: int) -> Rounds[Words]:
-    """Return own XOR shares of the entries of :func:`f_tables`, modulo 2**wide, at shared counts: uint64, shape (n,).
+    """Return own additive shares of the entries of :func:`f_tables`, modulo 2**wide, at shared counts: uint64, shape
+    (n,).
 
     counts:   own shares: uint64, shape (n,).
     bounds:   of each count, public: int64, shape (n,).
@@ -121,32 +123,10 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, wide: in
         made = low_bits(f_tables(kinds, each).astype(np.uint64), wide)
         questions.append(Question(low_bits(counts[place], each), made, of.reshape(-1)))
         places.append(place)
-    answers = yield from engine.look_ups.look_up(questions)
+    answers = yield from engine.look_ups.look_up(questions, wide)
     return np.concatenate(answers)[np.argsort(np.concatenate(places))]
 
 
 def entered(shares: Words, width: int) -> Asked:
-    """Return the question that makes answers of ``width`` bits carried words ``f``."""
-    return circuits.enter_circuit(width), len(shares), {"f": shares.reshape(-1, 1)}
-
-
-def looked_up_terms(
-    engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
-) -> Rounds[CarriedWords]:
-    """Compute :func:`anonymize.joint.lkc.scores.terms.terms_of` of one or two children by :func:`look_up_rows`."""
-    bits = np.array([bound.bit_length() for bound in totals.sum(axis=1).tolist()])
-    groups = [np.flatnonzero(bits == each) for each in np.unique(bits).tolist()]
-    most, n_classes = 2 * int(penalties.max()), counts.shape[1]
-    bounds = [circuits.most_impurity((1 << int(bits[rows[0]])) - 1, n_classes) for rows in groups]
-    widths = [(bound + most).bit_length() for bound in bounds]
-    words = yield from look_up_rows(engine, counts, totals, has_rest, penalties, max(widths))
-    asked = [
-        entered(low_bits(words[rows].reshape(-1), width), width)
-        for rows, width in zip(groups, widths, strict=True)
-    ]
-    done = []
-    for rows, width, outputs in zip(groups, widths, (yield from engine.run_all(asked)), strict=True):
-        circuit = circuits.impurity_circuit(n_classes, width, width)
-        losses = yield from engine.run(circuit, len(rows), {"f": carried(outputs, "f")})
-        done.append(carried(losses, "loss").resized(wide))
-    return CarriedWords.concatenate(done).take(np.argsort(np.concatenate(groups)))
+    """Return the question that makes additive shares, modulo 2**width, carried words ``loss``."""
+    return circuits.enter_circuit(width), len(shares), {"loss": low_bits(shares.reshape(-1, 1), width)}

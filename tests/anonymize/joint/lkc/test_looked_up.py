@@ -13,7 +13,7 @@ from anonymize.joint.engine import Engine
 from anonymize.joint.lkc.circuits import f_bits
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores import added, looked_up
-from anonymize.joint.lkc.scores.looked_up import f_tables, looked_up_terms, prepare
+from anonymize.joint.lkc.scores.looked_up import entered, f_tables, looked_up_losses, prepare
 from anonymize.score import f_score
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -30,7 +30,7 @@ from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support import ideal, jobs
 from tests.support.chi_square import chi_square
 from tests.support.horizontal import Ran, run_sealed, small_case, small_lkc
-from tests.support.look_ups import OPEN
+from tests.support.look_ups import OPEN, indices_of
 from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
 
@@ -65,10 +65,8 @@ def scaled(factor: int) -> tuple[list[CodedTable], Request]:
 
 def opened(transcript: Transcript) -> Ints:
     """x − r of every look-up, modulo 16."""
-    sent = [[m.payload[16:] for m in transcript.view(name) if m.step == OPEN] for name in ("p0", "p1")]
-    sums = [
-        np.frombuffer(a, "<u4").astype(np.int64) + np.frombuffer(b, "<u4") for a, b in zip(*sent, strict=True)
-    ]
+    sent = [[indices_of(m) for m in transcript.view(name) if m.step == OPEN] for name in ("p0", "p1")]
+    sums = [(a + b).astype(np.int64) for a, b in zip(*sent, strict=True)]
     return np.concatenate([np.zeros(0, np.int64), *sums]) % 16
 
 
@@ -118,7 +116,7 @@ WIDE = 62
 def opened_terms(counts: Ints, totals: Ints, has_rest: Bools, penalties: Ints) -> list[int]:
     """The terms of rows dealt out as shares, opened."""
     b = Builder("showing")
-    b.output("shown", To.BOTH, b.input("word", Held.CARRIED, WIDE))
+    b.output("shown", To.BOTH, b.input("loss", Held.CARRIED, WIDE))
     showing = b.build()
     mine = np.random.default_rng(1).integers(0, 1 << 63, counts.shape).astype(np.uint64)
     shares = {"g": mine, "e": counts.astype(np.uint64) - mine}
@@ -126,8 +124,9 @@ def opened_terms(counts: Ints, totals: Ints, has_rest: Bools, penalties: Ints) -
     def protocol(session: GarblerSession | EvaluatorSession, share: Words) -> Rounds[list[int]]:
         engine = Engine(session, Observer(), LookUps(session.transfers, SeededRng(session.role.value)))
         prepare(engine, int(totals.sum(axis=1).max()))
-        words = yield from looked_up_terms(engine, share, totals, has_rest, penalties, WIDE)
-        outputs = yield from engine.run(showing, len(words), {"word": words})
+        losses = yield from looked_up_losses(engine, share, totals, has_rest, penalties, WIDE)
+        (words,) = yield from engine.run_all([entered(losses, WIDE)])
+        outputs = yield from engine.run(showing, len(losses), words)
         return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
 
     results, _ = run_local(
