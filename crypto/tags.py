@@ -14,7 +14,10 @@ TAG_WORDS = 2
 
 def ascending_order(tags: Tags) -> Positions:
     """Return the order that sorts tags, first words first: int64, shape (n,)."""
-    return np.lexsort(tags.T[::-1])
+    order = np.argsort(tags[:, 0])
+    firsts = tags[order, 0]
+    # First words of different tags are hardly ever equal; only then do the second words count.
+    return np.lexsort(tags.T[::-1]) if (firsts[1:] == firsts[:-1]).any() else order
 
 
 def ascend(tags: Tags) -> bool:
