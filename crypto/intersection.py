@@ -187,5 +187,12 @@ def _check_roster(me: str, parties: Sequence[str], collector: str) -> None:
 def _check_ids(ids: Sequence[bytes]) -> None:
     if len(ids) > MAX_SET:
         raise LocalProtocolError(f"a set has at most {MAX_SET} identifiers")
-    if len(set(ids)) != len(ids):
+    if not _all_different(ids):
         raise LocalProtocolError("identifiers are duplicated; each may occur once")
+
+
+def _all_different(ids: Sequence[bytes]) -> bool:
+    """Compare sorted hashes, which is faster than a set; the set decides if two hashes are equal."""
+    hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all()) or len(set(ids)) == len(ids)

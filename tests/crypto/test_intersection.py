@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypto import intersection
+from crypto import engine, intersection
 from crypto.encoding import encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.intersection import intersect
@@ -19,6 +19,7 @@ from crypto.oprf import oprf_receive, oprf_send
 from crypto.rounds import Rounds, send
 from crypto.tags import Positions, Tags
 from tests.support import ideal
+from tests.support.engines import compiled
 from tests.support.examples import examples
 from tests.support.intersections import (
     AGREE,
@@ -170,6 +171,46 @@ def test_large_sets_of_two_parties_travel_in_bounded_pieces(monkeypatch: pytest.
     outputs, transcript = run(sets)
     assert sorted(common_ids(sets, outputs)) == [b"h", b"i", b"j", b"k"]
     assert [len(m.payload) for m in transcript.view("p0") if m.step == TAGS] == [48, 48, 16]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("compiling", ["p0", "p1"])
+def test_engines_of_parties_may_differ(n: int, compiling: str) -> None:
+    """Message by message."""
+    if isinstance(other := compiled(), str):
+        pytest.skip(other)
+    sets = named("abcdefghijk", "kjihxyz", "abcijkz")
+    sets = {me: [member * (3 + 40 * i) for i, member in enumerate(sets[me])] for me in list(sets)[:n]}
+    sets["p1"][:4] = sets["p0"][:4]
+    plain = engine.Reference()
+
+    def under(used: engine.Engine, rounds: Rounds[Positions]) -> Rounds[Positions]:
+        inbox = None
+        while True:
+            engine.use(used)
+            try:
+                inbox = yield rounds.send(inbox)
+            except StopIteration as end:
+                return end.value
+
+    def seen(engines: Mapping[str, engine.Engine]) -> tuple[str, list[bytes]]:
+        parties = {
+            me: under(engines.get(me, plain), intersect(me, list(sets), "p0", sets[me], JOB, SeededRng(me)))
+            for me in sets
+        }
+        outputs, transcript = run_local(parties)
+        return transcript.digest(), [positions.tobytes() for positions in outputs.values()]
+
+    assert seen({compiling: other}) == seen({})
+    assert seen({})[1] != [b""] * n
+
+
+def test_equal_hashes_of_different_identifiers_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intersection, "hash", lambda identifier: len(identifier), raising=False)
+    sets = named("abc", "bcd")
+    assert sorted(common_ids(sets, run(sets)[0])) == [b"b", b"c"]
+    with pytest.raises(LocalProtocolError, match="duplicated"):
+        run(named("abca", "bcd"))
 
 
 def test_golden_transcripts(golden: Golden) -> None:
