@@ -99,7 +99,8 @@ class Hashed:
 
     def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, NDArray[np.int64]]]:
         """Yield, bin after bin, the hashes in the bin and their numbers."""
-        bins = ((self.words[:, 0] & _LOW) * np.uint64(shape.bins) >> _HALF).astype(np.int64)
+        bins = (self.words[:, 0] & _LOW) * np.uint64(shape.bins) >> _HALF
+        bins = bins.astype(np.min_scalar_type(shape.bins))  # NumPy sorts small numbers faster
         order = np.argsort(bins, kind="stable")
         ends = np.cumsum(np.bincount(bins, minlength=shape.bins))
         for numbers in np.split(order, ends[:-1]):
