@@ -1,5 +1,5 @@
-"""Engines for the bulk of the computing: gates of garbled circuits, the bit transpose of oblivious transfer, and
-trees and inner products of look-ups.
+"""Engines for the bulk of the computing: gates of garbled circuits, the bit transpose of oblivious transfer,
+trees and inner products of look-ups, and digests of set intersection.
 
 NumPy is the reference. A compiled engine computes the same bits faster. Messages, their timing and coins do not
 depend on the engine, so parties may use different engines. A process has a single engine in force, for all work
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crypto import trees
-from crypto.blocks import Blocks, transpose_rows
+from crypto.blocks import Blocks, Octets, transpose_rows
 from crypto.circuit import Circuit, Rows
+from crypto.digests import digests_of
 from crypto.encoding import Words
 from crypto.half_gates import EvaluatorGates, GarblerGates
 from crypto.hashing import BlockHash
@@ -77,6 +78,10 @@ class Engine(Protocol):
         """Return inner products like :func:`crypto.inner_products.inner_products`."""
         ...
 
+    def digests(self, rows: Octets, size: int) -> Words:
+        """Digest like :func:`crypto.digests.digests_of`."""
+        ...
+
 
 class Reference:
     """NumPy."""
@@ -86,6 +91,7 @@ class Reference:
     transpose = staticmethod(transpose_rows)
     trees = trees.Trees
     inner_products = staticmethod(inner_products)
+    digests = staticmethod(digests_of)
 
 
 @dataclass(slots=True)

@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from crypto import okvs
+from crypto import engine, okvs
 from crypto.blocks import Octets, add_products, tables_of
-from crypto.encoding import WORD, Words, octets_of
+from crypto.encoding import WORD, Words
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.okvs import Keys
@@ -201,15 +201,24 @@ class _Tagging:
         """
         prefix = np.broadcast_to(self._prefix, (len(sums), len(self._prefix)))
         joined = np.concatenate([prefix, hashed.words, sums], axis=1)
-        texts, width = octets_of(joined), joined.shape[1] * WORD
-        starts = range(0, len(texts), width)
-        tags = [blake2b(texts[i : i + width], digest_size=_TAG_BYTES).digest() for i in starts]
-        return np.frombuffer(b"".join(tags), dtype="<u8").astype(np.uint64).reshape(-1, TAG_WORDS)
+        return engine.in_force().digests(joined.astype("<u8", copy=False).view(np.uint8), _TAG_BYTES)
 
 
 def _hash_ids(ids: Sequence[bytes], session_key: bytes, job_hash: bytes) -> Hashed:
     """Hash identifiers under a key unknown to all before the session."""
     prefix = derive_key(session_key, b"oprf/id", job_hash)
-    hashes = [blake2b(prefix + identifier, digest_size=_HASH_BYTES).digest() for identifier in ids]
-    words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
-    return Hashed(words.reshape(-1, _HASH_BYTES // WORD))
+    parts = [_hash_texts(prefix, ids[piece]) for piece in slices(len(ids), _PIECE)]
+    return Hashed(np.concatenate([np.empty((0, _HASH_BYTES // WORD), np.uint64), *parts]))
+
+
+def _hash_texts(prefix: bytes, ids: Sequence[bytes]) -> Words:
+    """Return the digests of prefix and identifier; identifiers of the same length are hashed together."""
+    texts = np.frombuffer(prefix.join([b"", *ids]), dtype=np.uint8)
+    lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids)) + len(prefix)
+    starts = np.cumsum(lengths) - lengths
+    hashes = np.empty((len(ids), _HASH_BYTES // WORD), dtype=np.uint64)
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        numbers = np.flatnonzero(lengths == length)
+        rows = sliding_window_view(texts, length)[starts[numbers]]
+        hashes[numbers] = engine.in_force().digests(rows, _HASH_BYTES)
+    return hashes

@@ -17,11 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from hashlib import blake2b
 
 import numpy as np
 
-from crypto import okvs
+from crypto import engine, okvs
 from crypto.encoding import Words, decode_integer, decode_words, encode_integer, encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.oprf import STEPS, Hashed, Shape, oprf_receive, oprf_send
@@ -132,10 +131,6 @@ def _tables(masks: Tags, shares: Tags, rng: Rng) -> Iterator[Words]:
 
 def _hashed(masks: Tags) -> Hashed:
     """Hash masks to bins and places in tables. Whoever does not know a mask does not know its places."""
-    octets = np.ascontiguousarray(masks, dtype="<u8").tobytes()
-    width = len(octets) // len(masks)
-    hashes = [
-        blake2b(_PLACES + octets[i : i + width], digest_size=_HASH_BYTES).digest()
-        for i in range(0, len(octets), width)
-    ]
-    return Hashed(np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64).reshape(len(masks), -1))
+    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
+    places = np.broadcast_to(np.frombuffer(_PLACES, dtype=np.uint8), (len(masks), len(_PLACES)))
+    return Hashed(engine.in_force().digests(np.concatenate([places, octets], axis=1), _HASH_BYTES))

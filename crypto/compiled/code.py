@@ -51,6 +51,11 @@ class Value:
     def __rshift__(self, bits: Value | int) -> Value:
         return self._new(self.code.emit.lshr(self.raw, self._like(bits)))
 
+    def rotate(self, bits: int) -> Value:
+        """Rotate to the right."""
+        right, left = self >> bits, self << WORD.width - bits
+        return self._new(self.code.emit.or_(right.raw, left.raw))
+
     def mask(self) -> Value:
         """Return all ones for 1, zero for 0."""
         return self._new(self.code.emit.neg(self.raw))

@@ -17,8 +17,9 @@ from llvmlite import binding, ir
 from numpy.typing import NDArray
 
 from crypto import trees
-from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks
+from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets
 from crypto.circuit import Circuit, Group, Kind, Rows
+from crypto.compiled import blake2b
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
 from crypto.compiled.inner_products import SCRATCH_ROWS, SCRATCH_WORDS, write_inner_products
@@ -52,6 +53,7 @@ class Compiled:
         self._inner_products = self._function("inner_products", [_ARRAY] * 6 + [_NUMBER] * 4)
         self.grow = self._function("grow", [_ARRAY] * 5 + [_NUMBER] * 5)
         self.leaves = self._function("leaves", [_ARRAY] * 4 + [_NUMBER] * 3)
+        self._digests = blake2b.Digests(_compile, blake2b.lanes_of(binding.get_host_cpu_features()))
 
     def garbler(
         self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
@@ -90,6 +92,10 @@ class Compiled:
         arrays = *given, scratch, products
         self._inner_products(*map(_address, arrays), count, n_bits, words, folds)
         return products
+
+    def digests(self, rows: Octets, size: int) -> Words:
+        """Digest like :func:`crypto.digests.digests_of`."""
+        return self._digests(rows, size)
 
     def round_keys(self, key: bytes) -> Words:
         """Return AES-128's key schedule."""

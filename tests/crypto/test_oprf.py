@@ -97,6 +97,23 @@ def test_a_tag_is_what_is_said(
         assert hashlib.blake2b(text, digest_size=16).digest() == tag.tobytes()
 
 
+@pytest.mark.parametrize("piece", [7, 1 << 15])
+def test_identifiers_of_every_length_are_hashed_behind_the_key(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oprf, "_PIECE", piece)
+    text = SeededRng("lengths").bytes(400)
+    ids = [text[i % 97 :][: i * 8 % 301] for i in range(602)]
+    assert set(map(len, ids)) == set(range(301))
+    key = derive_key(bytes(16), b"oprf/id", JOB)
+    for identifier, words in zip(ids, oprf._hash_ids(ids, bytes(16), JOB).words, strict=True):
+        assert hashlib.blake2b(key + identifier, digest_size=32).digest() == words.tobytes()
+
+
+def test_without_identifiers_there_are_no_hashes() -> None:
+    assert oprf._hash_ids([], bytes(16), JOB).words.shape == (0, 4)
+
+
 @pytest.mark.usefixtures("known")
 def test_bins_change_no_tag_between_the_parties(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oprf, "BIN", 40)

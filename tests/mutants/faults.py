@@ -28,6 +28,7 @@ _COMPILED_LOOK_UPS = ("tests/crypto/compiled/test_look_ups.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
+_BLAKE2B = ("tests/crypto/compiled/test_blake2b.py",)
 _OPRF = ("tests/crypto/test_oprf.py",)
 _PSI = ("tests/crypto/test_intersection.py",)
 _SEVERAL_SETS = ("tests/crypto/test_several_sets.py",)
@@ -1727,6 +1728,27 @@ MUTANTS = (
         _OPRF,
     ),
     Mutant(
+        "identifiers-hashed-without-their-last-byte",
+        "_hash_texts",
+        "sliding_window_view(texts, length)",
+        "sliding_window_view(texts, length - 1)",
+        _OPRF,
+    ),
+    Mutant(
+        "equal-hashes-taken-for-duplicates",
+        "_all_different",
+        " or len(set(ids)) == len(ids)",
+        "",
+        _PSI,
+    ),
+    Mutant(
+        "tags-sorted-by-the-first-word",
+        "tags.ascending_order",
+        "return np.lexsort(tags.T[::-1]) if (firsts[1:] == firsts[:-1]).any() else order",
+        "return order",
+        ("tests/crypto/test_tags.py",),
+    ),
+    Mutant(
         "tags-in-the-order-of-records",
         "_offer",
         "order = ascending_order(tags)",
@@ -2112,6 +2134,34 @@ MUTANTS = (
         "check(compiled)",
         "",
         ("tests/crypto/compiled/test_loading.py",),
+    ),
+    Mutant(
+        "compiled-digests-of-one-round-less",
+        "blake2b._ROUNDS",
+        "_ROUNDS = 12",
+        "_ROUNDS = 11",
+        _BLAKE2B,
+    ),
+    Mutant(
+        "compiled-digests-that-end-with-every-block",
+        "Kernel.__call__",
+        "[0] * (blocks - 1)",
+        "[UINT64_MASK] * (blocks - 1)",
+        _BLAKE2B,
+    ),
+    Mutant(
+        "compiled-digests-without-the-last-rows",
+        "Kernel._groups",
+        "-(-rows // self._lanes)",
+        "max(rows // self._lanes, 1)",
+        _BLAKE2B,
+    ),
+    Mutant(
+        "compiled-digests-that-nobody-compared",
+        "compared",
+        "if not np.array_equal(kernel(rows, 32), digests_of(rows, 32)):",
+        "if False:",
+        _BLAKE2B,
     ),
     Mutant(
         "parts-whose-bytes-nobody-compared",

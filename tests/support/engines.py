@@ -1,4 +1,4 @@
-"""Engines in tests: whatever a test garbles, evaluates or transposes is computed by both, and compared."""
+"""Engines in tests: whatever a test garbles, evaluates, transposes or digests is computed by both, and compared."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from functools import cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pytest
 
 from crypto import engine
-from crypto.blocks import Blocks
+from crypto.blocks import Blocks, Octets
 from crypto.circuit import Circuit, Rows
 from crypto.encoding import Words
 from crypto.hashing import BlockHash
@@ -20,13 +21,19 @@ from crypto.trees import NODES_AT_ONCE
 
 @cache
 def compiled() -> engine.Engine | str:
-    """The compiled engine, or why there is none here. One that computes something else is an error."""
+    """The compiled engine, or why there is none here. One that computes something else is an error.
+
+    It compiles digests at the first row.
+    """
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed"
+    from crypto.compiled import blake2b
     from crypto.compiled.loading import Unusable, Wrong, load
 
     try:
-        return load()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blake2b, "ENOUGH_ROWS", 1)
+            return load()
     except Wrong:
         raise
     except Unusable as error:
@@ -76,6 +83,11 @@ class Both:
         wanted = engine.Reference.inner_products(planes, of, vectors, shifts)
         seen = self.other.inner_products(planes, of, vectors, shifts)
         assert np.array_equal(seen, wanted), "the engines' inner products differ"
+        return wanted
+
+    def digests(self, rows: Octets, size: int) -> Words:
+        wanted = engine.Reference.digests(rows, size)
+        assert np.array_equal(self.other.digests(rows, size), wanted), "the engines digest differently"
         return wanted
 
 
