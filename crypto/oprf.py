@@ -41,6 +41,8 @@ STEPS = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend", "oprf/table
 
 _TABLE = STEPS[-1]
 _HASH_BYTES, _TAG_BYTES = 32, 16
+_IDS_A_GATE = 2
+"""Identifiers, each with two digests, that make compiling pay as much as an AND gate of a circuit does."""
 _SPILL_BITS = 42
 """Some bin overflows with probability at most 2**-_SPILL_BITS."""
 _PIECE = 1 << 15
@@ -206,6 +208,7 @@ class _Tagging:
 
 def _hash_ids(ids: Sequence[bytes], session_key: bytes, job_hash: bytes) -> Hashed:
     """Hash identifiers under a key unknown to all before the session."""
+    engine.begin(len(ids) // _IDS_A_GATE)
     prefix = derive_key(session_key, b"oprf/id", job_hash)
     parts = [_hash_texts(prefix, ids[piece]) for piece in slices(len(ids), _PIECE)]
     return Hashed(np.concatenate([np.empty((0, _HASH_BYTES // WORD), np.uint64), *parts]))

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from crypto import okvs, oprf
+from crypto import engine, okvs, oprf
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.local import Transcript, run_local
@@ -112,6 +112,15 @@ def test_identifiers_of_every_length_are_hashed_behind_the_key(
 
 def test_without_identifiers_there_are_no_hashes() -> None:
     assert oprf._hash_ids([], bytes(16), JOB).words.shape == (0, 4)
+
+
+def test_identifiers_count_as_work_for_which_compiling_pays() -> None:
+    heard: list[str] = []
+    engine.after(10, lambda: heard.append("enough"))
+    oprf._hash_ids(some(0, 19), bytes(16), JOB)
+    assert heard == []
+    oprf._hash_ids(some(0, 2), bytes(16), JOB)
+    assert heard == ["enough"]
 
 
 @pytest.mark.usefixtures("known")
