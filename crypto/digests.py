@@ -9,6 +9,10 @@ import numpy as np
 
 from crypto.blocks import Octets
 from crypto.encoding import WORD, Words
+from crypto.pieces import slices
+
+_PIECE = 1 << 11
+"""Rows hashed at a time: few enough for Python's objects to stay in the CPU's cache."""
 
 
 def digests_of(rows: Octets, size: int) -> Words:
@@ -17,7 +21,8 @@ def digests_of(rows: Octets, size: int) -> Words:
     rows:  uint8, shape (n, w), contiguous, w ≥ 1.
     size:  bytes of a digest: a multiple of 8, at most 64. BLAKE2b's digests of different sizes are unrelated.
     """
-    texts = rows.view(f"V{rows.shape[1]}").reshape(-1).tolist()
-    hashes = map(partial(blake2b, digest_size=size), texts)
-    digests = b"".join([each.digest() for each in hashes])
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, size // WORD)
+    texts = rows.view(f"V{rows.shape[1]}").reshape(-1)
+    digest = partial(blake2b, digest_size=size)
+    pieces = (map(digest, texts[piece].tolist()) for piece in slices(len(texts), _PIECE))
+    joined = b"".join([b"".join([each.digest() for each in piece]) for piece in pieces])
+    return np.frombuffer(joined, dtype="<u8").astype(np.uint64).reshape(-1, size // WORD)

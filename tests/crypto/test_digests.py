@@ -13,7 +13,7 @@ from tests.support.rng import SeededRng
 
 @pytest.mark.parametrize("size", [8, 16, 32, 64])
 @pytest.mark.parametrize("width", [1, 7, 44, 112, 128, 129, 300])
-@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("n", [0, 1, 5, 2049])
 def test_a_digest_a_row(n: int, width: int, size: int) -> None:
     rows = np.frombuffer(SeededRng((n, width)).bytes(n * width), dtype=np.uint8).reshape(n, width)
     digests = digests_of(rows, size)
