@@ -45,7 +45,7 @@ def inner_products(planes: Words, of: Places, vectors: Words, shifts: Words) -> 
         own, tables = products[strand], of[strand]
         for part in slices(len(tables), max(1, _WORDS_AT_ONCE // planes[0].size)):
             read = planes[tables[part]] if part.stop - part.start > 1 else planes[tables[part.start]][None]
-            ones = np.bitwise_count(read & turned[part, None]).sum(axis=2, dtype=np.uint64)
+            ones = np.bitwise_count(read & turned[part, None]).sum(axis=2, dtype=np.uint32)
             own[part] = (ones << places).sum(axis=1, dtype=np.uint64)
     return products
 

@@ -52,6 +52,9 @@ MIN_BITS, MAX_BITS = LOW_BITS, 20
 BATCH_BYTES = 1 << 25
 """Maximum memory for the vectors of a batch; while the batch is made, about four times as much is in use."""
 
+_ENTRIES_A_GATE = 256
+"""Entries of unit vectors for which compiling saves as much time as for an AND gate."""
+
 _LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
 _POINT_BYTES = 4
 _ONE = np.uint64(1)
@@ -164,6 +167,7 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     """
     if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
         raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
+    engine.begin(count * (1 << bits) // _ENTRIES_A_GATE)
     coins = _coins(rng, (bits + 1) * count).reshape(bits + 1, count)
     products = yield from transfers.products(coins.reshape(-1))
     (q, own_q), (t, own_t) = ((each[:bits], each[bits]) for each in _rows(products, bits + 1, count))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto import trees
+from crypto import engine, trees
 from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -198,6 +198,27 @@ def test_batches_that_cannot_be_are_refused_before_anything_is_sent(bits: int, c
     sender, receiver = ot_sessions(0, "g", "e")
     with pytest.raises(LocalProtocolError, match="no batch"):
         next(unit_vectors(Transfers(Held.GARBLER, sender, receiver), bits, count, SeededRng(0)))
+
+
+def test_vectors_count_as_work_for_which_compiling_pays() -> None:
+    heard: list[str] = []
+    engine.after(10, lambda: heard.append("enough"))
+    run([(8, 9)])
+    assert heard == ["enough"]  # 9 at either party
+    engine.after(19, lambda: heard.append("more"))
+    run([(8, 9)])
+    assert heard == ["enough"]
+
+
+def test_transfers_of_signs_are_in_step() -> None:
+    """Each party knows the peer's mask of its own coin, and not the other mask; the coins are uniform."""
+    ((g, e),), _ = run([(8, 4000)])
+    for sender, receiver in ((g.signs, e.signs), (e.signs, g.signs)):
+        masks, coins = np.stack([sender.zero, sender.one]), receiver.coin.astype(np.int64)
+        assert receiver.chosen.tolist() == masks[coins, np.arange(4000)].tolist()
+        assert not (receiver.chosen == masks[1 - coins, np.arange(4000)]).any()
+        assert abs(coins.mean() - 0.5) < 0.05
+        assert chi_square(np.bincount((sender.zero & np.uint64(255)).astype(np.int64))) < BYTE_LIMIT
 
 
 def test_most_at_once() -> None:

@@ -24,6 +24,7 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIXED = ("tests/jobs/lkc/test_shuffled.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
 _COMPILED = ("tests/crypto/compiled/test_gates.py",)
+_SIGNS = ("tests/crypto/test_signs.py",)
 _COMPILED_LOOK_UPS = ("tests/crypto/compiled/test_look_ups.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
@@ -102,9 +103,44 @@ MUTANTS = (
     Mutant(
         "an index is opened as it is",
         "LookUps._answered",
-        "self._opened(shares - keys.points, bits, questions)",
-        "self._opened(shares, bits, questions)",
+        "self._opened(shares - keys.points, signing, bits, questions, width)",
+        "self._opened(shares, signing, bits, questions, width)",
         _LOOKUP,
+    ),
+    Mutant(
+        "the evaluator shares the sign as the garbler does",
+        "signs_of",
+        "if role is Held.GARBLER",
+        "if True",
+        _SIGNS,
+    ),
+    Mutant(
+        "a sign is told as it is",
+        "Signing.__init__",
+        "signs ^ prepared.coin",
+        "signs",
+        _SIGNS,
+    ),
+    Mutant(
+        "both transfers of a sign have one key",
+        "Transfers.keys_of_directions",
+        "(second, first)",
+        "(first, second)",
+        ("tests/crypto/test_point_function.py::test_transfers_of_signs_are_in_step",),
+    ),
+    Mutant(
+        "the second transfer of a sign is made of the first's coin",
+        "unit_vectors",
+        "coins[:bits], coins[bits]",
+        "coins[:bits], coins[0]",
+        ("tests/crypto/test_point_function.py::test_transfers_of_signs_are_in_step",),
+    ),
+    Mutant(
+        "a new term takes the word of another context",
+        "_Terms.then",
+        "more.place + shift",
+        "more.place",
+        ("tests/anonymize/joint/lkc/test_looked_up.py::test_terms_keep_their_shares_and_words",),
     ),
     Mutant(
         "unit vectors are used again",

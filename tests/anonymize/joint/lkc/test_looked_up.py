@@ -26,7 +26,7 @@ from crypto.lookup import LookUps
 from crypto.ot.extension import OtReceiver, OtSender
 from crypto.rng import Rng
 from crypto.rounds import Rounds
-from crypto.two_party import EvaluatorSession, GarblerSession
+from crypto.two_party import CarriedWords, EvaluatorSession, GarblerSession
 from tests.support import ideal, jobs
 from tests.support.chi_square import chi_square
 from tests.support.horizontal import Ran, run_sealed, small_case, small_lkc
@@ -159,6 +159,35 @@ def test_terms_of_one_child_and_of_two_are_exact(n_classes: int) -> None:
         )
     ]
     assert opened_terms(counts, totals, has_rest, penalties) == expected
+
+
+def some_terms(numbers: list[int]) -> added._Terms:
+    """Terms of contexts: even numbers are shares, odd ones are carried words with the number as an id."""
+    odd = [n for n in numbers if n % 2]
+    words = CarriedWords("session", np.zeros((3, len(odd), 2), np.uint64), np.array(odd, np.uint64))
+    of = iter(range(len(odd)))
+    place = [next(of) if n % 2 else -1 for n in numbers]
+    shares = np.array([0 if n % 2 else n for n in numbers], np.uint64)
+    return added._Terms(shares, np.array(place, np.int64), (words,) if odd else ())
+
+
+def numbers_in(terms: added._Terms) -> list[int]:
+    ids = [number for words in terms.words for number in words.ids.tolist()]
+    return [
+        share if place < 0 else ids[place]
+        for share, place in zip(terms.shares.tolist(), terms.place.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("first", [[], [2, 4], [1, 2, 3], [7, 5]])
+@pytest.mark.parametrize("second", [[], [6], [9, 8, 11, 13]])
+def test_terms_keep_their_shares_and_words(first: list[int], second: list[int]) -> None:
+    both = some_terms(first).then(some_terms(second))
+    assert numbers_in(both) == first + second
+    for step in (1, -1, 2):
+        chosen = np.arange(len(both.shares))[::step]
+        assert numbers_in(both.take(chosen)) == (first + second)[::step]
+    assert sum(map(len, both.take(np.zeros(0, np.int64)).words)) == 0
 
 
 @pytest.mark.some(1)
