@@ -53,12 +53,12 @@ def least_loss_circuit_for(loss_width: int, index_width: int, bits: tuple[str, .
     return circuits.least_loss_circuit(loss_width, index_width, bits, log_depth=n_pairs < MANY)
 
 
-@dataclass(frozen=True)
 class Looks:
     """Question for the losses of options. losses: returns a loss for each option from the answer."""
 
-    asked: Asked
-    losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]
+    def __init__(self, asked: Asked, losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]) -> None:
+        self.asked = asked
+        self.losses = losses
 
 
 def _entered_losses(_: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
