@@ -22,6 +22,7 @@ from jobs.task import Task
 from party.approval import answered, received
 from party.delivery import begin_account, write_account
 from party.ends import Ends
+from party.memory import free_ended
 from party.net import control
 from party.net.carried import GREETING
 from party.net.control import Emit, Envelope
@@ -44,6 +45,7 @@ from party.states import Session, Submitted
 
 log = logging.getLogger("party")
 
+_MOMENT_S = 2.0
 _FAREWELL_S = 5.0
 CLOSING_S = 5.0
 """Longest wait of a stopped daemon for its runs: an ended run tells its peers, and parties agree on a release."""
@@ -174,7 +176,9 @@ class Daemon:
                 self._place.leave()
             if visit.session is not None:
                 visit.session.forget_source()
-                _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
+                keeping = asyncio.create_task(self._keep_account(visit.session))
+                _noted(keeping, self._accounts)
+                keeping.add_done_callback(_free_soon)
                 await visit.session.hear_peers()
                 await visit.session.mesh.close()
                 await self._ends.note_or_tell(visit.session.log)
@@ -341,6 +345,11 @@ class Daemon:
             self._config = config
         log.setLevel(config.log_level.upper())
         return found
+
+
+def _free_soon(_: object) -> None:
+    """Free what an ended run leaves, a moment later: then nobody uses the run any more."""
+    asyncio.get_running_loop().call_later(_MOMENT_S, free_ended)
 
 
 def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:

@@ -88,3 +88,4 @@ class Turns:
                 done.set_exception(error)
             else:
                 done.set_result(None)
+            del work, done  # the work holds a run, with its table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +51,29 @@ def test_a_run_leaves_nothing_behind(net: Network, tmp_path: Path) -> None:
             assert len(net.releases(party)) == 3
 
     run(scenario())
+
+
+def test_an_ended_run_is_freed(net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its table and its connections: nothing holds a run but its own objects, and those are collected."""
+    monkeypatch.setattr(daemon, "_MOMENT_S", 0.05)
+
+    def n_runs() -> int:
+        return sum(isinstance(each, Session) for each in gc.get_objects())
+
+    async def scenario() -> None:
+        async with serving(net):
+            for number in range(2):
+                await works(net, tmp_path / f"out-{number}")
+            async with asyncio.timeout(GUARD_S):
+                while n_runs() > before:
+                    await asyncio.sleep(0.05)
+
+    before = n_runs()
+    gc.disable()
+    try:
+        run(scenario())
+    finally:
+        gc.enable()
 
 
 def test_calls_at_once_note_a_change_once(net: Network) -> None:
