@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from blake3 import blake3
 
 from crypto import engine
 from crypto.batch import DIGEST_BYTES
@@ -70,7 +71,7 @@ class Question:
     @property
     def digest(self) -> bytes:
         """Digest of the public parts."""
-        h = hashlib.sha256(encode_words(np.array([len(self.shares), *self.tables.shape], dtype=np.uint64)))
+        h = blake3(encode_words(np.array([len(self.shares), *self.tables.shape], dtype=np.uint64)))
         h.update(octets_of(np.ascontiguousarray(self.tables)))
         h.update(encode_words(self.of.astype(np.uint64)))
         return h.digest()

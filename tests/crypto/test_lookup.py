@@ -149,6 +149,11 @@ def test_large_tables() -> None:
     expect(calls, run(16, calls)[0])
 
 
+def test_the_largest_tables() -> None:
+    calls = [[random_plain(2, 1, 20)]]
+    expect(calls, run(20, calls)[0])
+
+
 def opened(transcript: Transcript) -> list[Words]:
     """Return the values that both parties' messages of every opening open: x − r."""
     sent = [[indices_of(m) for m in transcript.view(name) if m.step == OPEN] for name in ("g", "e")]

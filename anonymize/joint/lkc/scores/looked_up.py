@@ -17,14 +17,17 @@ from anonymize.joint.engine import Engine, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.score import f_score
 from anonymize.table import Ints
+from crypto.blocks import WORD_BITS
 from crypto.encoding import Words
 from crypto.lookup import Question
 from crypto.point_function import MIN_BITS
 from crypto.rounds import Rounds
 from crypto.two_party import Asked
 
-MOST_BITS = 18
-"""Most bits of a looked-up count. Measured: such a table costs as much CPU as the circuit, a smaller one less."""
+MOST_BITS = 20
+"""Most bits of a looked-up count. A look-up of 20 bits sends a hundredth of the bytes of its circuit, and
+takes as much CPU by compiled code. Smaller tables take less.
+"""
 
 NARROW = 10
 """Bits of tables for most contexts."""
@@ -42,21 +45,26 @@ def _f_of_all(bits: int) -> Ints:
     return values
 
 
-def f_tables(numbers: Ints, bits: int) -> Ints:
+def f_tables(numbers: Ints, bits: int, wide: int = WORD_BITS) -> Words:
     """Return tables of Σ F over the children at the count of one child, plus a penalty for each child with a record.
 
     numbers:  the total; 1 if a second child has the remainder; the penalty: shape (n_tables, 3). Entries above the
               total, which no count has, are 0.
+    wide:     bits of an entry: modulo 2**wide.
     """
     values = _f_of_all(bits)
-    tables = np.zeros((len(numbers), 1 << bits), dtype=np.int64)
+    tables = np.empty((len(numbers), 1 << bits), dtype=np.int64)
     for table, (total, has_rest, penalty) in zip(tables, numbers.tolist(), strict=True):
-        table[: total + 1] = values[: total + 1]
-        table[1 : total + 1] += penalty
+        of_counts, rest = table[: total + 1], values[total::-1] if has_rest else 0
+        np.add(values[: total + 1], rest, out=of_counts)
+        of_counts[1:] += penalty
         if has_rest:
-            table[: total + 1] += values[total::-1]
-            table[:total] += penalty
-    return tables
+            of_counts[:-1] += penalty
+        table[total + 1 :] = 0
+    words = tables.view(np.uint64)
+    if wide < WORD_BITS:
+        words &= np.uint64((1 << wide) - 1)
+    return words
 
 
 def with_sum(counts: NDArray[N]) -> NDArray[N]:
@@ -120,8 +128,8 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, wide: in
     for each in np.unique(bits).tolist():
         place = np.flatnonzero(bits == each)
         kinds, of = np.unique(numbers[place], axis=0, return_inverse=True)
-        made = low_bits(f_tables(kinds, each).astype(np.uint64), wide)
-        questions.append(Question(low_bits(counts[place], each), made, of.reshape(-1)))
+        tables = f_tables(kinds, each, wide)
+        questions.append(Question(low_bits(counts[place], each), tables, of.reshape(-1)))
         places.append(place)
     answers = yield from engine.look_ups.look_up(questions, wide)
     return np.concatenate(answers)[np.argsort(np.concatenate(places))]

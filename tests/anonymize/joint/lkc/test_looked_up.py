@@ -46,11 +46,13 @@ def test_tables_are_f_of_a_count_and_of_what_is_left(total: int, penalty: int) -
         one, rest = (f(n) + penalty * (n > 0) if n >= 0 else 0 for n in (x, total - x))
         assert pairs[x] == (one + rest if x <= total else 0)
         assert alone[x] == (one if x <= total else 0)
+    wide = f_tables(np.array([[total, 1, penalty]]), 7, 12)
+    assert (wide == pairs % 4096).all()
 
 
 def test_entries_fit_the_words_that_they_enter_circuits_as() -> None:
     rng = np.random.default_rng(0)
-    totals = [*range(1, 300), *((1 << bits) - 1 for bits in range(9, 19)), *rng.integers(300, 1 << 18, 30)]
+    totals = [*range(1, 300), *((1 << bits) - 1 for bits in range(9, 21)), *rng.integers(300, 1 << 20, 20)]
     for total in totals:
         x = np.arange(total + 1)
         most = int((f_score(x) + f_score(total - x)).max())
