@@ -89,8 +89,8 @@ MUTANTS = (
     Mutant(
         "a table leaves out the other child",
         "f_tables",
-        "table[: total + 1] += values[total::-1]",
-        "pass",
+        "values[total::-1] if has_rest else 0",
+        "0",
         _LOOKED_UP,
     ),
     Mutant(
