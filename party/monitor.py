@@ -189,6 +189,9 @@ class _Server(WSGIServer):
     """Server with a bounded number of threads and clients. A client beyond is hung up on."""
 
     allow_reuse_address = True
+    request_queue_size = (
+        _MOST  # with fewer the system drops calls of a burst, and they come again after seconds
+    )
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
