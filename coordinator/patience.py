@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from coordinator.proposing import propose
+from coordinator.proposing import Answers, propose
 from coordinator.run import Attempt, run_joint
 from coordinator.voice import CONSOLE, Note, Voice
 from jobs.data.counted import counted
@@ -108,7 +108,6 @@ class Readiness:
         """``wait_s``: seconds to wait in all."""
         self._task, self._config, self._note = task, config, note
         self._left_s = wait_s
-        self._proposed = False
 
     async def awaited(self, attempt: Attempt) -> None:
         """Make an attempt when the parties are ready. If another job comes between, wait for the next turn.
@@ -141,40 +140,27 @@ class Readiness:
     async def _ready(self, turns: AsyncExitStack, until: float) -> None:
         """Wait until all owners have approved the job, and for the turn at every party; the turns are put on a stack.
 
-        The wait goes on while a party restarts, or cannot be reached for a while. Raises PartyError for a denial,
-        and the last obstacle when the time is over.
+        The wait goes on while a party restarts, or cannot be reached for a while. The first call that all parties
+        hear hands the job over; later calls ask for the decisions alone. Raises PartyError for a denial, and the last
+        obstacle when the time is over.
         """
-        note = _unrepeated(self._note)
-        self._proposed = False
-        while (obstacle := await self._obstacle(turns, until, note)) is not None:
+        note, handed_over = _unrepeated(self._note), False
+        while True:
+            try:
+                answers = await propose(self._task, self._config, ask=handed_over)
+                answers.require_heard()
+                handed_over = True
+                obstacle = _unapproved(answers)
+                if obstacle is None:
+                    await turns.enter_async_context(self._turns(until, note))
+                    return
+            except PartyError as error:
+                obstacle = _absence(error)
+                handed_over = False  # the proposal may be lost, too
             if asyncio.get_running_loop().time() + ASK_S > until:
                 raise obstacle.error
             note(obstacle.said, event=obstacle.event, parties=obstacle.parties)
             await asyncio.sleep(ASK_S)
-
-    async def _obstacle(self, turns: AsyncExitStack, until: float, note: Note) -> _Obstacle | None:
-        """Return the reason that the job cannot begin yet, or None with the turns on the stack.
-
-        The first call that all parties hear hands the job over; later calls ask for the decisions alone.
-        """
-        try:
-            answers = await propose(self._task, self._config, ask=self._proposed)
-            answers.require_heard()
-            self._proposed = True
-            try:
-                answers.require_approved()
-            except PartyError as error:
-                waiting = [name for name, state in answers.states().items() if state != "approved"]
-                said = f"waits for the approval of {', '.join(waiting)}"
-                return _Obstacle(error, said, "approval", waiting)
-            await turns.enter_async_context(self._turns(until, note))
-        except PartyError as error:
-            problem = error.problem
-            if problem.error_id not in _ABSENT:
-                raise
-            self._proposed = False  # the proposal may be lost, too
-            return _Obstacle(error, f"waits: {problem.message}", "absent", [problem.party or ""])
-        return None
 
     @asynccontextmanager
     async def _turns(self, until: float, note: Note) -> AsyncIterator[None]:
@@ -194,6 +180,24 @@ class Readiness:
                 stack.push_async_callback(stopped, signs)
                 await _turn(name, stream, until, note)
             yield
+
+
+def _unapproved(answers: Answers) -> _Obstacle | None:
+    """Return the missing approvals, or None. answers: of parties that all gave a decision, none of them a denial."""
+    try:
+        answers.require_approved()
+    except PartyError as error:
+        waiting = [name for name, state in answers.states().items() if state != "approved"]
+        return _Obstacle(error, f"waits for the approval of {', '.join(waiting)}", "approval", waiting)
+    return None
+
+
+def _absence(error: PartyError) -> _Obstacle:
+    """Return a failure as an absence. Raises the error itself if no party is absent."""
+    problem = error.problem
+    if problem.error_id not in _ABSENT:
+        raise error
+    return _Obstacle(error, f"waits: {problem.message}", "absent", [problem.party or ""])
 
 
 def _unrepeated(note: Note) -> Note:
