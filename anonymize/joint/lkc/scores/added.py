@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -88,6 +89,11 @@ class _Terms:
     shares: Words = field(repr=False)
     place: Ints = field(repr=False)
     words: Sequence[CarriedWords] = ()
+
+    @property
+    def has_large(self) -> bool:
+        """True if a context is large."""
+        return bool((self.place < 0).any())
 
     def take(self, contexts: Ints) -> _Terms:
         """Return the terms of some contexts, in their order."""
@@ -184,13 +190,15 @@ class AddedPool(OpenedPool[_Shared]):
 
     def _added_up(self, engine: Engine, parts: Sequence[_Terms]) -> Rounds[CarriedWords]:
         """Return the sum of the terms of each part."""
-        totals = np.array([part.shares.sum(dtype=np.uint64) for part in parts])
-        (outputs,) = yield from engine.run_all([entered(totals, self._width)])
-        of_large = carried(outputs, "loss")
-        words = [each for n, part in enumerate(parts) for each in (of_large.take([n]), *part.words)]
-        sizes = [1 + sum(map(len, part.words)) for part in parts]
-        add = circuits.add_circuit(self._width)
-        return (yield from engine.reduce(add, {"loss": joined(words)}, sizes))["loss"]
+        words = [[*part.words] for part in parts]
+        if len(with_large := [n for n, part in enumerate(parts) if part.has_large]):
+            sums = np.array([parts[n].shares.sum(dtype=np.uint64) for n in with_large])
+            (outputs,) = yield from engine.run_all([entered(sums, self._width)])
+            for place, n in enumerate(with_large):
+                words[n].append(carried(outputs, "loss").take([place]))
+        terms = {"loss": joined(list(chain.from_iterable(words)))}
+        sizes = [sum(map(len, of_part)) for of_part in words]
+        return (yield from engine.reduce(circuits.add_circuit(self._width), terms, sizes))["loss"]
 
     def _with_last(self, large: Large, share: Words) -> _Part:
         """Return own shares of new contexts, from shares of all children but the last."""

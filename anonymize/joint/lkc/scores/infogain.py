@@ -111,11 +111,11 @@ class GainPool(Contested):
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
-        totals = [n.totals for (n, _), p in zip(chosen, points, strict=True) for _ in range(p)]
-        totals += [n.totals for n, _ in fixed]
-        most = int(np.array(totals).sum(axis=1).max())
+        of_nodes = np.stack([n.totals for n, _ in [*chosen, *fixed]])
+        totals = of_nodes.repeat(points + [1] * len(fixed), axis=0)
+        most = int(of_nodes.sum(axis=1).max())
         if can_look_up(engine, most):
-            return (yield from self._looked_up(engine, children, np.array(totals)))
+            return (yield from self._looked_up(engine, children, totals))
         return self._computed(children, most)
 
     def _options(
