@@ -28,11 +28,11 @@ def planes_of(tables: Words) -> Words:
 
 
 def inner_products(planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
-    """Return the inner products of folded and turned vectors with a table each: sums of entries, modulo 2**64.
+    """Return the inner products of turned vectors with a table each: sums of entries, modulo 2**64.
 
     planes:   from :func:`planes_of`.
     of:       number of the table of each vector, public: shape (count,).
-    vectors:  bit i mod 64 of word i // 64 is entry i: shape (count, words), words a multiple of a plane's.
+    vectors:  bit i mod 64 of word i // 64 is entry i: shape (count, words), as many words as a plane.
     shifts:   places by which vectors turn, modulo the size of a table; public: shape (count,).
 
     Returns uint64, shape (count,).
@@ -41,7 +41,7 @@ def inner_products(planes: Words, of: Places, vectors: Words, shifts: Words) -> 
     products = np.zeros(len(shifts), dtype=np.uint64)
     places = np.arange(planes.shape[1], dtype=np.uint64)
     for strand in slices(len(shifts), max(1, _WORDS_AT_ONCE // vectors.shape[1])):
-        turned = _turned(folded(vectors[strand], words), shifts[strand] & np.uint64(WORD_BITS * words - 1))
+        turned = _turned(vectors[strand], shifts[strand] & np.uint64(WORD_BITS * words - 1))
         own, tables = products[strand], of[strand]
         for part in slices(len(tables), max(1, _WORDS_AT_ONCE // planes[0].size)):
             read = planes[tables[part]] if part.stop - part.start > 1 else planes[tables[part.start]][None]

@@ -21,7 +21,6 @@ from blake3 import blake3
 from crypto import engine
 from crypto.batch import DIGEST_BYTES
 from crypto.blocks import WORD_BITS
-from crypto.circuit import Held
 from crypto.encoding import Words, decode_bits, encode_bits, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.inner_products import Places, folded, planes_of
@@ -94,7 +93,6 @@ class LookUps:
         ``forward``: our end of the transfers that the garbler of the pair sends.
         """
         self.peer = forward.peer
-        self._role = Held.GARBLER if isinstance(forward, OtSender) else Held.EVALUATOR
         self._forward = forward
         self._rng = rng
         self._transfers: Transfers | None = None
@@ -157,14 +155,13 @@ class LookUps:
     def _answered(self, bits: int, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
         """Look up a batch that takes no more unit vectors of one size than are made at once."""
         shares = np.concatenate([question.shares for question in questions])
-        keys = yield from self._taken(bits, len(shares))
+        transfers = yield from self._ready()
+        keys = yield from self._taken(transfers, bits, len(shares))
         ends = np.cumsum([len(question.shares) for question in questions])
-        vectors = np.split(keys.vectors, ends[:-1])
-        signs = [
-            signs_of(self._role, folded(own, question.size // WORD_BITS))
-            for question, own in zip(questions, vectors, strict=True)
-        ]
-        signing = Signing(self._role, keys.signs, np.concatenate(signs), width)
+        parts = zip(questions, np.split(keys.vectors, ends[:-1]), strict=True)
+        vectors = [folded(own, question.size // WORD_BITS) for question, own in parts]
+        signs = np.concatenate([signs_of(transfers.role, own) for own in vectors])
+        signing = Signing(transfers.role, keys.signs, signs, width)
         shifts, corrections = yield from self._opened(shares - keys.points, signing, bits, questions, width)
         products = engine.in_force().inner_products
         sums = [
@@ -184,23 +181,27 @@ class LookUps:
         if question.of.size and not 0 <= question.of.min() <= question.of.max() < n_tables:
             raise LocalProtocolError(f"an index of another table than the {n_tables} there are")
 
-    def _taken(self, bits: int, count: int) -> Rounds[UnitVectors]:
+    def _ready(self) -> Rounds[Transfers]:
+        """Return the transfers of both directions; open them the first time."""
+        if self._transfers is None:
+            self._transfers = yield from open_transfers(self._forward, self._rng)
+        return self._transfers
+
+    def _taken(self, transfers: Transfers, bits: int, count: int) -> Rounds[UnitVectors]:
         """Take unit vectors out of stock; make some before if there are too few."""
         stock = self._stocks[bits]
         missing = count - sum(len(made) for made in stock.held)
         if missing > 0:
-            yield from self._make(bits, missing)
+            yield from self._make(transfers, bits, missing)
         joined = _joined(stock.held)
         stock.held = [joined[count:]]
         return joined[:count]
 
-    def _make(self, bits: int, missing: int) -> Rounds[None]:
+    def _make(self, transfers: Transfers, bits: int, missing: int) -> Rounds[None]:
         """Put a batch of unit vectors into stock."""
-        if self._transfers is None:
-            self._transfers = yield from open_transfers(self._forward, self._rng)
         stock = self._stocks[bits]
         count = min(most_at_once(bits), missing + max(missing, stock.made // 4, SPARE))
-        stock.held.append((yield from unit_vectors(self._transfers, bits, count, self._rng)))
+        stock.held.append((yield from unit_vectors(transfers, bits, count, self._rng)))
         stock.made += count
 
     def _opened(

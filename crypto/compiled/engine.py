@@ -50,7 +50,7 @@ class Compiled:
         self._garble = self._function("garble", _GATES)
         self._evaluate = self._function("evaluate", _GATES)
         self._transpose = self._function("transpose", [_ARRAY] * 3 + [_NUMBER])
-        self._inner_products = self._function("inner_products", [_ARRAY] * 6 + [_NUMBER] * 4)
+        self._inner_products = self._function("inner_products", [_ARRAY] * 6 + [_NUMBER] * 3)
         self.grow = self._function("grow", [_ARRAY] * 5 + [_NUMBER] * 5)
         self.leaves = self._function("leaves", [_ARRAY] * 4 + [_NUMBER] * 3)
         self._digests = blake2b.Digests(_compile, blake2b.lanes_of(binding.get_host_cpu_features()))
@@ -80,17 +80,16 @@ class Compiled:
     def inner_products(self, planes: Words, of: Places, vectors: Words, shifts: Words) -> Words:
         """Return inner products like :func:`crypto.inner_products.inner_products`."""
         (n_tables, n_bits, words), count = planes.shape, len(shifts)
-        folds = vectors.shape[1] // words
         assert n_bits <= WORD_BITS
         assert words & (words - 1) == 0
-        assert vectors.shape == (count, folds * words)
+        assert vectors.shape == (count, words)
         assert of.shape == shifts.shape
         assert not count or 0 <= of.min() <= of.max() < n_tables
         scratch = np.empty(SCRATCH_ROWS * words + SCRATCH_WORDS, dtype=np.uint64)
         products = np.empty(count, dtype=np.uint64)
         given = map(np.ascontiguousarray, (planes, of.astype(np.int64, copy=False), vectors, shifts))
         arrays = *given, scratch, products
-        self._inner_products(*map(_address, arrays), count, n_bits, words, folds)
+        self._inner_products(*map(_address, arrays), count, n_bits, words)
         return products
 
     def digests(self, rows: Octets, size: int) -> Words:
@@ -318,5 +317,6 @@ def _compile(text: str) -> binding.ExecutionEngine:
 
 
 def _address(array: NDArray[np.uint64] | NDArray[np.int64]) -> int:
-    assert array.flags.c_contiguous and array.itemsize == WORD  # noqa: PT018
+    assert array.flags.c_contiguous
+    assert array.itemsize == WORD
     return array.ctypes.data

@@ -1,10 +1,10 @@
 """The inner products of :mod:`crypto.inner_products` as a function (planes, of, vectors, shifts, scratch, out; count,
-n_bits, words, folds).
+n_bits, words).
 
-planes, of, vectors, shifts, out:  as there; a vector has folds * words words.
+planes, of, vectors, shifts, out:  as there; a vector has ``words`` words.
 scratch:                           SCRATCH_ROWS * words + SCRATCH_WORDS words of working memory.
 
-A vector, folded and turned, stays in the CPU's nearest memory while all planes of its table are read. Addresses
+A turned vector stays in the CPU's nearest memory while all planes of its table are read. Addresses
 depend on shifts and numbers of tables, both public.
 """
 
@@ -23,13 +23,12 @@ _LANES = (8, 1)
 
 def write_inner_products(module: ir.Module, name: str) -> None:
     """Write the function."""
-    c = Code(module, name, [WORDS] * 6 + [WORD] * 4)
-    planes, of, vectors, shifts, scratch, out, count, n_bits, words, folds = c.arguments
+    c = Code(module, name, [WORDS] * 6 + [WORD] * 3)
+    planes, of, vectors, shifts, scratch, out, count, n_bits, words = c.arguments
     turned = words * 2 + 1
     with c.count(0, count - 1) as number:
-        vector, by = number * folds * words, c.load(shifts, number)
-        _fold(c, vectors, vector, scratch, words, folds)
-        _turn(c, scratch, by, turned, words)
+        _doubled(c, vectors, number * words, scratch, words)
+        _turn(c, scratch, c.load(shifts, number), turned, words)
         table = c.load(of, number) * n_bits * words
         products = Carried(c.word(0))
         with c.count(0, n_bits - 1, 1, products) as bit:
@@ -46,22 +45,20 @@ def _along(c: Code, words: Value, body: Callable[[Value, int], None]) -> None:
             body(k, lanes)
 
 
-def _fold(c: Code, vectors: Value, vector: Value, scratch: Value, words: Value, folds: Value) -> None:
-    """Emit the folding of a vector, written twice, with its last word in front."""
+def _doubled(c: Code, vectors: Value, vector: Value, scratch: Value, words: Value) -> None:
+    """Emit the copying of a vector, written twice, with its last word in front."""
 
-    def folded(k: Value, lanes: int) -> None:
-        total = Carried(c.load(vectors, vector + k, lanes))
-        with c.count(1, folds - 1, 1, total) as fold:
-            total.value ^= c.load(vectors, vector + fold * words + k, lanes)
+    def copied(k: Value, lanes: int) -> None:
+        own = c.load(vectors, vector + k, lanes)
         for at in (k + 1, k + 1 + words):
-            c.store(total.value, scratch, at)
+            c.store(own, scratch, at)
 
-    _along(c, words, folded)
+    _along(c, words, copied)
     c.store(c.load(scratch, words), scratch, 0)
 
 
 def _turn(c: Code, scratch: Value, by: Value, turned: Value, words: Value) -> None:
-    """Emit the turning of the folded vector."""
+    """Emit the turning of the vector."""
     start = words + 1 - (by >> 6 & words - 1)
     bits = by & (WORD.width - 1)
 

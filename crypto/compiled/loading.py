@@ -127,10 +127,10 @@ def _grown(tested: engine.Engine) -> list[bytes]:
 
 
 def _products(tested: engine.Engine) -> bytes:
-    """Return inner products of vectors folded once, with planes of more words than are worked on at once."""
+    """Return inner products of turned vectors, with planes of more words than are worked on at once."""
     words, n_bits, tables = 16, 3, 2
     planes = _some(words * n_bits * tables // 2).reshape(tables, n_bits, words)
-    vectors = _some(_INSTANCES * words).reshape(_INSTANCES, 2 * words)
+    vectors = _some(_INSTANCES * words // 2).reshape(_INSTANCES, words)
     of = np.arange(_INSTANCES, dtype=np.intp) % tables
     return tested.inner_products(planes, of, vectors, vectors[:, 0] >> np.uint64(8)).tobytes()
 

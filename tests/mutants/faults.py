@@ -2158,11 +2158,11 @@ MUTANTS = (
         _COMPILED_LOOK_UPS,
     ),
     Mutant(
-        "compiled-vectors-folded-once",
-        "_fold",
-        "c.count(1, folds - 1, 1, total)",
-        "c.count(1, 1, 1, total)",
-        _COMPILED_LOOK_UPS,
+        "vectors-folded-once",
+        "folded",
+        "np.bitwise_xor.reduce(parts, axis=1)",
+        "parts[:, 0] ^ parts[:, 1]",
+        _LOOKUP,
     ),
     Mutant(
         "compiled-code-that-nobody-compared",
