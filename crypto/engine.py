@@ -96,7 +96,7 @@ class Reference:
 
 @dataclass(slots=True)
 class _Choice:
-    """The engine in force, and a callback with the number of AND gates to wait for."""
+    """The engine in force, and a callback with the work to wait for, in AND gates."""
 
     engine: Engine
     missing: int = 0
@@ -116,14 +116,14 @@ def use(engine: Engine) -> None:
     _choice.engine = engine
 
 
-def after(and_gates: int, act: Callable[[], None]) -> None:
-    """Call ``act`` once the process begins ``and_gates`` further AND gates; ``act`` may call :func:`use`."""
-    _choice.missing, _choice.waiting = and_gates, act
+def after(work: int, act: Callable[[], None]) -> None:
+    """Call ``act`` once the process begins further ``work`` (see :func:`begin`). ``act`` may call :func:`use`."""
+    _choice.missing, _choice.waiting = work, act
 
 
-def begin(and_gates: int) -> None:
-    """Count the AND gates of work that begins, all instances together."""
-    _choice.missing -= and_gates
+def begin(work: int) -> None:
+    """Count work that begins, in AND gates, all instances together. Other work counts as gates of the same time."""
+    _choice.missing -= work
     if _choice.missing <= 0 and _choice.waiting is not None:
         act, _choice.waiting = _choice.waiting, None
         act()
