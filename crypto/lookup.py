@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, pairwise, zip_longest
 
 import numpy as np
 from blake3 import blake3
@@ -76,6 +77,22 @@ class Question:
         return h.digest()
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Part of a question, in a batch.
+
+    bits:    of its unit vectors.
+    number:  of the question in its call.
+    """
+
+    bits: int
+    number: int
+    question: Question = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.question.shares)
+
+
 @dataclass
 class _Stock:
     """Unused unit vectors of one size, and the number of vectors ever made."""
@@ -119,9 +136,9 @@ class LookUps:
         Output, each:   shares of the entries of every question: uint64, shape (count,).
         Leakage:        the number of indices and their tables; x − r modulo the size of the unit vectors,
                         and a bit for every index, uniform.
-        Rounds:         2 ("look_up/open", "look_up/sign") for every
-                        :func:`~crypto.point_function.most_at_once` indices begun of each used size of unit
-                        vectors. If a stock is too small, the rounds of
+        Rounds:         2 ("look_up/open", "look_up/sign") for every batch. A batch has up to
+                        :func:`~crypto.point_function.most_at_once` indices of each size of unit vectors. For
+                        every size with too small a stock, the rounds of
                         :func:`~crypto.point_function.unit_vectors` come first, and the first time the round of
                         :func:`~crypto.point_function.open_transfers`.
         Bytes:          sent by each: 16 an opening and, for n indices, 4 * n + ceil(n / 8) + n * ceil(width / 8),
@@ -140,29 +157,36 @@ class LookUps:
         for question in questions:
             self._check(question)
         answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
-        for bits in self._stocks:
-            fitting = [(i, q) for i, q in enumerate(questions) if self._fits(q) == bits]
-            for batch in _batches(fitting, most_at_once(bits)):
-                told = yield from self._answered(bits, [question for _, question in batch], width)
-                for (number, _), words in zip(batch, told, strict=True):
-                    answers[number].append(words)
+        numbered = [_Part(self._fits(question), i, question) for i, question in enumerate(questions)]
+        of_sizes = (
+            _batches([part for part in numbered if part.bits == bits], most_at_once(bits))
+            for bits in self._stocks
+        )
+        for batches in zip_longest(*of_sizes, fillvalue=()):
+            batch = list(chain.from_iterable(batches))
+            told = yield from self._answered(batch, width)
+            for part, words in zip(batch, told, strict=True):
+                answers[part.number].append(words)
         return [np.concatenate(words) for words in answers]
 
     def _fits(self, question: Question) -> int:
         """Return the bits of the smallest unit vectors for a question."""
         return next(bits for bits in self._stocks if question.size <= 1 << bits)
 
-    def _answered(self, bits: int, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
-        """Look up a batch that takes no more unit vectors of one size than are made at once."""
-        shares = np.concatenate([question.shares for question in questions])
+    def _answered(self, parts: Sequence[_Part], width: int) -> Rounds[list[Words]]:
+        """Look up a batch, parts of a size one after the other. The batch takes no more unit vectors of a size than
+        are made at once.
+        """
+        questions, ends = [part.question for part in parts], np.cumsum([len(part) for part in parts])
         transfers = yield from self._ready()
-        keys = yield from self._taken(transfers, bits, len(shares))
-        ends = np.cumsum([len(question.shares) for question in questions])
-        parts = zip(questions, np.split(keys.vectors, ends[:-1]), strict=True)
-        vectors = [folded(own, question.size // WORD_BITS) for question, own in parts]
+        keys = yield from self._keys(transfers, parts)
+        pairs = list(zip(questions, keys, strict=True))
+        vectors = [folded(own.vectors, question.size // WORD_BITS) for question, own in pairs]
         signs = np.concatenate([signs_of(transfers.role, own) for own in vectors])
-        signing = Signing(transfers.role, keys.signs, signs, width)
-        shifts, corrections = yield from self._opened(shares - keys.points, signing, bits, questions, width)
+        signing = Signing(transfers.role, concatenated([own.signs for own in keys]), signs, width)
+        masks = np.concatenate([np.full(len(part), (1 << part.bits) - 1, dtype=np.uint64) for part in parts])
+        moved = np.concatenate([question.shares - own.points for question, own in pairs])
+        shifts, corrections = yield from self._opened(moved & masks, masks, signing, questions, width)
         products = engine.in_force().inner_products
         sums = [
             products(planes_of(question.tables), question.of, own, by)
@@ -187,6 +211,15 @@ class LookUps:
             self._transfers = yield from open_transfers(self._forward, self._rng)
         return self._transfers
 
+    def _keys(self, transfers: Transfers, parts: Sequence[_Part]) -> Rounds[list[UnitVectors]]:
+        """Take unit vectors for every part."""
+        keys = list[UnitVectors]()
+        for bits, same in groupby(parts, lambda part: part.bits):
+            ends = np.cumsum([0, *map(len, same)]).tolist()
+            taken = yield from self._taken(transfers, bits, ends[-1])
+            keys += [taken[slice(*place)] for place in pairwise(ends)]
+        return keys
+
     def _taken(self, transfers: Transfers, bits: int, count: int) -> Rounds[UnitVectors]:
         """Take unit vectors out of stock; make some before if there are too few."""
         stock = self._stocks[bits]
@@ -205,38 +238,41 @@ class LookUps:
         stock.made += count
 
     def _opened(
-        self, own: Words, signing: Signing, bits: int, questions: Sequence[Question], width: int
+        self, own: Words, masks: Words, signing: Signing, questions: Sequence[Question], width: int
     ) -> Rounds[tuple[Words, Words]]:
-        """Compare the public parts; open x − r of every index, and get the peer's corrections of its coins."""
+        """Compare the public parts; open x − r of every index, and get the peer's corrections of its coins.
+
+        masks:  the greatest number that an index can take: uint64, shape (count,).
+        """
         self._calls += 1
         h = hashlib.sha256(
             b"jointcut/look_up" + self._forward.session_key + encode_words(np.array([self._calls, width]))
         )
         for question in questions:
             h.update(question.digest)
-        digest, mask = h.digest()[:DIGEST_BYTES], np.uint64((1 << bits) - 1)
-        sent = (own & mask).astype("<u4").tobytes() + encode_bits(signing.corrections.astype(np.uint8))
+        digest = h.digest()[:DIGEST_BYTES]
+        sent = own.astype("<u4").tobytes() + encode_bits(signing.corrections.astype(np.uint8))
         payload = yield from exchange(_OPEN, self.peer, digest + sent)
         end = DIGEST_BYTES + INDEX_BYTES * len(own)
         expect_length(payload, end + -(-len(own) // 8), self.peer, _OPEN)
         if payload[:DIGEST_BYTES] != digest:
             raise RemoteProtocolError(self.peer, _OPEN, "other look-ups: tables, or which of them, differ")
         theirs = np.frombuffer(payload[DIGEST_BYTES:end], dtype="<u4").astype(np.uint64)
-        if (theirs > mask).any():
+        if (theirs > masks).any():
             raise RemoteProtocolError(self.peer, _OPEN, "a share that is too large")
         corrections = decode_bits(payload[end:], len(own), self.peer, _OPEN)
-        return (own + theirs) & mask, corrections.astype(np.uint64)
+        return (own + theirs) & masks, corrections.astype(np.uint64)
 
 
-def _batches(numbered: Sequence[tuple[int, Question]], most: int) -> Iterator[list[tuple[int, Question]]]:
-    """Cut look-ups into batches of at most ``most``: parts of questions, with the numbers of the questions."""
-    room, batch = most, []
-    for number, question in numbered:
+def _batches(parts: Sequence[_Part], most: int) -> Iterator[list[_Part]]:
+    """Cut look-ups of one size into batches of at most ``most`` indices."""
+    room, batch = most, list[_Part]()
+    for whole in parts:
         start = 0
-        while start < len(question.shares):
-            part = question[start : start + room]
-            batch.append((number, part))
-            start, room = start + len(part.shares), room - len(part.shares)
+        while start < len(whole):
+            part = replace(whole, question=whole.question[start : start + room])
+            batch.append(part)
+            start, room = start + len(part), room - len(part)
             if not room:
                 yield batch
                 room, batch = most, []

@@ -103,8 +103,8 @@ MUTANTS = (
     Mutant(
         "an index is opened as it is",
         "LookUps._answered",
-        "self._opened(shares - keys.points, signing, bits, questions, width)",
-        "self._opened(shares, signing, bits, questions, width)",
+        "question.shares - own.points for",
+        "question.shares for",
         _LOOKUP,
     ),
     Mutant(
