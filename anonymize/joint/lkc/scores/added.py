@@ -24,7 +24,7 @@ from anonymize.joint.lkc.scores.infogain import PAIR
 from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, entered, looked_up_losses
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
-from anonymize.joint.lkc.scores.terms import terms_of
+from anonymize.joint.lkc.scores.terms import terms_beside
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
 from anonymize.scores.score import Wanted
@@ -33,7 +33,7 @@ from crypto.circuit import Circuit
 from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value
+from crypto.two_party import Asked, CarriedWords, Outputs, Value
 
 _CONTEXTS = Allowed(
     COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
@@ -110,6 +110,51 @@ class _Terms:
         return _Terms(shares, np.concatenate([self.place, place]), (*self.words, *more.words))
 
 
+class _Contexts:
+    """Contexts of several parts, one after the other.
+
+    totals:     public class counts: int64, shape (n_contexts, n_classes).
+    rows:       own shares of the class counts of every child: uint64, shape (n_rows, n_classes).
+    owner:      context of each row: shape (n_rows,).
+    penalties:  of every child with a record, public: int64, shape (n_contexts,).
+    large:      True for contexts whose terms are looked up: shape (n_contexts,).
+    halved:     True for large contexts of two children: a look-up of the first child stands for both.
+    """
+
+    def __init__(self, parts: Sequence[_Part], engine: Engine) -> None:
+        self.totals = np.concatenate([part.totals for part in parts])
+        self.rows = np.concatenate([part.counts.reshape(-1, part.counts.shape[2]) for part in parts])
+        self.n_children = np.repeat(
+            [part.counts.shape[1] for part in parts], [len(part.totals) for part in parts]
+        )
+        self.owner = np.repeat(np.arange(len(self.totals)), self.n_children)
+        sizes, self.penalties = self.totals.sum(axis=1), _penalties(self.totals)
+        self.large = (sizes >= FEWEST) & can_look_up(engine, int(sizes.max()))
+        self.halved = self.large & (self.n_children == PAIR)
+        self._ends = np.cumsum([len(part.totals) for part in parts])
+
+    @property
+    def by_part(self) -> list[Ints]:
+        """Numbers of the contexts of each part."""
+        return np.split(np.arange(self._ends[-1]), self._ends[:-1])
+
+    @property
+    def place(self) -> Ints:
+        """Place of each context among the computed contexts; -1 for a large context."""
+        return np.where(self.large, -1, np.cumsum(~self.large) - 1)
+
+    @property
+    def looked_up(self) -> Ints:
+        """Rows that are looked up."""
+        is_first = np.append(True, self.owner[1:] != self.owner[:-1])
+        return np.flatnonzero(self.large[self.owner] & (is_first | ~self.halved[self.owner]))
+
+    @property
+    def computed(self) -> Ints:
+        """Rows of contexts that are not large."""
+        return np.flatnonzero(~self.large[self.owner])
+
+
 _NO_TERMS = _Terms(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
 
@@ -174,31 +219,41 @@ class AddedPool(OpenedPool[_Shared]):
             changed.append(known)
             fresh.append(part.take(part.told_apart))
             left.append(known.left(self._contexts.class_counts(each.candidate)))
-        terms = yield from self._terms(engine, [*fresh, *left])
-        ends = np.cumsum([len(part.totals) for part in [*fresh, *left]])
-        pieces = [terms.take(places) for places in np.split(np.arange(ends[-1]), ends[:-1])]
-        parts = []
-        for known, new, rest in zip(changed, pieces, pieces[len(fresh) :], strict=False):
-            known.terms = known.terms.then(new)
-            parts.append(known.terms.then(rest))
-        summed = yield from self._added_up(engine, parts)
+        summed = yield from self._summed(engine, changed, fresh, left)
         public = np.array([self._public(known) for known in changed], dtype=np.int64).astype(np.uint64)
         inputs: dict[str, Value] = {"loss": summed, "public": public.reshape(-1, 1)}
         ranks = yield from engine.run(circuits.added_circuit(self._width), len(changed), inputs)
         for place, known in enumerate(changed):
             known.rank = {name: carried(ranks, name).take([place]) for name in ranks}
 
-    def _added_up(self, engine: Engine, parts: Sequence[_Terms]) -> Rounds[CarriedWords]:
-        """Return the sum of the terms of each part."""
-        words = [[*part.words] for part in parts]
-        if len(with_large := [n for n, part in enumerate(parts) if part.has_large]):
-            sums = np.array([parts[n].shares.sum(dtype=np.uint64) for n in with_large])
-            (outputs,) = yield from engine.run_all([entered(sums, self._width)])
-            for place, n in enumerate(with_large):
-                words[n].append(carried(outputs, "loss").take([place]))
-        terms = {"loss": joined(list(chain.from_iterable(words)))}
-        sizes = [sum(map(len, of_part)) for of_part in words]
-        return (yield from engine.reduce(circuits.add_circuit(self._width), terms, sizes))["loss"]
+    def _summed(
+        self, engine: Engine, changed: Sequence[_Shared], fresh: Sequence[_Part], left: Sequence[_Part]
+    ) -> Rounds[CarriedWords]:
+        """Return the sum of the terms of each candidate.
+
+        fresh, left:  new contexts of each candidate, whose terms are kept; the remainder of its node.
+        """
+        contexts = _Contexts([*fresh, *left], engine)
+        shares = yield from self._large_terms(engine, contexts)
+        places = contexts.by_part
+        with_large, sums = list[int](), list[np.uint64]()
+        for number, (known, *both) in enumerate(zip(changed, places, places[len(fresh) :], strict=False)):
+            if known.terms.has_large or any(contexts.large[place].any() for place in both):
+                with_large.append(number)
+                own = np.concatenate([known.terms.shares, *(shares[place] for place in both)])
+                sums.append(own.sum(dtype=np.uint64))
+        asked = [entered(np.array(sums, dtype=np.uint64), self._width)] if sums else []
+        words, outputs = yield from self._small_terms(engine, contexts, asked)
+        terms = _Terms(shares, contexts.place, words)
+        added = []
+        for known, new, rest in zip(changed, places, places[len(fresh) :], strict=False):
+            known.terms = known.terms.then(terms.take(new))
+            added.append([*known.terms.then(terms.take(rest)).words])
+        for place, number in enumerate(with_large):
+            added[number].append(carried(outputs[0], "loss").take([place]))
+        of_all = {"loss": joined(list(chain.from_iterable(added)))}
+        sizes = [sum(map(len, words)) for words in added]
+        return (yield from engine.reduce(circuits.add_circuit(self._width), of_all, sizes))["loss"]
 
     def _with_last(self, large: Large, share: Words) -> _Part:
         """Return own shares of new contexts, from shares of all children but the last."""
@@ -212,31 +267,32 @@ class AddedPool(OpenedPool[_Shared]):
         totals = np.concatenate([known.contexts.totals, left])
         return int((impurity(totals) + _penalties(totals)).sum())
 
-    def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[_Terms]:
-        """Return Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every context.
-
-        Large contexts are looked up, two children at a time; the others are computed.
+    def _large_terms(self, engine: Engine, contexts: _Contexts) -> Rounds[Words]:
+        """Return own shares of Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every large context, two
+        children at a time; 0 for the others: shape (n_contexts,).
         """
-        totals = np.concatenate([part.totals for part in parts])
-        rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
-        n_children = np.array([part.counts.shape[1] for part in parts for _ in part.totals])
-        sizes, penalties = totals.sum(axis=1), _penalties(totals)
-        large = (sizes >= FEWEST) & can_look_up(engine, int(sizes.max()))
-        halved = large & (n_children == PAIR)
-        owner = np.repeat(np.arange(len(totals)), n_children)
-        is_first = np.append(True, owner[1:] != owner[:-1])
-        shares, words = np.zeros(len(totals), dtype=np.uint64), list[CarriedWords]()
-        if len(looked := np.flatnonzero(large[owner] & (is_first | ~halved[owner]))):
-            of = owner[looked]
-            given = rows[looked], totals[of], halved[of], penalties[of], self._width
-            np.add.at(shares, of, (yield from looked_up_losses(engine, *given)))
-        if len(small := np.flatnonzero(~large[owner])):
-            of = owner[small]
-            terms = yield from terms_of(engine, rows[small], totals[of], penalties[of], self._width)
-            add = circuits.add_circuit(self._width)
-            sums = yield from engine.reduce(add, {"loss": terms}, n_children[~large].tolist())
-            words.append(sums["loss"])
-        return _Terms(shares, np.where(large, -1, np.cumsum(~large) - 1), words)
+        shares = np.zeros(len(contexts.totals), dtype=np.uint64)
+        if len(rows := contexts.looked_up):
+            of = contexts.owner[rows]
+            of_each = contexts.totals[of], contexts.halved[of], contexts.penalties[of]
+            np.add.at(
+                shares, of, (yield from looked_up_losses(engine, contexts.rows[rows], *of_each, self._width))
+            )
+        return shares
+
+    def _small_terms(
+        self, engine: Engine, contexts: _Contexts, others: Sequence[Asked]
+    ) -> Rounds[tuple[Sequence[CarriedWords], list[Outputs]]]:
+        """Return the same sums of the contexts that are not large, as words. Run other batches side by side."""
+        rows = contexts.computed
+        if not len(rows):
+            return (), ((yield from engine.run_all(others)) if others else [])
+        of = contexts.owner[rows]
+        given = contexts.rows[rows], contexts.totals[of], contexts.penalties[of], self._width
+        terms, outputs = yield from terms_beside(engine, *given, others)
+        sizes = contexts.n_children[~contexts.large].tolist()
+        sums = yield from engine.reduce(circuits.add_circuit(self._width), {"loss": terms}, sizes)
+        return (sums["loss"],), outputs
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
         """Return the ranks; ``valid`` is 0 for candidates that add nothing."""

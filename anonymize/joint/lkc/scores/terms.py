@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from anonymize.table import Ints
 from crypto.circuits.score import MAX_BITS
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import Asked, CarriedWords, Value
+from crypto.two_party import Asked, CarriedWords, Outputs, Value
 
 COUNT_WIDTHS = (4, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, MAX_BITS)
 """Widths of the circuits of F; a count takes the least width for its bound."""
@@ -21,9 +21,11 @@ FEWEST = 64
 """Fewest counts of a batch: fewer counts go with the next width."""
 
 
-def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int) -> Rounds[CarriedWords]:
+def terms_beside(
+    engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int, others: Sequence[Asked] = ()
+) -> Rounds[tuple[CarriedWords, list[Outputs]]]:
     """Return the impurity of children in contexts, plus a penalty for each child with a record: words of ``wide``
-    bits.
+    bits. Run other batches side by side; return their outputs, too.
 
     counts:     own shares of class counts: uint64, shape (n_rows, n_classes); at least a row.
     bounds:     class counts of each context, public: int64, the same shape. penalties:  public: int64, shape
@@ -34,9 +36,9 @@ def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide:
     of_sizes = list(_by_width(bounds.sum(axis=1)))
     asked = [_f_asked(counts.reshape(-1)[chosen], width) for width, chosen in of_counts]
     asked += [_most_asked(counts[rows], penalties[rows], penalties.max(), width) for width, rows in of_sizes]
-    outputs = yield from engine.run_all(asked)
+    outputs = yield from engine.run_all([*asked, *others])
     scores = [carried(each, "f") for each in outputs[: len(of_counts)]]
-    most = [carried(each, "most") for each in outputs[len(of_counts) :]]
+    most = [carried(each, "most") for each in outputs[len(of_counts) : len(asked)]]
     widest = max(words.width for words in scores)
     f = _in_order([words.resized(widest) for words in scores], [chosen for _, chosen in of_counts])
     done: list[CarriedWords] = []
@@ -45,7 +47,7 @@ def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide:
         of_rows = f.take(places[rows].reshape(-1)).resized(circuits.f_bits(width))
         losses = yield from engine.run(circuit, len(rows), {"f": of_rows, "most": words})
         done.append(carried(losses, "loss").resized(wide))
-    return _in_order(done, [rows for _, rows in of_sizes])
+    return _in_order(done, [rows for _, rows in of_sizes]), outputs[len(asked) :]
 
 
 def _f_asked(counts: Words, width: int) -> Asked:

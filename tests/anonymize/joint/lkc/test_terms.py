@@ -10,7 +10,7 @@ import pytest
 
 from anonymize.joint.engine import Engine
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.scores.terms import COUNT_WIDTHS, FEWEST, terms_of
+from anonymize.joint.lkc.scores.terms import COUNT_WIDTHS, FEWEST, terms_beside
 from anonymize.table import MAX_RECORDS, Ints
 from anonymize.tds import Observer
 from crypto.builder import Builder
@@ -36,7 +36,7 @@ def opened_terms(counts: Ints, bounds: Ints, penalties: Ints) -> list[int]:
     shares = {"g": mine, "e": counts.astype(np.uint64) - mine}
 
     def protocol(engine: Engine, share: Any) -> Rounds[list[int]]:
-        words = yield from terms_of(engine, share, bounds, penalties, WIDE)
+        words, _ = yield from terms_beside(engine, share, bounds, penalties, WIDE)
         outputs = yield from engine.run(showing(WIDE), len(words), {"word": words})
         return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
 
@@ -75,7 +75,7 @@ def test_terms_are_exact_about_every_width() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [1, 3, 5])
-def test_terms_of_any_number_of_classes(n_classes: int) -> None:
+def test_terms_beside_any_number_of_classes(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
     bounds = rng.integers(0, 900, (90, n_classes))
     counts = rng.integers(0, bounds + 1)
