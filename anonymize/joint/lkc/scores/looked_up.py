@@ -20,6 +20,7 @@ from anonymize.table import Ints
 from crypto.blocks import WORD_BITS
 from crypto.encoding import Words
 from crypto.lookup import Question
+from crypto.pieces import slices
 from crypto.point_function import MIN_BITS
 from crypto.rounds import Rounds
 from crypto.two_party import Asked
@@ -35,12 +36,16 @@ NARROW = 10
 FEWEST = 1 << 6
 """Fewest records of a context with looked-up terms: narrow circuits take less CPU."""
 
+_AT_ONCE = 1 << 16
+
 N = TypeVar("N", bound=np.integer[Any])
 
 
 @lru_cache(maxsize=16)
 def _f_of_all(bits: int) -> Ints:
-    values = f_score(np.arange(1 << bits))
+    values = np.empty(1 << bits, dtype=np.int64)
+    for some in slices(1 << bits, _AT_ONCE):  # the arithmetic takes ten times the memory of its numbers
+        values[some] = f_score(np.arange(some.start, some.stop))
     values.flags.writeable = False
     return values
 

@@ -50,6 +50,13 @@ def test_tables_are_f_of_a_count_and_of_what_is_left(total: int, penalty: int) -
     assert (wide == pairs % 4096).all()
 
 
+def test_f_of_all_counts_is_made_piece_by_piece() -> None:
+    """At a size of several pieces: no count is left out or doubled where pieces meet."""
+    (table,) = f_tables(np.array([[(1 << 18) - 1, 0, 0]]), 18)
+    for x in (0, 1, (1 << 16) - 1, 1 << 16, (1 << 17) - 1, 1 << 17, (1 << 18) - 1):
+        assert table[x] == f(x)
+
+
 def test_entries_fit_the_words_that_they_enter_circuits_as() -> None:
     rng = np.random.default_rng(0)
     totals = [*range(1, 300), *((1 << bits) - 1 for bits in range(9, 21)), *rng.integers(300, 1 << 20, 20)]
