@@ -435,7 +435,7 @@ def _result(task: Task, name: str, me: str, source: Source, table: Table, result
     return encoded
 
 
-def _no_tables(*_: Any) -> dict[str, bytes]:
+def _no_tables(*_: Any) -> dict[str, str]:
     """Return no tables: readers make the result from the tables, so the digest of the result is enough."""
     return {}
 
@@ -479,8 +479,8 @@ class Mode:
     parts:    names of the parts that a party sends the coordinator besides the result: task, party.
     part:     how a party makes a part, or the result: task, name, party, source, table, result, coins.
               Raises DataError if the source changed since pass 1.
-    signed:   tables that follow from the result to the byte, but do not give the result back; parties sign
-              the tables: task, result.
+    signed:   SHA-256 by name of tables that follow from the result to the byte, but do not give the result
+              back; parties sign the digests: task, result.
     sent:    tables that the coordinator sends to the parties, because they do not follow from the result.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   further fields of the report: task, result, released table.
@@ -504,7 +504,7 @@ class Mode:
     finish: Callable[[Task, str, Table, Any, RunInputs, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
     part: Callable[[Task, str, str, Source, Table, Any, Rng], bytes] = _result
-    signed: Callable[[Task, Any], Mapping[str, bytes]] = _no_tables
+    signed: Callable[[Task, Any], dict[str, str]] = _no_tables
     sent: Callable[[Task], tuple[str, ...]] = _no_files
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields

@@ -16,7 +16,6 @@ from jobs.errors import PartyError
 from jobs.modes import protocol_of
 from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.release.signatures import Signed, Statement, attest
-from jobs.release.sums import digests_of
 from jobs.task import Result, RunInputs
 from party.admission import addresses_after_us, wiring_of
 from party.net import control
@@ -95,7 +94,7 @@ def _whole_run(
         {peer: sent for peer, (sent, _) in transcripts.items()},
         {peer: received for peer, (_, received) in transcripts.items()},
         hashlib.sha256(result.encoded).hexdigest(),
-        digests_of(task.mode.signed(task, result)),
+        task.mode.signed(task, result),
     )
     found = yield from attest(ours, others, signer.sign, signer.check)
     certificates = signer.certificates

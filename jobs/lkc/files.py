@@ -20,12 +20,14 @@ from jobs.lkc.verify import (
 )
 from jobs.release.csv import (
     csv_bytes,
+    csv_digest,
     most_csv_bytes,
     read_csv,
     require_canonical,
     same_rows,
 )
 from jobs.release.stores import drawn_order
+from jobs.release.sums import Digests
 from jobs.task import Collected, Rendered, Task
 
 
@@ -72,11 +74,12 @@ def render(task: Task, result: Made) -> Rendered:
     return _verified(task, result, *_arranged(task, result))
 
 
-def tables_of(task: Task, result: Made) -> dict[str, bytes]:
-    """Return the tables of a release by file name, if the tables follow from the result; else an empty mapping."""
+def digests_of_tables(task: Task, result: Made) -> Digests:
+    """Return the SHA-256 of the tables of a release by file name, if they follow from the result; else nothing."""
     if not follows(task):
         return {}
-    return _as_bytes(*_arranged(task, result))
+    arranged, coins = _arranged(task, result)
+    return {name: csv_digest(table, drawn_order(table, coins)) for name, table in arranged.tables.items()}
 
 
 def _arranged(task: Task, result: Made) -> tuple[Arranged, Rng]:

@@ -64,7 +64,18 @@ def csv_bytes(release: Release, order: Codes | None = None) -> bytes:
 
     order:  row of each line of the table; None: a line for each row, in order.
     """
-    return b"".join(_parts(release, order))
+    out = io.BytesIO()  # b"".join would hold all parts twice
+    for part in _parts(release, order):
+        out.write(part)
+    return out.getvalue()
+
+
+def csv_digest(release: Release, order: Codes | None = None) -> str:
+    """Return the SHA-256 of :func:`csv_bytes` in hexadecimal. No more than some lines are in memory."""
+    digest = hashlib.sha256()
+    for part in _parts(release, order):
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _parts(release: Release, order: Codes | None) -> Iterator[pa.Buffer | bytes]:

@@ -26,7 +26,7 @@ from jobs.release.csv import REPORT, TABLE
 from jobs.release.csv import csv_bytes as jobs_csv
 from jobs.release.delivery import checked_release
 from jobs.release.making import write_joint_release
-from jobs.release.sums import SUMS, file_fields, sums_of
+from jobs.release.sums import SUMS, digests_of, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Rendered
 from tests.support import jobs
@@ -48,6 +48,13 @@ def test_how_large_a_sent_table_may_be_follows_from_the_result(tmp_path: Path) -
     assert size <= run.task.model.most_bytes(run.task, run.result) <= 2 * size
     raw = jobs.task_of(joint_job(goal="general", columns=columns(patient=AS_IT_IS)))
     assert task.model.most_bytes(raw, result) == 0
+
+
+def test_the_signed_digests_are_those_of_the_tables() -> None:
+    task, result, _ = run_joint_sample()
+    files = render(task, result).tables
+    assert set(files) == {TABLE}
+    assert task.mode.signed(task, result) == digests_of(files)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import sys
 import threading
@@ -18,7 +19,15 @@ from hypothesis import strategies as st
 
 from jobs.errors import PartyError
 from jobs.release import csv as release_csv
-from jobs.release.csv import csv_bytes, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release.csv import (
+    csv_bytes,
+    csv_digest,
+    most_csv_bytes,
+    read_csv,
+    rows_to_csv,
+    same_rows,
+    write_csv,
+)
 from jobs.release.sums import fields_of_file
 from tests.support import jobs
 from tests.support.examples import examples
@@ -106,7 +115,9 @@ def test_a_row_may_be_written_on_several_lines(
         patch.setattr(release_csv, "_MOST_JOINED", most)
         told = write_csv(release_of(names, rows), path, np.array([0, *order], dtype=np.int32))
         patch.setattr(release_csv, "mapped", lambda work, items, threads: map(work, items))
-        assert csv_bytes(release_of(names, rows), np.array([0, *order], dtype=np.int32)) == expected
+        given = release_of(names, rows), np.array([0, *order], dtype=np.int32)
+        assert csv_bytes(*given) == expected
+        assert csv_digest(*given) == hashlib.sha256(expected).hexdigest()
     assert path.read_bytes() == expected
     assert told == fields_of_file(path)
 
