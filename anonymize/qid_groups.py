@@ -88,9 +88,10 @@ class QidGroups:
             self._first = codes, len(values)
         self._columns: list[tuple[Ints, int]] = []
         for column in (column for column in columns if column not in (candidate.column, within)):
-            values, codes = _ranked(table.nodes[column, present])
-            if len(values) > 1:
-                self._columns.append((codes, len(values)))
+            nodes = table.nodes[column, present]
+            codes, n_nodes = _dense(nodes, int(nodes.max(initial=0)) + 1)
+            if n_nodes > 1:
+                self._columns.append((codes, n_nodes))
         self._columns.sort(key=lambda pair: -pair[1])
 
     def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
@@ -186,38 +187,90 @@ def distinct_groups(
     names:      names of every leaf partition; None: names from the partition numbers.
     within:     further column; only subsets with this column count.
     """
-    present, first = np.unique(partition, return_index=True)
-    prints = names_of(present) if names is None else names[present]
-    known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
-    codings, asked = [], []
-    for scope in scopes:
-        signatures = [known[:0]]
+    present, rank = _ranked(partition)
+    numbers = _Numbers(names_of(present) if names is None else names[present], rank)
+    for number, scope in enumerate(scopes):
         for codes, n_codes in _codings(table, candidate, partition, scope, within):
-            signature = np.zeros(n_codes, dtype=np.uint64)
-            np.add.at(signature, codes[first], prints)
-            occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
-            fresh = occupied[~np.isin(signature[occupied], known)]
-            number = np.full(n_codes, -1, dtype=np.int64)
-            number[fresh] = len(known) + np.arange(len(fresh))
-            known = np.concatenate([known, signature[fresh]])
-            signatures.append(signature[occupied])
-            if len(fresh):
-                codings.append(Coding(number[codes]))
-        asked.append(np.concatenate(signatures))
-    of_entry = [np.isin(known, signatures) for signatures in asked]
-    return Groups(
-        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(scopes), len(known)), known
-    )
+            numbers.add(number, codes, n_codes)
+    return numbers.groups(len(scopes))
+
+
+_AT_ONCE = 1 << 18
+"""Groups that are numbered at once: sorting takes a few megabytes."""
+
+
+@dataclass(frozen=True)
+class _Unnumbered:
+    """Groups of a coding of partitions, without numbers yet.
+
+    occupied:  codes with a partition, ascending: shape (n_occupied,).
+    names:     of their groups: uint64, shape (n_occupied,).
+    """
+
+    scope: int
+    codes: Ints = field(repr=False)
+    n_codes: int
+    occupied: Ints = field(repr=False)
+    names: Names = field(repr=False)
+
+
+class _Numbers:
+    """Numbers of groups by their names, in the order of first appearance."""
+
+    def __init__(self, names: Names, rank: Ints) -> None:
+        """``names``: of every present partition. ``rank``: place of each item's partition among these."""
+        self._names, self._rank = names, rank
+        self._known = names[:0]
+        self._codings: list[Coding] = []
+        self._asked: list[tuple[int, Ints]] = []
+        self._waiting: list[_Unnumbered] = []
+        self._n_waiting = 0
+
+    def add(self, scope: int, codes: Ints, n_codes: int) -> None:
+        """Take a coding of the present partitions. ``scope``: number of its scope."""
+        sums = np.zeros(n_codes, dtype=np.uint64)
+        np.add.at(sums, codes, self._names)
+        occupied = np.flatnonzero(np.bincount(codes, minlength=n_codes))
+        self._waiting.append(_Unnumbered(scope, codes, n_codes, occupied, sums[occupied]))
+        self._n_waiting += len(occupied)
+        if self._n_waiting >= _AT_ONCE:
+            self._number()
+
+    def _number(self) -> None:
+        """Give a number to every waiting group."""
+        every = np.concatenate([self._known, *(each.names for each in self._waiting)])
+        _, first, kind = np.unique(every, return_index=True, return_inverse=True)
+        is_new = np.zeros(len(every), dtype=bool)
+        is_new[first] = True
+        numbers = (np.cumsum(is_new) - 1)[first][kind]
+        start = len(self._known)
+        for each in self._waiting:
+            own = slice(start, start + len(each.names))
+            self._asked.append((each.scope, numbers[own]))
+            if is_new[own].any():
+                of_codes = np.full(each.n_codes, -1, dtype=np.int64)
+                of_codes[each.occupied[is_new[own]]] = numbers[own][is_new[own]]
+                self._codings.append(Coding(of_codes[each.codes][self._rank]))
+            start = own.stop
+        self._known, self._waiting, self._n_waiting = every[is_new], [], 0
+
+    def groups(self, n_scopes: int) -> Groups:
+        """Return all groups."""
+        self._number()
+        asked = np.zeros((n_scopes, len(self._known)), dtype=bool)
+        for scope, numbers in self._asked:
+            asked[scope, numbers] = True
+        return Groups(tuple(self._codings), len(self._known), asked, self._known)
 
 
 def _codings(
     table: GeneralizedTable, candidate: Candidate, partition: Ints, scope: Scope, within: int | None
 ) -> Iterator[tuple[Ints, int]]:
-    """Yield the codings of a scope; nothing if no subset of the scope contains both columns."""
+    """Yield the codings of the present partitions by a scope; nothing if no subset contains both columns."""
     if within is None:
-        return QidGroups(table, candidate, partition, scope.columns).codings(scope.size - 1)
+        return QidGroups(table, candidate, partition, scope.columns).of_partitions(scope.size - 1)
     if within not in scope.columns or scope.size < 2:
         return iter(())
     more = scope.size - 2
     columns = scope.columns if more else ()
-    return QidGroups(table, candidate, partition, columns, within).codings(more)
+    return QidGroups(table, candidate, partition, columns, within).of_partitions(more)

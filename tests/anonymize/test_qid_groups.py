@@ -10,7 +10,7 @@ import pytest
 from anonymize import qid_groups
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable
-from anonymize.qid_groups import QidGroups
+from anonymize.qid_groups import QidGroups, Scope, distinct_groups
 from anonymize.taxonomy import Node
 
 N_PARTITIONS, N_COLUMNS = 60, 5
@@ -51,6 +51,49 @@ def test_every_subset_parts_the_items_as_its_values_do(
     some = np.array([5, 3, 199])
     for (codes, _), (of_partition, _) in zip(groups.codings(n_others), by_partition, strict=True):
         assert codes[some].tolist() == of_partition[groups.places(some)].tolist()
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 18])
+@pytest.mark.parametrize("within", [None, 3])
+def test_each_set_of_partitions_has_one_number(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, within: int | None
+) -> None:
+    """In all scopes, however many groups are numbered at once; each number in a single coding."""
+    monkeypatch.setattr(qid_groups, "_AT_ONCE", at_once)
+    table, partition = made_up()
+    scopes = [Scope((0, 1, 2, 3), 3), Scope((0, 1, 2), 2), Scope((0, 3, 4), 2)]
+    groups = distinct_groups(table, Candidate(0, Node(0, 1), ()), partition, scopes, within=within)
+    expected = [sets_of(table, partition, scope, within) for scope in scopes]
+    found: dict[int, set[int]] = {}
+    for coding in groups.codings:
+        numbers = set(coding.group.tolist()) - {-1}
+        assert numbers
+        assert not numbers & found.keys()
+        found |= {number: set(partition[coding.group == number].tolist()) for number in numbers}
+    assert sorted(found) == list(range(groups.n_groups))
+    assert (
+        len({frozenset(each) for each in found.values()})
+        == groups.n_groups
+        == len(set(groups.names.tolist()))
+    )
+    for asked, sets in zip(groups.asked, expected, strict=True):
+        assert {frozenset(found[number]) for number in np.flatnonzero(asked).tolist()} == sets
+
+
+def sets_of(
+    table: GeneralizedTable, partition: np.ndarray, scope: Scope, within: int | None
+) -> set[frozenset[int]]:
+    """Return the sets of partitions that agree on as many columns as a scope allows, by the definition.
+
+    All agree on column 0, the candidate's. A column with a single value tells nothing apart.
+    """
+    others = [c for c in scope.columns if c and (c == within or len(set(table.nodes[c, partition])) > 1)]
+    sets = set()
+    for subset in combinations(others, min(scope.size - 1, len(others))):
+        if within is None or within in subset:
+            values = {p: tuple(table.nodes[list(subset), p].tolist()) for p in set(partition.tolist())}
+            sets |= {frozenset(p for p in values if values[p] == value) for value in values.values()}
+    return sets
 
 
 def pairs(codes: list) -> frozenset[tuple[int, int]]:
