@@ -62,6 +62,24 @@ class Placed:
     weight: Ints = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Counted:
+    """Candidate with a party's counts after its specialization.
+
+    counts:  own records per (refined entry, child).
+    sides:   makes own side counts, if any.
+    """
+
+    plan: GroupPlan
+    counts: Ints = field(repr=False)
+    sides: SidesOfGroups | None
+
+    @property
+    def sums(self) -> Ints:
+        """Own sums of the plan's groups: int64, of the plan's shape."""
+        return self.plan.sums(self.counts, self.sides)
+
+
 Profile: TypeAlias = tuple[Prospect, Ints]
 """Prospect with a party's deciding class counts, as :meth:`Prospect.profile`."""
 
@@ -76,8 +94,8 @@ class Holder(Protocol):
         """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its name."""
         ...
 
-    def sums(self, plan: GroupPlan) -> Ints:
-        """Return own sums of a plan's groups: int64, of the plan's shape."""
+    def counted(self, candidate: Candidate) -> Counted:
+        """Return the plan of a specialization of the current T_g, with own counts."""
         ...
 
     def placed(self, candidate: Candidate) -> Placed:
@@ -126,11 +144,9 @@ class Referee(Protocol):
         """Remove the candidates of a specialized node, which is no longer in the cut."""
         ...
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """Judge a candidate by all parties' counts per (refined entry, child), reveal the result, and keep the judged
-        counts.
-
-        sides:  makes own side counts, if any.
+        counts. holder: ourselves.
         """
         ...
 
@@ -207,6 +223,7 @@ class _Party:
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
         self.cut = top(request.schema)
         self._open: list[Candidate] = []
+        self._counted: Counted | None = None
         self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
         self._naming = Naming(request.schema)
 
@@ -247,12 +264,12 @@ class _Party:
         whole = own[[n_cells + sides.index(PERSONS)]] if PERSONS in sides else own[:n_cells]
         return np.array([whole.sum()], dtype=np.int64)
 
-    def _own_of_groups(self, candidate: Candidate) -> Ints:
+    @staticmethod
+    def _own_of_groups(own: Counted) -> Ints:
         """Return the own records or people of every (group, child) of the plan."""
-        sides = self._sides(candidate)
-        if sides is not None and PERSONS in self._plan.sides:
-            return self._plan.own_count(PERSONS, sides)
-        return self._plan.own_records(self._counts)
+        if own.sides is not None and PERSONS in own.plan.sides:
+            return own.plan.own_count(PERSONS, own.sides)
+        return own.plan.own_records(own.counts)
 
     def choose(self) -> Rounds[Candidate | None]:
         self._observer.phase("score")
@@ -268,9 +285,7 @@ class _Party:
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
         self._observer.phase("count")
-        plan = self.plan(candidate)
-        self._plan, self._counts = plan, self._told.own_counts(candidate)
-        valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
+        valid = yield from self._referee.is_valid(candidate, self)
         if not valid:
             self._prospects.discard(candidate)
         return Step(candidate, valid)
@@ -278,8 +293,12 @@ class _Party:
     def plan(self, candidate: Candidate) -> GroupPlan:
         return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
 
-    def sums(self, plan: GroupPlan) -> Ints:
-        return plan.sums(self._told.own_counts(plan.candidate), self._sides(plan.candidate))
+    def counted(self, candidate: Candidate) -> Counted:
+        """As :meth:`Holder.counted`. The last is kept for :meth:`apply`."""
+        if self._counted is None or self._counted.plan.candidate != candidate:
+            own = self._told.own_counts(candidate)
+            self._counted = Counted(self.plan(candidate), own, self._sides(candidate))
+        return self._counted
 
     def placed(self, candidate: Candidate) -> Placed:
         told = self._told
@@ -292,14 +311,15 @@ class _Party:
 
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
+        own = self.counted(candidate)
         nodes = [(candidate.column, child) for child in candidate.children]
         ways = [each for node in nodes for each in self._profiles(*node)]
         self._observer.grouping(self._grouping(self.cut.specialized(candidate)))
-        self._observer.opening_groups(self._own_of_groups(candidate))
-        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)
+        self._observer.opening_groups(self._own_of_groups(own))
+        counts = yield from self._referee.open_judged(own.counts, self._told.totals(candidate), ways)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
         self._require_same_records(self._told.agree_on(candidate, counts))
-        self._require(self._plan.violation_of_cells(counts) is None)
+        self._require(own.plan.violation_of_cells(counts) is None)
         score = self._replace(candidate, counts)
         yield from self._propose(nodes)
         return score
@@ -331,6 +351,7 @@ class _Party:
     def _replace(self, candidate: Candidate, counts: Ints) -> int:
         """Refine T_g by all parties' counts per (refined entry, child). Return the score."""
         before = self._told.table
+        self._counted = None
         refinement = self._told.refine(candidate, counts)
         score = self._followed.follow(before, refinement)
         self._record_sets.follow(before, refinement)

@@ -18,7 +18,7 @@ from anonymize.criteria.criterion import SideInputs, sides_of
 from anonymize.cut import Candidate, Cut
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Counted, Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled, opened_candidates
 from anonymize.joint.messages import (
@@ -34,7 +34,6 @@ from anonymize.joint.messages import (
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import check_root, check_sizes, criteria_of, requirement_unmet
-from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -227,16 +226,15 @@ class LeaderReferee:
         payload = yield from self._tell(step, _encode_candidates(asked))
         asked = _decode_candidates(payload, self._request.schema, holder.cut, self._roster.leader, step)
         self.ledger.reveal("asked", asked, "all", (len(asked),))
-        plans = [holder.plan(candidate) for candidate in asked]
         self._judged = {}
-        if plans:
-            yield from self._sum_groups(holder, plans)
+        if asked:
+            yield from self._sum_groups([holder.counted(candidate) for candidate in asked])
         self._observer.phase("validity")
         yield from self._tell_verdicts(due, holder)
 
-    def _sum_groups(self, holder: Holder, plans: Sequence[GroupPlan]) -> Rounds[None]:
+    def _sum_groups(self, asked: Sequence[Counted]) -> Rounds[None]:
         self._observer.phase("share")
-        own = [holder.sums(plan) for plan in plans]
+        plans, own = [counted.plan for counted in asked], [counted.sums for counted in asked]
         flat = np.concatenate([sums.reshape(-1) for sums in own])
         total = yield from self._to_leader("group_counts", flat)
         if total is None:
@@ -270,9 +268,9 @@ class LeaderReferee:
     def drop(self, applied: Candidate) -> None:
         self._candidates.drop(applied)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """Return the verdict that came with the candidate."""
-        self._applied = plan.candidate
+        self._applied = candidate
         return self.ledger.reveal("valid", self._valid, "all")
         yield
 

@@ -27,7 +27,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Counted, Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, Found, Pool, Profiled, opened_candidates
@@ -50,7 +50,6 @@ from anonymize.lkc.requirement import (
     most_records,
     root_refused,
 )
-from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -270,10 +269,11 @@ class SealedReferee:
     def drop(self, applied: Candidate) -> None:
         self._pool.drop(applied)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        return self.ledger.reveal("valid", (yield from self._judged(plan, counts, sides)), "all")
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
+        return self.ledger.reveal("valid", (yield from self._judged(holder.counted(candidate))), "all")
 
-    def _judged(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def _judged(self, own: Counted) -> Rounds[bool]:
+        plan = own.plan
         tests = GroupTests(plan, self._n_records)
         self._is_kept = tests.any
         if (
@@ -282,8 +282,8 @@ class SealedReferee:
             return True
         taken = plan.sides_at_stake
         some: Bools = np.logical_or.reduce(taken, axis=(0, 1))
-        side_inputs = plan.sums_of_sides(sides, some)[taken]
-        told = counts[:, :-1]
+        side_inputs = plan.sums_of_sides(own.sides, some)[taken]
+        told = own.counts[:, :-1]
         counted = self._counted(told.size, [plan.sides[i] for i in np.nonzero(taken)[2].tolist()])
         words = np.concatenate([told.reshape(-1), side_inputs])
         share = yield from self._share(words, tests.share_bits, counted)

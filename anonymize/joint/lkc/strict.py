@@ -35,7 +35,6 @@ from anonymize.joint.party import begin
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import criteria_of
-from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -216,9 +215,9 @@ class StrictReferee(SealedReferee):
         if self._engine is not None:
             yield from self._verdicts.judge(self._engine, checks, shares)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """Return True: the taken candidate was judged valid."""
-        self._plan = plan
+        self._plan = holder.counted(candidate).plan
         return True
         yield
 
