@@ -275,13 +275,18 @@ class GroupPlan:
 
 
 def plan_groups(
-    parts: Sequence[Part], entries: Sequence[Entry], candidate: Candidate, names: Names | None = None
+    parts: Sequence[Part],
+    entries: Sequence[Entry],
+    candidate: Candidate,
+    names: Names | None = None,
+    within: int | None = None,
 ) -> GroupPlan:
     """List the sums that decide a candidate's validity, from public state alone.
 
     parts:  T_g of every block, with the same leaf partitions. Refined entries stand block after block. The first
             block with the columns of a tally counts the tally.
     names:  name of every leaf partition; None: names from the partition numbers.
+    within: further column; only groups on columns that include this column count.
     """
     refined = [table.entries_of(candidate) for _, table in parts]
     partition = np.concatenate([t.partition[own] for (_, t), own in zip(parts, refined, strict=True)])
@@ -289,7 +294,7 @@ def plan_groups(
     asking = concerned(entries, candidate.column)
     criteria = criteria_of(asking)
     scopes = [entry.scope for entry in asking]
-    groups = distinct_groups(parts[0][1], candidate, partition, scopes, names)
+    groups = distinct_groups(parts[0][1], candidate, partition, scopes, names, within)
     tallies, cells = tallies_of(criteria), [t.cell[own] for (_, t), own in zip(parts, refined, strict=True)]
     counted = _counted([block for block, _ in parts], cells, tallies)
     totals = np.stack([groups.summed(count * chosen) for chosen in counted], axis=1)

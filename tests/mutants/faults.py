@@ -886,7 +886,7 @@ MUTANTS = (
     Mutant(
         "whatever-is-opened",
         "_Party.apply",
-        "self._require(self._plan.violation_of_cells(counts) is None)",
+        "self._require(own.plan.violation_of_cells(counts) is None)",
         "",
         _INVALID,
     ),
@@ -1204,12 +1204,33 @@ MUTANTS = (
     Mutant(
         "consent-before-the-question",
         "_Party.apply",
-        "self._observer.opening_groups(self._own_of_groups(candidate))\n        counts = yield "
-        "from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)",
-        "counts = yield from self._referee.open_judged(self._counts, "
+        "self._observer.opening_groups(self._own_of_groups(own))\n        counts = yield "
+        "from self._referee.open_judged(own.counts, self._told.totals(candidate), ways)",
+        "counts = yield from self._referee.open_judged(own.counts, "
         "self._told.totals(candidate), ways)\n        "
-        "self._observer.opening_groups(self._own_of_groups(candidate))",
+        "self._observer.opening_groups(self._own_of_groups(own))",
         _OWN,
+    ),
+    Mutant(
+        "a-strict-run-tests-a-node-once",
+        "_Live.follow",
+        "self.is_due = taken.column != self.profiled.column",
+        "self.is_due = False",
+        ("tests/anonymize/joint/lkc/test_strict.py",),
+    ),
+    Mutant(
+        "a-strict-run-tests-groups-of-its-own-column",
+        "_Live.follow",
+        "self._refined = taken.column",
+        "self._refined = self.profiled.column",
+        ("tests/anonymize/joint/lkc/test_strict.py",),
+    ),
+    Mutant(
+        "groups-that-another-scope-has-are-left-out",
+        "_Numbers._number",
+        "self._asked.append((each.scope, numbers[own]))",
+        "self._asked.append((each.scope, numbers[own][is_new[own]]))",
+        ("tests/anonymize/test_qid_groups.py",),
     ),
     Mutant(
         "a-repetition-by-the-word-of-others",

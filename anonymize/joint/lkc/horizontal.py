@@ -90,8 +90,11 @@ class Holder(Protocol):
     @property
     def cut(self) -> Cut: ...
 
-    def plan(self, candidate: Candidate) -> GroupPlan:
-        """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its name."""
+    def plan(self, candidate: Candidate, within: int | None = None) -> GroupPlan:
+        """Return the groups of a specialization of the current T_g. A group with unchanged records keeps its name.
+
+        within:  further column; only groups on columns that include this column count.
+        """
         ...
 
     def counted(self, candidate: Candidate) -> Counted:
@@ -290,8 +293,8 @@ class _Party:
             self._prospects.discard(candidate)
         return Step(candidate, valid)
 
-    def plan(self, candidate: Candidate) -> GroupPlan:
-        return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
+    def plan(self, candidate: Candidate, within: int | None = None) -> GroupPlan:
+        return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names, within)
 
     def counted(self, candidate: Candidate) -> Counted:
         """As :meth:`Holder.counted`. The last is kept for :meth:`apply`."""

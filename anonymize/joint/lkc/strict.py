@@ -127,15 +127,23 @@ class _Check:
 
 
 class _Live:
-    """Prospect that was not taken yet, with its tested groups."""
+    """Prospect that was not taken yet, with its tested groups.
+
+    is_due:  True if a group may be untested.
+    """
 
     def __init__(self, profiled: Profiled) -> None:
         self.profiled = profiled
+        self.is_due = True
+        self._refined: int | None = None
         self._tested = self._judged = np.zeros(0, dtype=np.uint64)
 
     def _untested(self, holder: Holder) -> GroupPlan:
-        """Return the node's untested groups with a possible failure, from public state alone."""
-        plan = holder.plan(self.profiled.prospect.specialized(1))
+        """Return the node's untested groups with a possible failure, from public state alone.
+
+        A specialization leaves the records of all groups on columns without its own column.
+        """
+        plan = holder.plan(self.profiled.prospect.specialized(1), self._refined)
         fresh = plan.among(~np.isin(plan.names, self._tested))
         self._tested = np.union1d(self._tested, fresh.names)
         at_stake = [fresh.at_stake(criterion).any(axis=1) for criterion in fresh.criteria]
@@ -148,6 +156,11 @@ class _Live:
         _, groups, places = np.intersect1d(plan.names, self._judged, return_indices=True)
         return groups, places
 
+    def follow(self, taken: Candidate) -> None:
+        """Account for a specialization. It refines no leaf partition in another node of its column."""
+        self.is_due = taken.column != self.profiled.column
+        self._refined = taken.column
+
     def is_of(self, candidate: Candidate) -> bool:
         return self.profiled.prospect.admits(candidate)
 
@@ -158,6 +171,7 @@ class _Live:
     def check(self, holder: Holder) -> _Check | None:
         """Return the due tests, or None. Their existence is public."""
         plan = self._untested(holder)
+        self.is_due = False
         return _Check(self.profiled, plan, self._sums(plan, holder)) if plan.n_groups else None
 
     def _sums(self, plan: GroupPlan, holder: Holder) -> Ints:
@@ -177,7 +191,6 @@ class StrictReferee(SealedReferee):
     def start(self, n_records: int, followed: Followed) -> None:
         super().start(n_records, followed)
         self._live: list[_Live] = []
-        self._untouched: list[_Live] = []
 
     def _empty_pool(self, bench: Bench) -> Pool:
         goal = self._request.goal
@@ -191,14 +204,13 @@ class StrictReferee(SealedReferee):
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
         self._observer.phase("count")
-        due = [live for live in self._live if live not in self._untouched]
-        checks = [live.check(holder) for live in due]
+        checks = [live.check(holder) for live in self._live if live.is_due]
         yield from self._judge([check for check in checks if check is not None])
         candidate = yield from super().best(holder)
         if candidate is not None:
             self._taken = next(live for live in self._live if live.is_of(candidate))
-            # A specialization refines no leaf partition in another node of its column.
-            self._untouched = [live for live in self._live if live.profiled.column == candidate.column]
+            for live in self._live:
+                live.follow(candidate)
         return candidate
 
     def drop(self, applied: Candidate) -> None:
