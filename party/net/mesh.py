@@ -86,12 +86,11 @@ class Mesh:
         waiting.set_result(duplex)
 
     async def connect(self, addresses: Mapping[str, str], patience_s: float) -> None:
-        """Open a stream to each given peer, await the expected peers, and pump all streams.
+        """Open a stream to each given peer, and await the expected peers. Greet each peer as soon as its stream is here.
 
         Raises TransportError if a peer is not reached, or does not connect within ``patience_s``.
         """
         await self._open(addresses, patience_s, self._link, carriage=False)
-        self._pump(*self.links.values())
 
     async def carry(
         self, wiring: Wiring, addresses: Mapping[str, str], signs: Signs, rng: Rng, patience_s: float
@@ -144,7 +143,6 @@ class Mesh:
         await self.unless_broken(together(*agreed))
         for peer, end in ends.items():
             self._link(peer, end, False, end.suspects)
-        self._pump(*(self.links[peer] for peer in ends))
 
     async def _agree(self, peer: str, end: Carried, signs: Signs, rng: Rng, patience_s: float) -> None:
         try:
@@ -181,7 +179,8 @@ class Mesh:
         link(peer, duplex, True)
 
     def _link(self, peer: str, duplex: Duplex, greeted: bool, suspects: str | None = None) -> None:
-        self.links[peer] = Link(
+        """Link a peer, and pump the link from now on: no hello waits for the stream of another peer."""
+        link = self.links[peer] = Link(
             self._me,
             peer,
             self.key,
@@ -190,9 +189,7 @@ class Mesh:
             max_bytes=self._max_bytes,
             suspects=suspects,
         )
-
-    def _pump(self, *links: Link) -> None:
-        self._pumps += _running(links)
+        self._pumps += _running([link])
 
     async def unless_broken(self, work: Coroutine[Any, Any, T]) -> T:
         """Do the work, unless a link breaks meanwhile. The cause is then raised at once."""

@@ -91,6 +91,26 @@ def test_each_peer_is_called_where_it_is() -> None:
     run(scenario())
 
 
+def test_a_hello_waits_for_no_other_peer() -> None:
+    """Of n parties the last would otherwise be greeted after n - 1 hellos, one after the other."""
+
+    async def scenario() -> Envelope:
+        called = ScriptedDuplex([], gone=False)
+        mesh = Mesh("b", KEY, Dialled(c=called), MAX_MESSAGE_BYTES)
+        mesh.expect(["a"])
+        connecting = asyncio.create_task(mesh.connect({"c": "there:1"}, 1000))
+        while not called.heard:
+            await asyncio.sleep(0)
+        assert not connecting.done()  # a has not called
+        mesh.accept("a", ScriptedDuplex([], gone=False))
+        await connecting
+        await mesh.close()
+        return called.heard[0]
+
+    hello = run(scenario())
+    assert (hello.step, hello.recipient) == (HELLO, "c")
+
+
 @pytest.mark.parametrize("before", ["never expected", "of somebody else", "a second time"])
 def test_a_stream_that_is_not_due_is_refused(before: str) -> None:
     async def scenario() -> Problem:
