@@ -40,10 +40,13 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
 async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """Count the approved run, read the table, begin to accept the peers that call us, and report the admission.
 
+    All parties allow the job by now, so the connections to the peers that we call are made meanwhile.
+
     Every later message is an answer about the table, and counted before the table is read. Raises DataError, and
     PolicyError if no further answer is allowed.
     """
     await asyncio.to_thread(_begin, session, allowed)
+    session.mesh.begin(addresses_after_us(session.config, session.task))
     table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
     await asyncio.to_thread(give_back)  # the buffers of the file
     wiring = wiring_of(session.me, session.task)

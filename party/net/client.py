@@ -26,6 +26,7 @@ from party.net.conversions import (
 from party.net.mailbox import Mailbox
 from party.net.probe import probe
 from party.net.streams import EOF, READ_AHEAD, RETRY_S, lost, options_for
+from party.net.waiting import stopped
 from party.net.ways import Way, Ways
 from party.owner.config import NodeConfig, usable_peer
 from party.owner.identity import Credentials, Peer
@@ -36,6 +37,8 @@ Sent = TypeVar("Sent")
 Got = TypeVar("Got")
 
 _CLOSE_S = 2.0
+_BEGUN_S = 1.0
+"""Time for a connection begun ahead to make its first call: without a call the peer takes us for a stranger."""
 _UNREACHED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
@@ -139,6 +142,7 @@ class Calls:
         self._peers = peers
         self._ways = Ways(config)
         self._channels: dict[tuple[str, str], tuple[grpc.aio.Channel, Way]] = {}
+        self._begun: dict[tuple[str, str], asyncio.Task[grpc.aio.Channel]] = {}
 
     async def describe(self, peer: str, address: str) -> Described:
         """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
@@ -149,9 +153,13 @@ class Calls:
         apart_s = said.time_ms / 1000 - (before + round_s / 2) if said.time_ms else None
         return Described(printable(said.version), round_s, apart_s)
 
+    def begin(self, peer: str, address: str) -> None:
+        """Begin to connect to a peer, for calls of :meth:`open_mesh` to come. The calls raise what is wrong then."""
+        self._begun[peer, address] = asyncio.create_task(self._reach(peer, address))
+
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
         """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
-        channel = await self._reach(peer, address)
+        channel = await self._connected(peer, address)
         return ClientStream(rpc.MeshStub(channel).Exchange(), peer, from_envelope, to_envelope)
 
     async def open_control(self, peer: str, address: str) -> ControlStream:
@@ -180,13 +188,28 @@ class Calls:
             raise _broken(error, peer) from error
 
     async def close(self) -> None:
+        if self._begun:
+            await asyncio.wait(self._begun.values(), timeout=_BEGUN_S)
+        await stopped(*self._begun.values())
         await asyncio.gather(*(channel.close(None) for channel, _ in self._channels.values()))
         self._channels.clear()
         await self._ways.close()
 
-    async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
+    async def _connected(self, peer: str, address: str) -> grpc.aio.Channel:
+        """Return the connection begun ahead, if it stands. Otherwise connect, with ``connect_s`` from now.
+
+        Raises as :meth:`_reach`.
+        """
+        deadline = self._deadline()
+        if (begun := self._begun.get((peer, address))) is not None:
+            await asyncio.wait({begun})
+            if begun.exception() is None and begun.result().get_state() is grpc.ChannelConnectivity.READY:
+                return begun.result()
+        return await self._reach(peer, address, deadline)
+
+    async def _reach(self, peer: str, address: str, deadline: float | None = None) -> grpc.aio.Channel:
         """Connect to a peer of a version that talks with ours. Raises TransportError, IdentityError or PartyError."""
-        channel, said = await self._described(peer, address)
+        channel, said = await self._described(peer, address, deadline)
         if not talks_with(said.version):
             message = (
                 f"{peer} runs Jointcut {printable(said.version, 20)}, and {self._config.name} {__version__}"
@@ -194,10 +217,15 @@ class Calls:
             raise PartyError("version", message, party=peer)
         return channel
 
-    async def _described(self, peer: str, address: str) -> tuple[grpc.aio.Channel, pb.Description]:
-        """Connect and ask for the peer's identity, again and again until ``connect_s`` is over."""
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._config.timeouts.connect_s
+
+    async def _described(
+        self, peer: str, address: str, deadline: float | None = None
+    ) -> tuple[grpc.aio.Channel, pb.Description]:
+        """Connect and ask for the peer's identity, again and again until a deadline; by default for ``connect_s``."""
         (channel, way), loop = self._channel(peer, address), asyncio.get_running_loop()
-        deadline = loop.time() + self._config.timeouts.connect_s
+        deadline = self._deadline() if deadline is None else deadline
         while True:
             try:
                 return channel, await self._describe(channel, deadline - loop.time())

@@ -29,6 +29,10 @@ _MARGIN_S = 2.0
 class Dial(Protocol):
     """Opens streams to the mesh services of peers, for a run."""
 
+    def begin(self, peer: str, address: str) -> None:
+        """Begin to connect to a peer, for calls to come. The calls raise what is wrong then."""
+        ...
+
     async def __call__(self, peer: str, address: str) -> Duplex: ...
 
     async def close(self) -> None:
@@ -85,8 +89,13 @@ class Mesh:
         self._streams.append(duplex)
         waiting.set_result(duplex)
 
+    def begin(self, addresses: Mapping[str, str]) -> None:
+        """Begin to connect to the peers that :meth:`connect` calls later. No peer is told anything of the run."""
+        for peer, address in addresses.items():
+            self._dial.begin(peer, address)
+
     async def connect(self, addresses: Mapping[str, str], patience_s: float) -> None:
-        """Open a stream to each given peer, and await the expected peers. Greet each peer as soon as its stream is here.
+        """Open a stream to each given peer, and await the expected peers. Greet each peer once its stream is here.
 
         Raises TransportError if a peer is not reached, or does not connect within ``patience_s``.
         """

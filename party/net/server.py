@@ -249,6 +249,10 @@ class _Outgoing:
         self._me = config.name
         self._calls = Calls(config, credentials_of(config), trusted_peers(config))
 
+    def begin(self, peer: str, address: str) -> None:
+        """Begin to connect. Raises nothing: the call raises what is wrong then."""
+        self._calls.begin(peer, address)
+
     async def __call__(self, peer: str, address: str) -> MeshStream:
         """Open a stream. Raises TransportError with the same message for any obstacle; our owner reads the cause."""
         try:

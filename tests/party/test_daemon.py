@@ -8,6 +8,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from party.owner.in_force import STATUS
 from party.session import fail
 from party.states import Session
 from tests.support.by_hand import RUN, open_control, submit, tell, works
+from tests.support.dialled import Dialled
 from tests.support.duplex import run
 from tests.support.hostile import answer
 from tests.support.house import lines_of
@@ -220,6 +222,34 @@ def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path)
             await works(net, tmp_path / "out")
 
     run(scenario())
+
+
+def test_peers_are_connected_once_all_parties_allow_the_job(net: Network, tmp_path: Path) -> None:
+    """Earlier, a peer would hear from us of a job that a policy refuses; later, all would wait for connections."""
+    done: list[str] = []
+
+    class Noting(Dialled):
+        def begin(self, peer: str, address: str) -> None:
+            done.append(f"begin {peer}")
+            super().begin(peer, address)
+
+    class Noted(Daemon):
+        def __init__(self, config: Any, dialing: Any, refresh: Any) -> None:
+            super().__init__(config, lambda used: Noting(dialing(used), lambda _, stream: stream), refresh)
+
+        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
+            async def noted(event: control.Event) -> None:
+                done.append(type(event).__name__)
+                await emit(event)
+
+            await super().conduct(caller, requests, noted)
+
+    async def scenario() -> None:
+        async with serving(net, {PARTIES[0]: Noted}):
+            await works(net, tmp_path / "out")
+
+    run(scenario())
+    assert done[:4] == ["Allowed", *(f"begin {peer}" for peer in PARTIES[1:]), "Admitted"]
 
 
 def test_a_daemon_that_stops_lets_an_ended_run_close(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,9 @@ class Dialled:
     def __init__(self, inner: Dial, wrap: Callable[[str, Duplex], Any]) -> None:
         self._inner, self._wrap = inner, wrap
 
+    def begin(self, peer: str, address: str) -> None:
+        self._inner.begin(peer, address)
+
     async def __call__(self, peer: str, address: str) -> Any:
         return self._wrap(peer, await self._inner(peer, address))
 

@@ -41,6 +41,9 @@ class _Dial:
     net: Net
     me: str
 
+    def begin(self, peer: str, address: str) -> None:
+        pass
+
     async def __call__(self, peer: str, address: str) -> Duplex:
         return await self.net.dialled(self.me, peer)
 

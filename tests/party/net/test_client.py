@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,74 @@ def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Ne
                 await refused(calls.open_control(A, net.addresses[A]))
             async with serving(net, only=[A]):
                 await (await calls.open_control(A, net.addresses[A])).close()
+
+    run(scenario())
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the parties that were asked for their identity, in order."""
+    names: list[str] = []
+    original = server._Control.Describe
+
+    async def noted(self: Any, request: Any, context: Any) -> Any:
+        names.append(self._daemon.name)
+        return await original(self, request, context)
+
+    monkeypatch.setattr(server._Control, "Describe", noted)
+    return names
+
+
+def test_a_connection_begun_ahead_is_asked_once(net: Network, asked: list[str]) -> None:
+    async def scenario() -> None:
+        async with serving(net, only=[B]), calling(net.config(A)) as calls:
+            calls.begin(B, net.addresses[B])
+            for _ in range(2):
+                await (await calls.open_mesh(B, net.addresses[B])).close()
+
+    run(scenario())
+    assert asked == [B]
+
+
+def test_a_connection_begun_ahead_and_lost_is_made_again(net: Network, asked: list[str]) -> None:
+    async def scenario() -> None:
+        async with calling(net.config(A)) as calls:
+            async with serving(net, only=[B]):
+                calls.begin(B, net.addresses[B])
+                await (await calls.open_mesh(B, net.addresses[B])).close()
+            opening = asyncio.create_task(calls.open_mesh(B, net.addresses[B]))
+            await asyncio.sleep(0.1)
+            async with serving(net, only=[B]):
+                await (await opening).close()
+
+    run(scenario())
+    assert asked == [B, B]
+
+
+def test_a_connection_begun_in_vain_is_tried_again_by_the_call(net: Network) -> None:
+    async def scenario() -> tuple[Problem, Problem]:
+        async with calling(impatient(net.config(A))) as calls:
+            calls.begin(B, net.addresses[B])
+            await asyncio.wait(calls._begun.values())
+            begun = await refused(calls.open_mesh(B, net.addresses[B]))
+            fresh = await refused(calls.open_control(B, net.addresses[B]))
+            async with serving(net, only=[B]):
+                await (await calls.open_mesh(B, net.addresses[B])).close()
+            return begun, fresh
+
+    begun, fresh = run(scenario())
+    assert begun == fresh
+    assert (begun.error_id, begun.party) == ("peer-unreachable", B)
+
+
+def test_a_connection_begun_for_nothing_makes_a_call(net: Network, asked: list[str]) -> None:
+    """Otherwise the peer would count a stranger."""
+
+    async def scenario() -> None:
+        async with serving(net, only=[B]):
+            async with calling(net.config(A)) as calls:
+                calls.begin(B, net.addresses[B])
+            assert asked == [B]
 
     run(scenario())
 

@@ -20,8 +20,12 @@ class Dialled:
 
     def __init__(self, **streams: Duplex) -> None:
         self.streams = streams
+        self.begun: list[tuple[str, str]] = []
         self.called: list[tuple[str, str]] = []
         self.closed = False
+
+    def begin(self, peer: str, address: str) -> None:
+        self.begun.append((peer, address))
 
     async def __call__(self, peer: str, address: str) -> Duplex:
         self.called.append((peer, address))
