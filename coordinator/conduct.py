@@ -70,7 +70,7 @@ class _Member:
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
-    """Names of the parts to fetch from the party; empty until known."""
+    """Names of the parts due from the party; empty until the party has finished."""
 
 
 class Conductor:
@@ -168,17 +168,13 @@ class Conductor:
         await self._until(lambda m: m.finished is not None)
 
     async def collect(self) -> Collected:
-        """Compare the parties' results and fetch the parts of the table."""
+        """Compare the parties' results and take the parts of the table."""
         self._phase = "collect"
         job, members = self._task.job, list(self._members.values())
         digests = {m.finished.result for m in members if m.finished is not None}
         if len(digests) != 1:
             raise PartyError("result-mismatch", "the parties ended with different results")
         leader = self._members[job.leader_name]
-        for member in members:
-            member.wanted = self._task.parts_of(member.name)
-            if member.wanted:
-                await member.stream.write(control.Fetch())
         await self._until(lambda m: m.complete >= m.wanted)
         encoded = bytes(leader.results["result"])
         if hashlib.sha256(encoded).digest() != digests.pop():
@@ -286,6 +282,7 @@ class Conductor:
                 member.admitted = True
             case control.Finished():
                 member.finished = event
+                member.wanted = self._task.parts_of(member.name)
             case control.ResultPart(piece):
                 self._take_part(member, piece)
             case control.Failed(problem) if problem.error_id in UNAPPROVED and not member.allowed:
@@ -315,9 +312,9 @@ class Conductor:
                 assert_never(event)
 
     def _take_part(self, member: _Member, piece: control.Piece) -> None:
-        """Take a piece. Raises PartyError for an unrequested part, and beyond ``limits.delivery_mb`` of a party."""
+        """Take a piece. Raises PartyError for a part not due, and beyond ``limits.delivery_mb`` of a party."""
         if piece.name not in member.wanted - member.complete:
-            message = f"{member.name} sent a part of a result without request"
+            message = f"{member.name} sent a part of a result that is not due"
             raise PartyError("peer-protocol", message, party=member.name)
         limits = self._config.limits
         if sum(map(len, member.results.values())) + len(piece.content) > limits.delivery_bytes:

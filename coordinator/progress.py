@@ -32,7 +32,7 @@ _MEANING = {
     "read": "read the table",
     "run": "compute",
     "anonymize": "choose the level of detail of every value",
-    "collect": "fetch the result",
+    "collect": "collect the result",
     "release": "make the table",
     "verify": "check every group of the table",
     "write": "write the files",

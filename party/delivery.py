@@ -1,4 +1,4 @@
-"""After the protocol: the coordinator's fetches and deliveries, and the files that a party keeps."""
+"""After the protocol: a party's parts for the coordinator, deliveries, and the files that a party keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,26 +36,29 @@ _LAST_WORDS = 4
 
 
 async def announce(session: Session, run: Computed, _: Next) -> Finished:
-    """Report the end of the protocol: a digest of the result, and the public part of the run."""
+    """Report the end of the protocol: a digest of the result, and the public part of the run; send our parts.
+
+    All parties have signed the result by now (:func:`jobs.release.signatures.attest`), so nobody is asked again.
+    """
     if run.account.remark:
         session.log(run.account.remark)
     digest = hashlib.sha256(run.result.encoded).digest()
     costs = public_costs(session.task, run.meter, session.mesh.links)
     summary = {**run.result.told, **costs, SIGNATURES: signature_fields(run.signed)}
     await session.emit(control.Finished(digest, json.dumps(summary)))
-    return Finished(run)
+    return Finished(run, await _sent(session, run))
 
 
-async def send(session: Session, finished: Finished, _: control.Fetch) -> Finished:
-    """Send our parts of the table."""
+async def _sent(session: Session, run: Computed) -> dict[str, bytes]:
+    """Send our parts of the table to the coordinator; return the parts by name."""
     parts = {}
     for name in sorted(session.task.parts_of(session.me)):
-        parts[name] = await asyncio.to_thread(_part, session, finished.run, name)
+        parts[name] = await asyncio.to_thread(_part, session, run, name)
         sent = {"to": session.coordinator, "part": name, "bytes": len(parts[name])}
         await in_thread(session.note, "sent", sent)
         for piece in pieces(name, parts[name]):
             await session.emit(control.ResultPart(piece))
-    return replace(finished, parts=parts)
+    return parts
 
 
 def _part(session: Session, run: Computed, name: str) -> bytes:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 from jobs.errors import Problem, TransportError
 from party.admission import ask, load
 from party.computation import compute
-from party.delivery import announce, check, close, forgo, keep, note, send
-from party.net.control import Cancel, Fetch, Read, Release, Start, Stored
+from party.delivery import announce, check, close, forgo, keep, note
+from party.net.control import Cancel, Read, Release, Start, Stored
 from party.requests import Heard, Left, out_of_order
 from party.states import (
     Admitted,
@@ -73,7 +73,6 @@ _ORDER = (
     _row(Allowed, Read, "load", load, Admitted),
     _row(Admitted, Start, "connect", compute, Computed),
     _row(Computed, Next, "deliver", announce, Finished),
-    _row(Finished, Fetch, "deliver", send, Finished),
     _row(Finished, Release, "deliver", check, Checked),
     _row(Finished, Stored, "deliver", note, Checked),  # files go to the coordinator alone
     _row(Finished, Left, "deliver", forgo, Closed),

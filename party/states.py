@@ -71,10 +71,10 @@ class Computed(State):
 
 @dataclass(frozen=True)
 class Finished(State):
-    """State after the coordinator knows the end of the protocol. parts: fetched parts of ours, by name."""
+    """State after the coordinator has the end of the protocol, and our parts. parts: by name."""
 
     run: Computed
-    parts: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    parts: Mapping[str, bytes] = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15protos/jointcut.proto\x12\x0bjointcut.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07time_ms\x18\x03 \x01(\x04\"\x0b\n\tStillHere\"\x19\n\x08Position\x12\r\n\x05\x61head\x18\x01 \x01(\r\";\n\x08Proposal\x12\"\n\x06\x62undle\x18\x01 \x01(\x0b\x32\x12.jointcut.v1.Piece\x12\x0b\n\x03\x61sk\x18\x02 \x01(\x08\"\x7f\n\x06\x41nswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.jointcut.v1.Answer.State\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\x05State\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07WAITING\x10\x01\x12\x0c\n\x08\x41PPROVED\x10\x02\x12\n\n\x06\x44\x45NIED\x10\x03\"\x9a\x02\n\x07Request\x12%\n\x06submit\x18\x01 \x01(\x0b\x32\x13.jointcut.v1.SubmitH\x00\x12#\n\x05start\x18\x02 \x01(\x0b\x32\x12.jointcut.v1.StartH\x00\x12#\n\x05\x66\x65tch\x18\x03 \x01(\x0b\x32\x12.jointcut.v1.FetchH\x00\x12%\n\x07release\x18\x04 \x01(\x0b\x32\x12.jointcut.v1.PieceH\x00\x12%\n\x06\x63\x61ncel\x18\x05 \x01(\x0b\x32\x13.jointcut.v1.CancelH\x00\x12%\n\x06stored\x18\x06 \x01(\x0b\x32\x13.jointcut.v1.StoredH\x00\x12!\n\x04read\x18\x07 \x01(\x0b\x32\x11.jointcut.v1.ReadH\x00\x42\x06\n\x04kind\"9\n\x06Submit\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12\"\n\x06\x62undle\x18\x02 \x01(\x0b\x32\x12.jointcut.v1.Piece\"\x06\n\x04Read\"\x14\n\x05Start\x12\x0b\n\x03key\x18\x01 \x01(\x0c\"\x07\n\x05\x46\x65tch\"\x19\n\x06\x43\x61ncel\x12\x0f\n\x07problem\x18\x01 \x01(\t\"\x19\n\x06Stored\x12\x0f\n\x07release\x18\x01 \x01(\x0c\"4\n\x05Piece\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\x12\x0c\n\x04last\x18\x03 \x01(\x08\"\xb3\x02\n\x05\x45vent\x12)\n\x08\x61\x64mitted\x18\x01 \x01(\x0b\x32\x15.jointcut.v1.AdmittedH\x00\x12)\n\x08progress\x18\x02 \x01(\x0b\x32\x15.jointcut.v1.ProgressH\x00\x12)\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x15.jointcut.v1.FinishedH\x00\x12$\n\x06result\x18\x04 \x01(\x0b\x32\x12.jointcut.v1.PieceH\x00\x12+\n\tdelivered\x18\x05 \x01(\x0b\x32\x16.jointcut.v1.DeliveredH\x00\x12%\n\x06\x66\x61iled\x18\x06 \x01(\x0b\x32\x13.jointcut.v1.FailedH\x00\x12\'\n\x07\x61llowed\x18\x07 \x01(\x0b\x32\x14.jointcut.v1.AllowedH\x00\x42\x06\n\x04kind\"\x16\n\x07\x41llowed\x12\x0b\n\x03job\x18\x01 \x01(\x0c\"\x17\n\x08\x41\x64mitted\x12\x0b\n\x03job\x18\x01 \x01(\x0c\"M\n\x08Progress\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x11\n\titeration\x18\x02 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\t\x12\x0f\n\x07\x61pplied\x18\x04 \x01(\x08\"+\n\x08\x46inished\x12\x0e\n\x06result\x18\x01 \x01(\x0c\x12\x0f\n\x07summary\x18\x02 \x01(\t\"\x1c\n\tDelivered\x12\x0f\n\x07release\x18\x01 \x01(\x0c\"\x19\n\x06\x46\x61iled\x12\x0f\n\x07problem\x18\x01 \x01(\t\"\x86\x01\n\x08\x45nvelope\x12\x0b\n\x03job\x18\x01 \x01(\x0c\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x0e\n\x06sender\x18\x03 \x01(\t\x12\x11\n\trecipient\x18\x04 \x01(\t\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0c\n\x04step\x18\x06 \x01(\t\x12\x0f\n\x07payload\x18\x07 \x01(\x0c\x12\x0c\n\x04last\x18\x08 \x01(\x08\x32\xfa\x01\n\x07\x43ontrol\x12\x42\n\x08\x44\x65scribe\x12\x1c.jointcut.v1.DescribeRequest\x1a\x18.jointcut.v1.Description\x12\x37\n\x07\x43onduct\x12\x14.jointcut.v1.Request\x1a\x12.jointcut.v1.Event(\x01\x30\x01\x12\x39\n\x04Wait\x12\x16.jointcut.v1.StillHere\x1a\x15.jointcut.v1.Position(\x01\x30\x01\x12\x37\n\x07Propose\x12\x15.jointcut.v1.Proposal\x1a\x13.jointcut.v1.Answer(\x01\x32\x44\n\x04Mesh\x12<\n\x08\x45xchange\x12\x15.jointcut.v1.Envelope\x1a\x15.jointcut.v1.Envelope(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15protos/jointcut.proto\x12\x0bjointcut.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07time_ms\x18\x03 \x01(\x04\"\x0b\n\tStillHere\"\x19\n\x08Position\x12\r\n\x05\x61head\x18\x01 \x01(\r\";\n\x08Proposal\x12\"\n\x06\x62undle\x18\x01 \x01(\x0b\x32\x12.jointcut.v1.Piece\x12\x0b\n\x03\x61sk\x18\x02 \x01(\x08\"\x7f\n\x06\x41nswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.jointcut.v1.Answer.State\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\x05State\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07WAITING\x10\x01\x12\x0c\n\x08\x41PPROVED\x10\x02\x12\n\n\x06\x44\x45NIED\x10\x03\"\xfb\x01\n\x07Request\x12%\n\x06submit\x18\x01 \x01(\x0b\x32\x13.jointcut.v1.SubmitH\x00\x12#\n\x05start\x18\x02 \x01(\x0b\x32\x12.jointcut.v1.StartH\x00\x12%\n\x07release\x18\x04 \x01(\x0b\x32\x12.jointcut.v1.PieceH\x00\x12%\n\x06\x63\x61ncel\x18\x05 \x01(\x0b\x32\x13.jointcut.v1.CancelH\x00\x12%\n\x06stored\x18\x06 \x01(\x0b\x32\x13.jointcut.v1.StoredH\x00\x12!\n\x04read\x18\x07 \x01(\x0b\x32\x11.jointcut.v1.ReadH\x00\x42\x06\n\x04kindJ\x04\x08\x03\x10\x04\"9\n\x06Submit\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12\"\n\x06\x62undle\x18\x02 \x01(\x0b\x32\x12.jointcut.v1.Piece\"\x06\n\x04Read\"\x14\n\x05Start\x12\x0b\n\x03key\x18\x01 \x01(\x0c\"\x19\n\x06\x43\x61ncel\x12\x0f\n\x07problem\x18\x01 \x01(\t\"\x19\n\x06Stored\x12\x0f\n\x07release\x18\x01 \x01(\x0c\"4\n\x05Piece\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\x12\x0c\n\x04last\x18\x03 \x01(\x08\"\xb3\x02\n\x05\x45vent\x12)\n\x08\x61\x64mitted\x18\x01 \x01(\x0b\x32\x15.jointcut.v1.AdmittedH\x00\x12)\n\x08progress\x18\x02 \x01(\x0b\x32\x15.jointcut.v1.ProgressH\x00\x12)\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x15.jointcut.v1.FinishedH\x00\x12$\n\x06result\x18\x04 \x01(\x0b\x32\x12.jointcut.v1.PieceH\x00\x12+\n\tdelivered\x18\x05 \x01(\x0b\x32\x16.jointcut.v1.DeliveredH\x00\x12%\n\x06\x66\x61iled\x18\x06 \x01(\x0b\x32\x13.jointcut.v1.FailedH\x00\x12\'\n\x07\x61llowed\x18\x07 \x01(\x0b\x32\x14.jointcut.v1.AllowedH\x00\x42\x06\n\x04kind\"\x16\n\x07\x41llowed\x12\x0b\n\x03job\x18\x01 \x01(\x0c\"\x17\n\x08\x41\x64mitted\x12\x0b\n\x03job\x18\x01 \x01(\x0c\"M\n\x08Progress\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x11\n\titeration\x18\x02 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\t\x12\x0f\n\x07\x61pplied\x18\x04 \x01(\x08\"+\n\x08\x46inished\x12\x0e\n\x06result\x18\x01 \x01(\x0c\x12\x0f\n\x07summary\x18\x02 \x01(\t\"\x1c\n\tDelivered\x12\x0f\n\x07release\x18\x01 \x01(\x0c\"\x19\n\x06\x46\x61iled\x12\x0f\n\x07problem\x18\x01 \x01(\t\"\x86\x01\n\x08\x45nvelope\x12\x0b\n\x03job\x18\x01 \x01(\x0c\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x0e\n\x06sender\x18\x03 \x01(\t\x12\x11\n\trecipient\x18\x04 \x01(\t\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0c\n\x04step\x18\x06 \x01(\t\x12\x0f\n\x07payload\x18\x07 \x01(\x0c\x12\x0c\n\x04last\x18\x08 \x01(\x08\x32\xfa\x01\n\x07\x43ontrol\x12\x42\n\x08\x44\x65scribe\x12\x1c.jointcut.v1.DescribeRequest\x1a\x18.jointcut.v1.Description\x12\x37\n\x07\x43onduct\x12\x14.jointcut.v1.Request\x1a\x12.jointcut.v1.Event(\x01\x30\x01\x12\x39\n\x04Wait\x12\x16.jointcut.v1.StillHere\x1a\x15.jointcut.v1.Position(\x01\x30\x01\x12\x37\n\x07Propose\x12\x15.jointcut.v1.Proposal\x1a\x13.jointcut.v1.Answer(\x01\x32\x44\n\x04Mesh\x12<\n\x08\x45xchange\x12\x15.jointcut.v1.Envelope\x1a\x15.jointcut.v1.Envelope(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,39 +46,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ANSWER_STATE']._serialized_start=289
   _globals['_ANSWER_STATE']._serialized_end=348
   _globals['_REQUEST']._serialized_start=351
-  _globals['_REQUEST']._serialized_end=633
-  _globals['_SUBMIT']._serialized_start=635
-  _globals['_SUBMIT']._serialized_end=692
-  _globals['_READ']._serialized_start=694
-  _globals['_READ']._serialized_end=700
-  _globals['_START']._serialized_start=702
-  _globals['_START']._serialized_end=722
-  _globals['_FETCH']._serialized_start=724
-  _globals['_FETCH']._serialized_end=731
-  _globals['_CANCEL']._serialized_start=733
-  _globals['_CANCEL']._serialized_end=758
-  _globals['_STORED']._serialized_start=760
-  _globals['_STORED']._serialized_end=785
-  _globals['_PIECE']._serialized_start=787
-  _globals['_PIECE']._serialized_end=839
-  _globals['_EVENT']._serialized_start=842
-  _globals['_EVENT']._serialized_end=1149
-  _globals['_ALLOWED']._serialized_start=1151
-  _globals['_ALLOWED']._serialized_end=1173
-  _globals['_ADMITTED']._serialized_start=1175
-  _globals['_ADMITTED']._serialized_end=1198
-  _globals['_PROGRESS']._serialized_start=1200
-  _globals['_PROGRESS']._serialized_end=1277
-  _globals['_FINISHED']._serialized_start=1279
-  _globals['_FINISHED']._serialized_end=1322
-  _globals['_DELIVERED']._serialized_start=1324
-  _globals['_DELIVERED']._serialized_end=1352
-  _globals['_FAILED']._serialized_start=1354
-  _globals['_FAILED']._serialized_end=1379
-  _globals['_ENVELOPE']._serialized_start=1382
-  _globals['_ENVELOPE']._serialized_end=1516
-  _globals['_CONTROL']._serialized_start=1519
-  _globals['_CONTROL']._serialized_end=1769
-  _globals['_MESH']._serialized_start=1771
-  _globals['_MESH']._serialized_end=1839
+  _globals['_REQUEST']._serialized_end=602
+  _globals['_SUBMIT']._serialized_start=604
+  _globals['_SUBMIT']._serialized_end=661
+  _globals['_READ']._serialized_start=663
+  _globals['_READ']._serialized_end=669
+  _globals['_START']._serialized_start=671
+  _globals['_START']._serialized_end=691
+  _globals['_CANCEL']._serialized_start=693
+  _globals['_CANCEL']._serialized_end=718
+  _globals['_STORED']._serialized_start=720
+  _globals['_STORED']._serialized_end=745
+  _globals['_PIECE']._serialized_start=747
+  _globals['_PIECE']._serialized_end=799
+  _globals['_EVENT']._serialized_start=802
+  _globals['_EVENT']._serialized_end=1109
+  _globals['_ALLOWED']._serialized_start=1111
+  _globals['_ALLOWED']._serialized_end=1133
+  _globals['_ADMITTED']._serialized_start=1135
+  _globals['_ADMITTED']._serialized_end=1158
+  _globals['_PROGRESS']._serialized_start=1160
+  _globals['_PROGRESS']._serialized_end=1237
+  _globals['_FINISHED']._serialized_start=1239
+  _globals['_FINISHED']._serialized_end=1282
+  _globals['_DELIVERED']._serialized_start=1284
+  _globals['_DELIVERED']._serialized_end=1312
+  _globals['_FAILED']._serialized_start=1314
+  _globals['_FAILED']._serialized_end=1339
+  _globals['_ENVELOPE']._serialized_start=1342
+  _globals['_ENVELOPE']._serialized_end=1476
+  _globals['_CONTROL']._serialized_start=1479
+  _globals['_CONTROL']._serialized_end=1729
+  _globals['_MESH']._serialized_start=1731
+  _globals['_MESH']._serialized_end=1799
 # @@protoc_insertion_point(module_scope)

@@ -57,22 +57,20 @@ class Answer(_message.Message):
     def __init__(self, state: _Optional[_Union[Answer.State, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored", "read")
+    __slots__ = ("submit", "start", "release", "cancel", "stored", "read")
     SUBMIT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
-    FETCH_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     STORED_FIELD_NUMBER: _ClassVar[int]
     READ_FIELD_NUMBER: _ClassVar[int]
     submit: Submit
     start: Start
-    fetch: Fetch
     release: Piece
     cancel: Cancel
     stored: Stored
     read: Read
-    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ...) -> None: ...
+    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ...) -> None: ...
 
 class Submit(_message.Message):
     __slots__ = ("run", "bundle")
@@ -91,10 +89,6 @@ class Start(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     key: bytes
     def __init__(self, key: _Optional[bytes] = ...) -> None: ...
-
-class Fetch(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class Cancel(_message.Message):
     __slots__ = ("problem",)

@@ -77,11 +77,6 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """Send the result."""
-
-
-@dataclass(frozen=True, slots=True)
 class Release:
     """Part of a file delivered to the party."""
 
@@ -108,7 +103,7 @@ class Cancel:
     problem: str = ""
 
 
-Request: TypeAlias = Submit | Read | Start | Fetch | Release | Stored | Cancel
+Request: TypeAlias = Submit | Read | Start | Release | Stored | Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Message that the computation is done. ``summary`` is public JSON: reveals and costs."""
+    """Message that the computation is done, and all parties have signed the result. The party's parts follow.
+
+    summary:  public JSON: reveals and costs.
+    """
 
     result: bytes
     summary: str

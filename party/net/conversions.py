@@ -59,8 +59,6 @@ def to_request(message: pb.Request) -> control.Request:
             return control.Read()
         case "start":
             return control.Start(message.start.key)
-        case "fetch":
-            return control.Fetch()
         case "release":
             return control.Release(_to_piece(message.release))
         case "stored":
@@ -80,8 +78,6 @@ def from_request(request: control.Request) -> pb.Request:
             return pb.Request(read=pb.Read())
         case control.Start(key):
             return pb.Request(start=pb.Start(key=key))
-        case control.Fetch():
-            return pb.Request(fetch=pb.Fetch())
         case control.Release(piece):
             return pb.Request(release=_from_piece(piece))
         case control.Stored(release):

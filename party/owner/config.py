@@ -106,7 +106,7 @@ class Timeouts(Fields):
     coordinator_s: float = Field(
         default=600,
         gt=0,
-        description="Seconds to wait for the coordinator to start the job, fetch or deliver, and for "
+        description="Seconds to wait for the coordinator to start the job or deliver, and for "
         "other parties to check the delivery. Too short: jobs fail where another party, or "
         "the coordinator, needs long.",
     )
@@ -144,7 +144,7 @@ class Limits(Fields):
         ge=1,
         le=2047,
         description="MiB of what a coordinator sends of a release, besides a table whose size follows "
-        "from the result; at a coordinator, MiB that it fetches of one party. Too small: jobs"
+        "from the result; at a coordinator, MiB that it takes of one party. Too small: jobs"
         " with millions of rows fail at their end.",
     )
 

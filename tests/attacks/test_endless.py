@@ -112,7 +112,7 @@ async def collected(conductor: Conductor) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (control.Admitted, "sent a part of a result without request"),
+        (control.Admitted, "sent a part of a result that is not due"),
         (ResultPart, "sent more than the 1 MiB of `limits.delivery_mb`"),
     ],
 )

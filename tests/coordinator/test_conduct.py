@@ -20,6 +20,7 @@ from crypto.mixing import OpeningKey
 from jobs.errors import Exit, PartyError, Problem
 from jobs.release.commitment import OPENINGS
 from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.signatures import Statement, attest
 from party.admission import addresses_after_us
 from party.computation import compute
 from party.daemon import Daemon
@@ -285,6 +286,31 @@ def test_boxes_that_the_deputy_changes(tmp_path: Path, harm: Callable[[bytes], b
 
     problem = conducted(mixed_network(tmp_path / "net"), tmp_path / "out", {B: when(ResultPart, changed)})
     assert (problem.error_id, problem.party) == (error_id, B)
+
+
+def test_no_part_leaves_a_party_before_all_have_signed_the_result(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts follow the end of the protocol unasked. C signs another result, which A, with the result, finds out."""
+    parts: list[Event] = []
+    noting = when(ResultPart, lambda event: parts.append(event) or [event])
+
+    def other(ours: Statement, peers: Any, sign: Any, check: Any) -> Any:
+        return attest(replace(ours, result="0" * 64) if ours.party == C else ours, peers, sign, check)
+
+    async def scenario() -> Problem:
+        async with serving(net, {A: saying(noting)}):
+            with monkeypatch.context() as patch:
+                patch.setattr("party.computation.attest", other)
+                with pytest.raises(PartyError) as caught:
+                    await conduct(net.task, net.coordinator, tmp_path / "failed")
+            assert not parts
+            await conduct(net.task, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert problem.error_id == "result-mismatch"
+    assert len(parts) == 1
 
 
 def test_a_coordinator_that_gives_each_party_another_key_gets_no_row(

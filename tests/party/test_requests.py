@@ -9,7 +9,7 @@ import pytest
 
 from jobs.errors import Problem
 from jobs.release.csv import TABLE
-from party.net.control import Cancel, Fetch, Piece, Release, Request, Start, Submit
+from party.net.control import Cancel, Piece, Release, Request, Start, Submit
 from party.requests import out_of_order
 from tests.support.by_hand import RUN, submit, tell, works
 from tests.support.duplex import run
@@ -27,13 +27,11 @@ def net(tmp_path: Path) -> Network:
     ("requests", "says"),
     [
         ([Start()], "a job begins with its bundle"),
-        ([Fetch()], "a job begins with its bundle"),
         ([Cancel()], "a job begins with its bundle"),
         ([Release(Piece(TABLE, b"", True))], "a job begins with its bundle"),
         ([Submit(b"short", Piece("bundle", b"{}", True))], "a job begins with its bundle"),
         ([Submit(RUN, Piece("bundle", b"{", False)), Start()], "a job begins with its bundle"),
         ([Submit(RUN, Piece("bundle", b"{}", True))], "the bundle has another format"),
-        (["bundle", Fetch()], "Fetch is out of order"),
         (["bundle", Release(Piece(TABLE, b"", True))], "Release is out of order"),
         (["bundle", Submit(RUN, Piece("bundle", b"{}", True))], "Submit is out of order"),
         (["bundle", Cancel()], "the coordinator cancelled the job"),

@@ -10,7 +10,7 @@ import pytest
 import party.session
 from coordinator.run import conduct
 from jobs.errors import PartyError, Problem
-from party.net.control import Cancel, Fetch, Piece, Read, Release, Start, Stored, Submit
+from party.net.control import Cancel, Piece, Read, Release, Start, Stored, Submit
 from party.requests import Left
 from party.session import ENDS, TABLE, Trigger, row_of, take_step
 from party.states import Broke, Next, Session, State, Submitted
@@ -23,7 +23,6 @@ REQUESTS: tuple[Trigger, ...] = (
     Submit(b"r", PIECE),
     Read(),
     Start(),
-    Fetch(),
     Release(PIECE),
     Stored(b""),
     Cancel(),
@@ -92,7 +91,7 @@ def test_what_the_table_does_not_list_is_refused(request_: Trigger) -> None:
 def test_the_order_of_a_good_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deliver: str, ending: list[str]
 ) -> None:
-    """As the daemons of a job do it; who has no part of the table is not asked for any."""
+    """As the daemons of a job do it. Nobody is asked for a part: parts follow the end of the protocol."""
     done: dict[str, list[str]] = defaultdict(list)
 
     async def recorded(session: Session, trigger: Trigger) -> None:
@@ -108,9 +107,8 @@ def test_the_order_of_a_good_run(
 
     run(scenario())
     assert done.keys() == set(PARTIES)
-    for me, actions in done.items():
-        fetched = ["send"] if me == net.bundle.job.leader_name else []
-        assert actions == ["ask", "load", "compute", "announce", *fetched, *ending]
+    for actions in done.values():
+        assert actions == ["ask", "load", "compute", "announce", *ending]
 
 
 def test_the_phases_are_those_that_logs_and_problems_name() -> None:

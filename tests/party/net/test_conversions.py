@@ -18,7 +18,6 @@ from protos import jointcut_pb2 as pb
         control.Read(),
         control.Start(),
         control.Start(b"k" * 32),
-        control.Fetch(),
         control.Release(control.Piece("report.json", b"y", True)),
         control.Stored(b"d" * 32),
         control.Cancel(),

@@ -31,7 +31,6 @@ REQUESTS: dict[str, control.Request] = {
     "read": control.Read(),
     "start": control.Start(),
     "start, sealed": control.Start(bytes(range(32))),
-    "fetch": control.Fetch(),
     "release": control.Release(control.Piece("report.json", b"y", True)),
     "stored": control.Stored(bytes(range(32))),
     "cancel": control.Cancel('{"error": "busy"}'),
