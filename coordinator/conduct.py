@@ -88,10 +88,11 @@ class Conductor:
         self._phase = "connect"
         self._slept_s = 0.0
         self._noticing: asyncio.Task[None] | None = None
+        self._submitting: asyncio.Task[None] | None = None
         self._key = OpeningKey(SystemRng()) if task.job.deliver == "coordinator" else None
 
     async def connect(self) -> None:
-        """Open a stream with every party. Raises the first error, with nothing left open."""
+        """Open a stream with every party, and begin to submit. Raises the first error, with nothing left open."""
         try:
             await self._open()
         except PartyError as error:
@@ -119,7 +120,7 @@ class Conductor:
             await self._close()
 
     async def _close(self) -> None:
-        tasks = [*self._readers, *([self._noticing] if self._noticing else [])]
+        tasks = [*self._readers, *(task for task in (self._noticing, self._submitting) if task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -128,13 +129,17 @@ class Conductor:
         await self._calls.close()
 
     async def _open(self) -> None:
+        """Open the streams. Once all parties are connected, submit while the parties are asked for their versions.
+
+        Nothing that a party says is read before all versions are known.
+        """
         names = self._task.job.roster
         for name in names:
             usable_peer(self._config, name)
         addresses = [address_of(self._config, self._task.job, name) for name in names]
         opened = await asyncio.gather(
             *(
-                self._calls.open_control(name, address)
+                self._calls.open_control_ahead(name, address)
                 for name, address in zip(names, addresses, strict=True)
             ),
             return_exceptions=True,
@@ -142,19 +147,27 @@ class Conductor:
         for name, stream in zip(names, opened, strict=True):
             if not isinstance(stream, BaseException):
                 self._members[name] = _Member(name, stream)
-        for stream in opened:
-            if isinstance(stream, BaseException):
-                raise stream
+        if len(self._members) == len(names):
+            self._submitting = asyncio.create_task(self._submit())
+        waiting = (self._calls.reached(*each) for each in zip(names, addresses, strict=True))
+        reached = await asyncio.gather(*waiting, return_exceptions=True)
+        for found in (*reached, *opened):
+            if isinstance(found, BaseException):
+                raise found
 
-    async def submit(self) -> None:
-        """Send the bundle to every party. Wait until all parties allow the job, then until all tables fit.
-
-        Raises JobFailed, with the names of all parties whose owners have not approved the job.
-        """
-        self._phase = "admit"
+    async def _submit(self) -> None:
         run = secrets.token_bytes(control.RUN_BYTES)
         for piece in pieces("bundle", self._task.bundle.encoded):
             await self._tell_all(control.Submit(run, piece))
+
+    async def submit(self) -> None:
+        """Send the rest of the bundle. Wait until all parties allow the job, then until all tables fit.
+
+        Raises JobFailed, with the names of all parties whose owners have not approved the job.
+        """
+        assert self._submitting is not None  # connected
+        self._phase = "admit"
+        await self._submitting
         await self._until(lambda m: m.allowed or m.unapproved is not None)
         if unapproved := {m.name: m.unapproved for m in self._members.values() if m.unapproved is not None}:
             raise JobFailed(not_approved(self._task, unapproved))

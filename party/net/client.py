@@ -25,7 +25,7 @@ from party.net.conversions import (
 )
 from party.net.mailbox import Mailbox
 from party.net.probe import probe
-from party.net.streams import EOF, READ_AHEAD, RETRY_S, lost, options_for
+from party.net.streams import EOF, READ_AHEAD, RETRY_S, VERSION, lost, options_for
 from party.net.waiting import stopped
 from party.net.ways import Way, Ways
 from party.owner.config import NodeConfig, usable_peer
@@ -97,6 +97,11 @@ WaitStream: TypeAlias = ClientStream[None, int]
 """Stream of a coordinator that waits: says that it is still there, and hears the number of jobs before its own."""
 
 
+def _control(channel: grpc.aio.Channel, peer: str) -> ControlStream:
+    call = rpc.ControlStub(channel).Conduct(metadata=((VERSION, __version__),))
+    return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
+
+
 async def _raise_for_status(call: Any, peer: str) -> None:
     """Turn a status that ends a call into our error, unless OK."""
     code = await call.code()
@@ -154,7 +159,7 @@ class Calls:
         return Described(printable(said.version), round_s, apart_s)
 
     def begin(self, peer: str, address: str) -> None:
-        """Begin to connect to a peer, for calls of :meth:`open_mesh` to come. The calls raise what is wrong then."""
+        """Begin to connect to a peer, for calls to come. The calls raise what is wrong then."""
         self._begun[peer, address] = asyncio.create_task(self._reach(peer, address))
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
@@ -164,9 +169,35 @@ class Calls:
 
     async def open_control(self, peer: str, address: str) -> ControlStream:
         """Open a job's stream to a party. Raises TransportError or IdentityError."""
-        channel = await self._reach(peer, address)
-        call = rpc.ControlStub(channel).Conduct()
-        return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
+        stream = await self.open_control_ahead(peer, address)
+        try:
+            await self.reached(peer, address)
+        except BaseException:
+            await stream.close()
+            raise
+        return stream
+
+    async def open_control_ahead(self, peer: str, address: str) -> ControlStream:
+        """Open a job's stream over a new connection, while the party is asked for its version.
+
+        The party has shown its certificate by then. Await :meth:`reached` before anything of the stream is used.
+
+        Raises TransportError or IdentityError.
+        """
+        self.begin(peer, address)
+        channel, _ = self._channel(peer, address)
+        begun, ready = self._begun[peer, address], asyncio.create_task(channel.channel_ready())
+        try:
+            await asyncio.wait({begun, ready}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await stopped(ready)
+        if begun.done():
+            begun.result()
+        return _control(channel, peer)
+
+    async def reached(self, peer: str, address: str) -> None:
+        """Wait until a connection begun ahead is made. Raises TransportError, IdentityError or PartyError."""
+        await asyncio.shield(self._begun[peer, address])
 
     async def open_wait(self, peer: str, address: str) -> WaitStream:
         """Open the stream of a coordinator that waits at a party. Raises TransportError or IdentityError."""

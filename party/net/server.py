@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import grpc
 import grpc.aio
 
-from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError
-from jobs.version import __version__
+from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError, printable
+from jobs.version import __version__, talks_with
 from party.net import control
 from party.net.client import Calls, MeshStream
 from party.net.conversions import (
@@ -32,7 +32,7 @@ from party.net.mailbox import Mailbox
 from party.net.mesh import Dial
 from party.net.relayed import Attendance
 from party.net.strangers import CALL_S, Strangers
-from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
+from party.net.streams import EOF, READ_AHEAD, VERSION, lost, options_for, serving_options
 from party.net.waiting import stopped
 from party.owner.config import PartyConfig, credentials_of, trusted_peers
 from party.owner.counts import Counts, Jobs, Watched
@@ -357,6 +357,14 @@ async def _refuse(context: grpc.aio.ServicerContext[Any, Any], problem: Problem)
     await context.abort(status, problem.for_others())
 
 
+def _require_version(context: Any, caller: str, me: str) -> None:
+    """Raise PartyError unless a coordinator's version talks with ours. Version 0.1 does not tell its version."""
+    said = dict(context.invocation_metadata()).get(VERSION, __version__)
+    if not talks_with(said):
+        message = f"{caller} runs Jointcut {printable(said, 20)}, and {me} {__version__}"
+        raise PartyError("version", message, party=caller)
+
+
 class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs have no types
     """Coordinator to party."""
 
@@ -376,7 +384,8 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
     async def Conduct(self, requests: AsyncIterator[pb.Request], context: Any) -> None:
         try:
             caller = self._identify(context)
-        except IdentityError as error:
+            _require_version(context, caller, self._daemon.name)
+        except PartyError as error:
             await _refuse(context, error.problem)
             return
         incoming = _Requests(requests)

@@ -12,6 +12,8 @@ from party.owner.config import NodeConfig
 
 EOF: object = grpc.aio.EOF  # type: ignore[attr-defined]  # missing in the stubs
 READ_AHEAD = 4
+VERSION = "jointcut-version"
+"""Key of the caller's version in the metadata of a job's stream."""
 RETRY_S = 0.2
 _MAX_BACKOFF_S = 0.5
 

@@ -24,12 +24,14 @@ from jobs.release.signatures import Statement, attest
 from party.admission import addresses_after_us
 from party.computation import compute
 from party.daemon import Daemon
-from party.net import control
+from party.net import control, server
 from party.net.control import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
+from party.net.conversions import to_request
 from party.owner.audit import AUDIT
 from party.owner.config import LEDGER
 from party.session import TABLE
 from party.states import Admitted, Computed, Session
+from tests.support.calls import impatient
 from tests.support.commands import listing
 from tests.support.dp_jobs import made
 from tests.support.duplex import run
@@ -74,6 +76,67 @@ def conducted(
         run(once({}, out))
         assert report_of(out)["rows"] == 60
     return caught.value.problem
+
+
+def test_a_bundle_does_not_wait_for_the_versions(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each party says its version once it has the bundle, and allows the job."""
+    allowed = {name: asyncio.Event() for name in PARTIES}
+    original = server._Control.Describe
+
+    async def late(self: Any, request: Any, context: Any) -> Any:
+        if self._identify(context) == "coordinator":
+            await allowed[self._daemon.name].wait()
+        return await original(self, request, context)
+
+    def noting(name: str) -> Change:
+        return when(control.Allowed, lambda event: allowed[name].set() or [event])
+
+    monkeypatch.setattr(server._Control, "Describe", late)
+
+    async def scenario() -> None:
+        async with serving(net, {name: saying(noting(name)) for name in PARTIES}):
+            await conduct(net.task, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    assert report_of(tmp_path / "out")["rows"] == 60
+
+
+def test_no_party_has_the_bundle_before_all_are_connected(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(server, "to_request", lambda request: heard.append(request) or to_request(request))
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A, B]):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, impatient(net.coordinator), tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party, problem.phase) == ("peer-unreachable", C, "connect")
+    assert heard == []
+
+
+def test_a_party_of_a_far_version_ends_the_job_when_all_are_connected(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that the parties say of the job counts before."""
+    progress: list[str] = []
+    monkeypatch.setattr(server, "__version__", "99.0.1")
+    monkeypatch.setattr(Conductor, "_read", lambda self, member: progress.append(member.name))
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party, problem.phase) == ("version", A, "connect")
+    assert progress == []
 
 
 @pytest.mark.some(2)

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.errors import Problem
 from jobs.version import __version__
-from party.net import server
+from party.net import client, server
 from party.net.control import Envelope
 from party.net.link import HELLO
 from tests.support.calls import calling, impatient, issued, refused
@@ -71,6 +71,23 @@ def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Ne
                 await (await calls.open_control(A, net.addresses[A])).close()
 
     run(scenario())
+
+
+def test_a_coordinator_of_a_far_version_is_refused_unheard(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "__version__", "99.0.1")
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            stream = await calls.open_control(A, net.addresses[A])
+            problem = await refused(stream.read())
+            await stream.close()
+            return problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party) == ("version", A)
+    assert problem.message.endswith(f"coordinator runs Jointcut 99.0.1, and {A} {__version__}")
 
 
 @pytest.fixture
