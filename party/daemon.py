@@ -71,6 +71,7 @@ class Daemon:
         self._repeated = Repeated()
         self._conducting: set[asyncio.Task[None]] = set()
         self._going_on: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._ends = Ends()
         self._adopting = asyncio.Lock()
@@ -112,6 +113,8 @@ class Daemon:
         if self._conducting:
             await asyncio.wait(self._conducting, timeout=CLOSING_S)
         await stopped(*self._going_on)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=CLOSING_S)
         await self._ends.note_or_tell(log.warning)
         self._repeated.close()
         if not self._accounts:
@@ -180,8 +183,8 @@ class Daemon:
                 _noted(keeping, self._accounts)
                 keeping.add_done_callback(_free_soon)
                 await visit.session.hear_peers()
-                await visit.session.mesh.close()
                 await self._ends.note_or_tell(visit.session.log)
+                _noted(asyncio.create_task(visit.session.mesh.close()), self._closing)  # nobody waits
 
     async def _keep_account(self, session: Session) -> None:
         """Keep the account of a run. The run stands, with or without an account."""

@@ -29,7 +29,7 @@ from party.net.waiting import in_thread
 from party.owner.accounts import BEING_MADE, RELEASES, UNFINISHED, words_of
 from party.owner.problems import tell_owner
 from party.requests import Heard, Left, out_of_order
-from party.states import Checked, Closed, Computed, Delivered, Finished, Kept, Next, Session
+from party.states import Checked, Closed, Computed, Finished, Kept, Next, Session
 
 _LAST_WORDS = 4
 """Signs of life within which a live party reports a kept release. Three are about enough to notice a loss."""
@@ -129,8 +129,11 @@ async def note(session: Session, finished: Finished, stored: control.Stored) -> 
     return Checked(finished.run, stored.release, agreed=False)
 
 
-async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
-    """Make our files the release once every party has checked the same files. Raises JobFailed otherwise."""
+async def keep(session: Session, checked: Checked, _: Next) -> Closed:
+    """Make our files the release once every party has checked the same files. Raises JobFailed otherwise.
+
+    The job ends here: the coordinator has nothing more to say.
+    """
     timeouts = session.config.timeouts
     release = {"release": checked.release.hex()}
     head = await in_thread(_noted, session, "checked", release)
@@ -151,7 +154,8 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
         await session.ends.note_or_tell(session.log)
         await session.emit(control.Delivered(checked.release))
         await agreement.ended()
-    return Delivered(checked.run)
+    session.log("done")
+    return Closed()
 
 
 def _note_release(session: Session, facts: Mapping[str, Any]) -> None:
@@ -166,12 +170,6 @@ def _noted(session: Session, event: str, facts: Mapping[str, Any]) -> bytes:
     """Add a line to the audit; return the head, 32 bytes. Raises PartyError."""
     session.note(event, facts)
     return session.audit.head()
-
-
-async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:
-    """Close the session after the coordinator left behind a delivery."""
-    session.log("done")
-    return Closed()
 
 
 async def forgo(session: Session, finished: Finished, _: Left) -> Closed:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 from jobs.errors import Problem, TransportError
 from party.admission import ask, load
 from party.computation import compute
-from party.delivery import announce, check, close, forgo, keep, note
-from party.net.control import Cancel, Read, Release, Start, Stored
+from party.delivery import announce, check, forgo, keep, note
+from party.net.control import Read, Release, Start, Stored
 from party.requests import Heard, Left, out_of_order
 from party.states import (
     Admitted,
@@ -23,7 +23,6 @@ from party.states import (
     Checked,
     Closed,
     Computed,
-    Delivered,
     Failed,
     Finished,
     Next,
@@ -76,16 +75,14 @@ _ORDER = (
     _row(Finished, Release, "deliver", check, Checked),
     _row(Finished, Stored, "deliver", note, Checked),  # files go to the coordinator alone
     _row(Finished, Left, "deliver", forgo, Closed),
-    _row(Checked, Next, "commit", keep, Delivered),
-    _row(Delivered, Left, "commit", close, Closed),
-    _row(Delivered, Cancel, "commit", close, Closed),
+    _row(Checked, Next, "commit", keep, Closed),
 )
 _BREAKS = tuple(_row(state, Broke, "fail", abort, Failed) for state in dict.fromkeys(r.state for r in _ORDER))
 
 TABLE: Mapping[tuple[type[State], type[Any]], Row] = {(r.state, r.trigger): r for r in _ORDER + _BREAKS}
 """Rows by state and trigger. An unlisted request is out of order and refused."""
 ENDS = (Closed, Failed)
-BINDING = (Checked, Delivered)
+BINDING = (Checked,)
 """States in which our word to the peers binds us, with or without the coordinator, and for any duration."""
 
 

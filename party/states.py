@@ -102,15 +102,8 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Delivered(State):
-    """State in which all parties keep the release, in place here or at the coordinator."""
-
-    run: Computed
-
-
-@dataclass(frozen=True)
 class Closed(State):
-    """State after the coordinator left, with nothing more to do."""
+    """State with nothing more to do: all parties keep the release, or the coordinator left before the delivery."""
 
 
 @dataclass(frozen=True)

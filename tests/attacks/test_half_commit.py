@@ -8,14 +8,14 @@ import secrets
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coordinator.conduct import Conductor
-from jobs.errors import BudgetError
+from jobs.errors import BudgetError, TransportError
 from jobs.options import NO_OPTIONS
 from jobs.owner.ledger import PrivacyLedger
 from jobs.release.csv import REPORT, TABLE
@@ -26,7 +26,7 @@ from party.agreement import CHECKED
 from party.daemon import Daemon
 from party.net import control
 from party.net.control import Envelope, pieces
-from party.session import BINDING
+from party.session import BINDING, ENDS
 from party.states import Session
 from tests.support.bare import bare
 from tests.support.by_hand import works
@@ -107,7 +107,8 @@ class ByHand:
         await self._conductor._calls.close()
 
     async def cancel(self) -> None:
-        await self._conductor._tell_all(control.Cancel())
+        with suppress(TransportError):  # the parties have ended the job
+            await self._conductor._tell_all(control.Cancel())
 
     async def heard(self, *parties: str) -> dict[str, type[Any]]:
         """The last word of these parties, of all if none is named."""
@@ -139,9 +140,14 @@ async def computed(net: Network) -> AsyncIterator[ByHand]:
 
 
 async def bound(servers: Mapping[str, Any], parties: Sequence[str]) -> None:
-    """Wait until these have checked what was delivered to them."""
+    """Wait until these have checked what was delivered to them. A party that keeps the release leaves the place."""
     daemons = [servers[party]._daemon for party in parties]
-    await until(lambda: all(isinstance(each._place.session.state, BINDING) for each in daemons))
+
+    def is_bound(daemon: Any) -> bool:
+        session = daemon._place.session
+        return session is None or isinstance(session.state, BINDING + ENDS)
+
+    await until(lambda: all(map(is_bound, daemons)))
 
 
 async def all_idle(servers: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
 from party.agreement import Agreement
+from party.net.mesh import Mesh
 from party.owner.accounts import BEING_MADE, FAILED, LOST, UNFINISHED, accounts, give_up, words_of
 from party.owner.config import Limits
 from party.owner.problems import ProblemBook
@@ -79,6 +80,36 @@ def test_a_release_may_be_as_large_as_its_result_makes_it(
     out = tmp_path / "out"
     assert run(scenario()) == said
     assert (out / TABLE).stat().st_size > 40_000 > (out / REPORT).stat().st_size > 400
+
+
+def test_a_party_that_keeps_a_release_ends_the_stream(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for no farewell of the coordinator, and for no connection of a peer."""
+    go_on, out = asyncio.Event(), tmp_path / "out"
+    original = Mesh.close
+
+    async def held(self: Mesh) -> None:
+        await go_on.wait()
+        await original(self)
+
+    monkeypatch.setattr(Mesh, "close", held)
+
+    async def scenario() -> None:
+        async with serving(net) as servers:
+            async with Conductor(net.task, net.coordinator, lambda party, turn: None) as conductor:
+                await conductor.connect()
+                await conductor.submit()
+                await conductor.compute()
+                collected = await conductor.collect()
+                out.mkdir()
+                release = write_joint_release(net.task, out, collected, NO_OPTIONS, Stopwatch(print)).digest
+                assert await conductor.deliver(out, release) == []
+                await asyncio.gather(*conductor._readers)
+                assert all(server.idle for server in servers.values())
+            go_on.set()
+
+    run(scenario())
 
 
 def test_a_forged_delivery_is_refused_and_not_kept(net: Network, tmp_path: Path) -> None:

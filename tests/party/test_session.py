@@ -86,7 +86,7 @@ def test_what_the_table_does_not_list_is_refused(request_: Trigger) -> None:
 
 @pytest.mark.parametrize(
     ("deliver", "ending"),
-    [("all", ["check", "keep", "close"]), ("coordinator", ["note", "keep", "close"])],
+    [("all", ["check", "keep"]), ("coordinator", ["note", "keep"])],
 )
 def test_the_order_of_a_good_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deliver: str, ending: list[str]
