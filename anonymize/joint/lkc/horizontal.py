@@ -297,7 +297,7 @@ class _Party:
         return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names, within)
 
     def counted(self, candidate: Candidate) -> Counted:
-        """As :meth:`Holder.counted`. The last is kept for :meth:`apply`."""
+        """Return what :meth:`Holder.counted` says. The last is kept for :meth:`apply`."""
         if self._counted is None or self._counted.plan.candidate != candidate:
             own = self._told.own_counts(candidate)
             self._counted = Counted(self.plan(candidate), own, self._sides(candidate))
