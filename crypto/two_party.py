@@ -42,7 +42,6 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from crypto.batch import (
     DIGEST_BYTES,
@@ -56,7 +55,7 @@ from crypto.batch import (
     lowest_bits,
     turns_of,
 )
-from crypto.blocks import BLOCK_BYTES, pack_bits
+from crypto.blocks import pack_bits
 from crypto.circuit import (
     Bits,
     Circuit,
@@ -72,6 +71,7 @@ from crypto.encoding import WORD, Words, decode_bits, decode_words, encode_bits,
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.garbling import Evaluation, Garbling
 from crypto.hashing import derive_key
+from crypto.ot.columns import stream_of
 from crypto.ot.extension import OtReceiver, OtSender, parts, setup_receiver, setup_sender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
@@ -509,7 +509,7 @@ def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes
 def _draw_labels(seed: bytes, circuit: Circuit, half: Garbling | Evaluation) -> None:
     """Fill the rows of the garbler's inputs with labels that both sides draw from a common seed: 0 bytes."""
     rows = half.labels[circuit.region(Region.GARBLER)]
-    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+    stream = stream_of(seed)
     if rows.size:
         stream.update_into(bytes(rows.nbytes), rows.data.cast("B"))
 

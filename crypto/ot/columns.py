@@ -11,10 +11,13 @@ from crypto import engine
 from crypto.blocks import BLOCK_BITS, BLOCK_BYTES, WORD_BITS
 from crypto.encoding import WORD, Words
 
+_FROM_ZERO = modes.CTR(bytes(BLOCK_BYTES))
+"""Mode of all keystreams: each session makes hundreds."""
+
 
 def stream_of(seed: bytes) -> CipherContext:
     """Return the keystream of AES-128 in counter mode under a seed; the seed has no further use."""
-    return Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+    return Cipher(algorithms.AES(seed), _FROM_ZERO).encryptor()
 
 
 class ColumnWork:
