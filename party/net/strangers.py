@@ -12,6 +12,7 @@ of the machine adds its callers.
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import threading
 import time
@@ -37,6 +38,9 @@ _LOOK_S = 1.0
 """Shortest time between two looks at the list of connections during handshakes."""
 _LISTS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _MOST_LIST = 4 << 20
+_PAGE = resource.getpagesize()
+_LINE = 256
+"""Bytes of the longest line of a list, rounded up."""
 _NO_CALLERS = frozenset({"03", "0A", "0C"})
 """States of a listening socket, and of a connection whose address may be forged."""
 
@@ -173,9 +177,7 @@ def _callers_of(port: int) -> Iterator[End]:
     for path in _LISTS:
         if not path.exists():
             continue
-        with path.open("rb") as file:
-            lines = file.read(_MOST_LIST).decode("ascii").splitlines()
-        for line in lines[1:]:
+        for line in _content_of(path).decode("ascii").splitlines()[1:]:
             fields = line.split()
             if (
                 len(fields) > 3
@@ -183,6 +185,21 @@ def _callers_of(port: int) -> Iterator[End]:
                 and int(fields[1].rsplit(":", 1)[1], 16) == port
             ):
                 yield _listed(fields[2])
+
+
+def _content_of(path: Path) -> bytes:
+    """Read a list of connections. Linux returns as many lines at a time as fill a page.
+
+    A page with room for a further line is the last one. Another read would search all connections of the machine
+    anew, only to say that there are no more.
+    """
+    content = b""
+    with path.open("rb", buffering=0) as file:
+        while len(content) < _MOST_LIST and (page := file.read(_MOST_LIST)):
+            content += page
+            if len(page) < _PAGE - _LINE:
+                break
+    return content
 
 
 def _listed(text: str) -> End:

@@ -422,3 +422,11 @@ def test_the_list_has_callers_of_the_port_alone(host: str) -> None:
         port, end = ours.getsockname()[1], caller.getsockname()[1]
         assert set(_callers_of(port)) == {(ip_address(host), end)}
         assert (ip_address(host), port) in set(_callers_of(end))
+
+
+def test_a_list_longer_than_a_page_is_read_to_its_end() -> None:
+    with ExitStack() as kept, socket.create_server(("127.0.0.1", 0), backlog=100) as ours:
+        name = ours.getsockname()
+        callers = [kept.enter_context(socket.create_connection(name)) for _ in range(100)]
+        ends = {(ip_address("127.0.0.1"), caller.getsockname()[1]) for caller in callers}
+        assert set(_callers_of(name[1])) == ends
