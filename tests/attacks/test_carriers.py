@@ -42,6 +42,7 @@ MEDDLING: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("how", MEDDLING)
 def test_a_carrier_that_meddles_is_among_those_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -84,7 +85,7 @@ OF_TWO = {"dp/horizontal/thesis", "dp/vertical/circuit", "dp/vertical/thesis", "
 """Modes of two parties: nothing is carried."""
 
 
-@pytest.mark.some(3)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("kind", [kind for kind in tampering.KINDS if kind not in OF_TWO])
 def test_lengths_of_carried_messages_tell_the_pair_nothing(kind: str) -> None:
     """A member of the pair has the same number of messages of that step and length from the same sender itself."""

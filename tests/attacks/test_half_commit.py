@@ -154,7 +154,7 @@ async def all_idle(servers: Mapping[str, Any]) -> None:
     await until(lambda: all(server.idle for server in servers.values()))
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("leaves", ["vanish", "cancel"])
 def test_a_coordinator_that_leaves_when_it_has_delivered_to_all(net: Network, leaves: str) -> None:
     async def scenario() -> None:
@@ -172,7 +172,7 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_all(net: Network, le
     assert not any(Path(path).name.startswith(".") for found in tables(net) for path in found)
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("leaves", ["vanish", "cancel"])
 @pytest.mark.parametrize("some", [(A,), (B, C)], ids=["one", "two"])
 def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(

@@ -122,6 +122,7 @@ def test_without_own_k_the_liar_has_the_others_rows(disclosure: str) -> None:
     assert min(left(asked, cut).values()) == 1
 
 
+@pytest.mark.by_lot(3)
 @pytest.mark.parametrize("disclosure", ["sealed", "leader"])
 @pytest.mark.parametrize("own_k", [2, 3, 5])
 def test_with_own_k_groups_of_so_many_are_left(disclosure: str, own_k: int) -> None:

@@ -86,7 +86,7 @@ SECOND = {
 }
 
 
-@pytest.mark.some(3)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("second", SECOND)
 @pytest.mark.parametrize("own_k", [2, 6, 30])
 def test_a_second_cut_of_the_same_domains_leaves_enough_of_each_party(

@@ -39,7 +39,7 @@ def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize(
     ("on_the_mesh", "silent"),
     [(False, False), (True, False), (True, True)],

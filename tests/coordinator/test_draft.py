@@ -508,6 +508,7 @@ def simulated(job: Path, rows: Sequence[Row], parties: Sequence[str], out: Path)
     return invoke("coordinator", "simulate", job, *data, "--in-process", "--out", out)
 
 
+@pytest.mark.by_lot(2)
 @pytest.mark.parametrize(
     ("parties", "mode", "more"),
     [

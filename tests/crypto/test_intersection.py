@@ -173,6 +173,7 @@ def test_large_sets_of_two_parties_travel_in_bounded_pieces(monkeypatch: pytest.
     assert [len(m.payload) for m in transcript.view("p0") if m.step == TAGS] == [48, 48, 16]
 
 
+@pytest.mark.by_lot(2)
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("compiling", ["p0", "p1"])
 def test_engines_of_parties_may_differ(n: int, compiling: str) -> None:

@@ -102,7 +102,7 @@ CHANGES: Mapping[str, Callable[[list[dict[str, str]]], Rows]] = {
 }
 
 
-@pytest.mark.some(7)
+@pytest.mark.by_lot(4)
 @each_kind
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_table_that_changes_between_the_passes(

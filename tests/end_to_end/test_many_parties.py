@@ -44,7 +44,7 @@ def ran(folder: Path, fields: dict[str, Any]) -> tuple[Counting, Network]:
     return counting, net
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize(
     "fields",
     [
@@ -61,6 +61,7 @@ def test_links_of_horizontal_jobs(tmp_path: Path, fields: dict[str, Any]) -> Non
     assert len(counting.links) == 2 * (len(PARTIES) - 2) + 1
 
 
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("disclosure", ["sealed", "leader"])
 def test_links_of_vertical_jobs(tmp_path: Path, disclosure: str) -> None:
     """Matching goes through the pair; only who tests candidates against a sensitive column has a link of its own."""

@@ -80,6 +80,7 @@ async def result_of(net: Network, running: Processes, *, disturbed: bool) -> byt
     return collected.result.encoded
 
 
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("relayed", [False, True], ids=["direct", "over a relay"])
 def test_a_run_outlives_a_changed_configuration(tmp_path: Path, *, relayed: bool) -> None:
     """Also a configuration without a peer of the run. The next job is refused."""

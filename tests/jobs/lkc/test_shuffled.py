@@ -216,6 +216,7 @@ def started(folder: Path, run_inputs: Callable[[str, Any], RunInputs], **fields:
     run_local(generators(run.task, run.tables, {me: run_inputs(me, run.sources[me]) for me in PARTIES}))
 
 
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("is_dated", [True, False])
 def test_a_table_that_changed_since_it_was_counted_is_not_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dated: bool

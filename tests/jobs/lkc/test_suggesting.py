@@ -108,7 +108,7 @@ def test_wide_jobs_compare_columns_before_they_search_for_rows(
     assert all(worth[each.change.words] <= limit for each in found.best if each.change in of_columns)
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize("goal", ["general", "classification"])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_change_is_measured_as_a_run_of_the_changed_job(tmp_path: Path, goal: str, seed: int) -> None:

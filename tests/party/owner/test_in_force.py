@@ -94,7 +94,7 @@ BREAKING: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.some(2)
+@pytest.mark.by_lot(1)
 @pytest.mark.parametrize(("change", "detail"), BREAKING, ids=[detail[-14:] for _, detail in BREAKING])
 def test_what_cannot_be_taken_over_stops_jobs_until_it_can(
     net: Network,
