@@ -126,11 +126,11 @@ def test_releases_count_though_their_runs_break_off(tmp_path: Path, monkeypatch:
         async with serving(net):
             jobs_asked = [
                 joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": str(k), "C": "1/2"}})
-                for k in range(2, 6)
+                for k in range(2, 4)
             ]
             return [await said_of(net, job, tmp_path / f"{i}") for i, job in enumerate(jobs_asked)]
 
-    assert run(scenario()) == ["io-failed", *["policy-refused"] * 3]
+    assert run(scenario()) == ["io-failed", "policy-refused"]
     assert len(taken) == 1
     for party in (A, C):
         (entry,) = net.config(party).ledger.entries()
