@@ -51,6 +51,7 @@ def test_a_party_in_order_passes(net: Network) -> None:
 
 def test_a_party_that_is_not_reached_fails(net: Network) -> None:
     net.change(A, lambda fields: fields["peers"][B].update(address=net.addresses[B]))
+    net.change(A, lambda fields: fields.update(timeouts={"connect_s": 1}))
     ran = checked(net, "--peers")
     assert ran.code == 1
     (line,) = [line for line in ran.out.splitlines() if f"peer {B}" in line]
@@ -88,6 +89,7 @@ def test_with_a_job_those_are_called_that_the_job_lets_us_call(tmp_path: Path) -
     job = write_job(tmp_path / "job", asked)
     for name in ("p0", "p1", "p3", "p4"):
         net.change("p2", lambda fields, name=name: fields["peers"][name].update(address=net.addresses[name]))
+    net.change("p2", lambda fields: fields.update(timeouts={"connect_s": 2}))
 
     def found(*more: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
         ran = invoke(
