@@ -82,8 +82,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     draw_cases(items)
     draw(items, config.getoption("--drawn-more"))
     left_out = taking_seconds()
+    modules = {path: path.relative_to(TESTS).as_posix() for path in {item.path for item in items}}
     for item in items:
-        module = item.path.relative_to(TESTS).as_posix()
+        module = modules[item.path]
         test = f"{module}::{getattr(item, 'originalname', item.name)}"
         if test in left_out or module in left_out or f"{module.partition('/')[0]}/" in left_out:
             item.add_marker(pytest.mark.seconds)
