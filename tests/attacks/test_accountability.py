@@ -222,7 +222,6 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@pytest.mark.by_lot(6)
 @pytest.mark.parametrize("known", [True, False], ids=["certificates installed", "none installed"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_report_that_was_tampered_with_is_refused(

@@ -18,7 +18,6 @@ from tests.corpus.observed import digest, observe
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.by_lot(40)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.more] * (name in SLOW)) for name in CASES]
 )
