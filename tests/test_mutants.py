@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ def overdraft(
 def test_every_mutant_has_its_place_and_its_tests(library: Sources) -> None:
     assert library.check(MUTANTS) == []
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_mutants_name_only_what_there_is(library: Sources, tmp_path: Path) -> None:
+    """A mutant that fails with a NameError shows nothing of its tests."""
+    for number, mutant in enumerate(MUTANTS):
+        _, text = library.mutated(mutant)
+        (tmp_path / f"{number}.py").write_text(text)
+    ruff = Path(sys.executable).with_name("ruff")
+    asked = ["check", "--isolated", "--select", "F821", "--output-format", "concise", str(tmp_path)]
+    found = subprocess.run([ruff, *asked], capture_output=True, text=True, env=bare(), check=False).stdout
+    lines = [line for line in found.splitlines() if "F821" in line]
+    assert [(MUTANTS[int(Path(line.split(":")[0]).stem)].name, line) for line in lines] == []
 
 
 def test_every_kind_of_fault_is_there() -> None:

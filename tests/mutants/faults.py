@@ -1013,7 +1013,7 @@ MUTANTS = (
         "account-of-a-run-that-nobody-kept",
         "keep",
         "await agreement.reached()",
-        "await _kept(session, checked.run)\n        await agreement.reached()",
+        "await _keep(session, Kept(checked.run, checked.seen))\n        await agreement.reached()",
         _ACCOUNTS,
     ),
     Mutant(
@@ -1142,14 +1142,14 @@ MUTANTS = (
         "a-folder-whose-maker-says-anything",
         "verify_folder",
         "if (key := first_malformed(report, task.job.roster)) is not None:",
-        "if False:",
+        "if (key := None) is not None:",
         ("tests/jobs/release/test_maker.py::test_a_folder_whose_maker_says_more",),
     ),
     Mutant(
         "a-delivery-whose-maker-says-anything",
         "delivered_report",
         "if (key := first_malformed(report, task.job.roster)) is not None:",
-        "if False:",
+        "if (key := None) is not None:",
         ("tests/jobs/dp/test_files.py::test_the_coordinator_says_nothing_else_there",),
     ),
     Mutant(
