@@ -56,6 +56,20 @@ class _Shared:
 
     entered: Entered
     smallest: CarriedWords = field(repr=False)
+    _rank: tuple[tuple[int, ...], CarriedWords, Fields] | None = field(default=None, repr=False)
+
+    def rank(self, before: tuple[int, ...]) -> Fields | None:
+        """Return the rank of :meth:`keep`, if neither ``before`` nor the smallest groups have changed since."""
+        if self._rank is None or self._rank[0] != before or self._rank[1] is not self.smallest:
+            return None
+        return self._rank[2]
+
+    def keep(self, before: tuple[int, ...], rank: Fields) -> None:
+        """Keep a rank.
+
+        before: the smallest groups without the candidate, public.
+        """
+        self._rank = before, self.smallest, rank
 
     @property
     def candidate(self) -> Candidate:
@@ -112,8 +126,22 @@ class TdrPool(OpenedPool[_Shared]):
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
         """Return the fraction of each candidate, from its present loss; all candidates are valid."""
-        widths, entries = self._fractions, [self._asked.about(k.entered.candidate.column) for k in every]
-        before = [[self._groups.anonymity[e] for e in of] or [0] for of in entries]
+        before = [self._before(known) for known in every]
+        stale = [known for known, now in zip(every, before, strict=True) if known.rank(now) is None]
+        if stale:
+            yield from self._rank_anew(engine, stale)
+        ranks = [known.rank(now) for known, now in zip(every, before, strict=True)]
+        return [rank for rank in ranks if rank is not None]
+
+    def _before(self, known: _Shared) -> tuple[int, ...]:
+        """Return the smallest group of each entry of the requirement with the candidate's column; else 0."""
+        entries = self._asked.about(known.entered.candidate.column)
+        return tuple(self._groups.anonymity[entry] for entry in entries) or (0,)
+
+    def _rank_anew(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[None]:
+        """Compute ranks."""
+        widths, before = self._fractions, [self._before(known) for known in every]
+        entries = [self._asked.about(known.entered.candidate.column) for known in every]
         circuit = circuits.lost_circuit(self._widths.count, widths.lost)
         flat = _column([size for of in before for size in of])
         inputs: dict[str, Value] = {"size": joined([known.smallest for known in every]), "before": flat}
@@ -134,7 +162,8 @@ class TdrPool(OpenedPool[_Shared]):
         )
         valid = yield from all_valid(engine, len(every))
         fields = {name: carried(outputs, name) for name in outputs} | {"valid": valid}
-        return [{name: words.take([i]) for name, words in fields.items()} for i in range(len(every))]
+        for place, known in enumerate(every):
+            known.keep(before[place], {name: words.take([place]) for name, words in fields.items()})
 
     def _better(self, slot_width: int) -> Circuit:
         return circuits.better_fraction_circuit(self._fractions, slot_width)
