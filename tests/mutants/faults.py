@@ -15,6 +15,7 @@ _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
 _LOOKED_UP = ("tests/anonymize/joint/lkc/test_looked_up.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
+_STANDINGS = ("tests/anonymize/joint/lkc/test_standings.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
 _TABLES = ("tests/crypto/circuits/test_noise.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
@@ -1210,6 +1211,34 @@ MUTANTS = (
         "self._told.totals(candidate), ways)\n        "
         "self._observer.opening_groups(self._own_of_groups(own))",
         _OWN,
+    ),
+    Mutant(
+        "a-winner-that-is-kept-when-an-entry-changes",
+        "Standings._number",
+        "if fields is entry.fields and (number,) in self._winners:",
+        "if fields is not None and (number,) in self._winners:",
+        _STANDINGS,
+    ),
+    Mutant(
+        "a-slot-that-no-entry-has",
+        "contest",
+        "expect_outcome(place, len(slots), engine.peer)",
+        "min(place, len(slots) - 1)",
+        _STANDINGS,
+    ),
+    Mutant(
+        "groups-that-play-out-of-order",
+        "_Tree.of_groups",
+        "self._pair(self.of_groups(groups[: -len(above)]), self.of_groups(above))",
+        "self._pair(self.of_groups(above), self.of_groups(groups[: -len(above)]))",
+        _STANDINGS,
+    ),
+    Mutant(
+        "a-rank-that-is-kept-when-anonymity-is-lost",
+        "_Shared.rank",
+        "self._rank[0] != before",
+        "False",
+        ("tests/anonymize/joint/lkc/test_tdr.py",),
     ),
     Mutant(
         "a-strict-run-tests-a-node-once",

@@ -64,6 +64,7 @@ class Places:
     def __init__(self, released: Released) -> None:
         self._released = released
         self._ways: list[Prospect] = []
+        self._slots: dict[Prospect, int] = {}
         schema = released.request.schema
         self._enter([(number, column.root) for number, column in enumerate(schema.qid)])
 
@@ -71,9 +72,10 @@ class Places:
         """Return the openings of the circuit that tells only children: for each child of each node, 1 if it
         has all records.
         """
-        for named in (each.named for each in children if each.named is not None):
+        replaced = [each.named for each in children if each.named is not None]
+        for named in replaced:
             self._drop(named)
-            self._enter([(named.column, child) for child in named.children])
+        self._enter([(named.column, child) for named in replaced for child in named.children])
         return [int(place == each.place) for each in children for place in range(each.n_children)]
 
     def _drop(self, taken: Candidate) -> None:
@@ -86,12 +88,20 @@ class Places:
         if candidate is None:
             return {"valid": 0, "index": 0, "slot": 0} if self._ways else {}
         (way,) = [way for way in self._ways if way.admits(candidate)]
-        slot = self._ways.index(way)
+        slot = self._slot(way)
         self._drop(candidate)
         self._enter([(candidate.column, child) for child in candidate.children])
         options = range(1, way.n_options + 1)
         index = next((i for i in options if way.specialized(i) == candidate), 0)
         return {"valid": 1, "index": index, "slot": slot}
+
+    def _slot(self, asked: Prospect) -> int:
+        """The slot of a prospect: one that is new takes the least that is free, and keeps it."""
+        self._slots = {way: self._slots[way] for way in self._ways if way in self._slots}
+        for way in self._ways:
+            if way not in self._slots:
+                self._slots[way] = min(set(range(len(self._ways))) - set(self._slots.values()))
+        return self._slots[asked]
 
     def _enter(self, nodes: Sequence[tuple[int, Node]]) -> None:
         """Ways to specialize nodes with records; those with options first."""

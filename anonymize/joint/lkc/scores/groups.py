@@ -133,6 +133,9 @@ class JudgedGroupPool(Contested, GroupPool):
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         return GroupPool._rank(self, profiled)
 
+    def _group(self, profiled: Profiled) -> int:
+        return 0  # ranks begin with sizes, not with columns
+
     def _better(self, slot_width: int) -> Circuit:
         return circuits.first_candidate_circuit(self._widths.index, slot_width)
 

@@ -30,12 +30,13 @@ from anonymize.joint.lkc.scores.score import (
     joined,
     opened_candidates,
 )
+from anonymize.joint.lkc.scores.standings import Entry
 from anonymize.score import impurity
 from anonymize.scores.score import Known, Terms, Wanted
 from anonymize.table import Ints
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, expect_outcome
+from crypto.two_party import CarriedWords
 
 K = TypeVar("K", bound=Known)
 _SPLIT = "sealed/split"
@@ -188,11 +189,10 @@ class OpenedPool(GainPool, Generic[K]):
         """Open the best candidate by a tournament in candidate order."""
         order = sorted(self._known)
         ranks = (yield from self._ranks(engine, [self._known[place] for place in order])) if order else []
-        met, best = yield from contest(engine, ranks, range(len(order)), self._better, (), unless)
-        if best is None:
-            return met, None
-        place = expect_outcome(best["slot"], len(order), engine.peer)
-        return met, self._known.pop(order[place]).candidate
+        each = zip(self._slots.of(order), order, ranks, strict=True)
+        entries = [Entry(slot, column, rank) for slot, (column, *_), rank in each]
+        met, best = yield from contest(engine, self._standings, entries, (), unless)
+        return met, (None if best is None else self._known.pop(order[best[0]]).candidate)
 
     @abstractmethod
     def _ranks(self, engine: Engine, every: Sequence[K]) -> Rounds[list[Fields]]:

@@ -7,7 +7,7 @@ results for other nodes are carried from iteration to iteration.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -19,6 +19,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import Widths
+from anonymize.joint.lkc.scores.standings import Entry, Slots, Standings
 from anonymize.joint.messages import opened_candidate
 from anonymize.scores.score import Followed, Score, Wanted
 from anonymize.table import Ints, Schema
@@ -254,9 +255,17 @@ class Contested(Nodes):
     Every entry has all fields of the tournament.
     """
 
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._slots, self._standings = Slots(), Standings(self._better)
+
     @abstractmethod
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         """Return the public rank that breaks ties of the tournament: the least rank wins."""
+
+    def _group(self, profiled: Profiled) -> int:
+        """Return the node's group in the tournament, which ascends with the rank."""
+        return profiled.column
 
     @abstractmethod
     def _better(self, slot_width: int) -> Circuit:
@@ -277,38 +286,40 @@ class Contested(Nodes):
     def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
         """Open the best valid candidate; see :func:`contest`."""
         order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
-        shown, entries = ("index", self._widths.index), [self._fields[i] for i in order]
-        met, best = yield from contest(engine, entries, order, self._better, [shown], unless)
-        return met, (None if best is None else self._candidate(engine.peer, best["slot"], best["index"]))
+        slots = self._slots.of([node.prospect for node in self._nodes])
+        entries = [Entry(slots[i], self._group(self._nodes[i]), self._fields[i]) for i in order]
+        shown = ("index", self._widths.index)
+        met, best = yield from contest(engine, self._standings, entries, [shown], unless)
+        if best is None:
+            return met, None
+        place, opened = best
+        return met, self._candidate(engine.peer, order[place], opened["index"])
 
 
 def contest(
     engine: Engine,
-    entries: Sequence[Fields],
-    slots: Sequence[int],
-    better: Callable[[int], Circuit],
+    standings: Standings,
+    entries: Sequence[Entry],
     shown: Sequence[tuple[str, int]] = (),
     unless: CarriedWords | None = None,
-) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
-    """Open the ``slot`` and the ``shown`` fields of the best entry; None without a valid entry.
+) -> Rounds[tuple[bool, tuple[int, Mapping[str, int]] | None]]:
+    """Open the place and the ``shown`` fields of the best entry; None without a valid entry.
 
     entries:  in candidate order, each with ``valid``.
-    slots:    public numbers below the number of entries, which identify them.
-    better:   circuit that picks the better of two entries, from the bits of a slot.
     shown:    names and widths of fields.
     unless:   further opened bit; if it is 1, nothing else is opened.
 
-    Returns this bit (0 if missing) and the opened fields.
+    Returns this bit (0 if missing), and place and opened fields. Raises RemoteProtocolError for a slot of no entry.
     """
     if not entries:
         return unless is not None and (yield from engine.all_met([unless])), None
-    bits = max(1, (len(entries) - 1).bit_length())
-    places = np.array(slots, dtype=np.uint64).reshape(-1, 1)
-    outputs = yield from engine.run(circuits.slot_circuit(bits), len(entries), {"slot": places})
-    fields = {name: joined([entry[name] for entry in entries]) for name in entries[0]}
-    fields["slot"] = carried(outputs, "slot")
-    best = yield from engine.reduce(better(bits), fields, [len(entries)])
-    return (yield from open_unless(engine, best, [*shown, ("slot", bits)], unless))
+    best = yield from standings.best(engine, entries)
+    met, opened = yield from open_unless(engine, best, [*shown, ("slot", best["slot"].width)], unless)
+    if opened is None:
+        return met, None
+    slots = [entry.slot for entry in entries]
+    place = slots.index(opened["slot"]) if opened["slot"] in slots else len(slots)
+    return met, (expect_outcome(place, len(slots), engine.peer), opened)
 
 
 def open_unless(
