@@ -276,9 +276,9 @@ def test_files_that_an_earlier_run_could_not_remove_are_removed(tmp_path: Path) 
 
 @pytest.mark.some(1)
 def test_a_coordinator_that_falls_silent_when_it_has_delivered_to_some(net: Network) -> None:
+    timeouts = {"keepalive_s": 1, "coordinator_s": 1}
     for party in PARTIES:
-        timeouts = {"keepalive_s": 1, "coordinator_s": 1}
-        net.change(party, lambda fields: fields.update(timeouts=timeouts))  # noqa: B023
+        net.change(party, lambda fields: fields.update(timeouts=timeouts))
 
     async def scenario() -> None:
         async with serving(net) as servers:

@@ -43,6 +43,18 @@ from tests.support.saying import Change, saying, when
 A, B, C = PARTIES
 
 
+def problem_of_run(net: Network, out: Path) -> Problem:
+    """Conduct a run that fails; return the problem."""
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, net.coordinator, out)
+            return caught.value.problem
+
+    return run(scenario())
+
+
 @pytest.fixture
 def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
@@ -128,13 +140,7 @@ def test_a_party_of_a_far_version_ends_the_job_when_all_are_connected(
     monkeypatch.setattr(server, "__version__", "99.0.1")
     monkeypatch.setattr(Conductor, "_read", lambda self, member: progress.append(member.name))
 
-    async def scenario() -> Problem:
-        async with serving(net):
-            with pytest.raises(PartyError) as caught:
-                await conduct(net.task, net.coordinator, tmp_path / "out")
-            return caught.value.problem
-
-    problem = run(scenario())
+    problem = problem_of_run(net, tmp_path / "out")
     assert (problem.error_id, problem.party, problem.phase) == ("version", A, "connect")
     assert progress == []
 
@@ -217,13 +223,7 @@ def test_a_party_that_cannot_store_the_release_ends_the_job_for_all(net: Network
     blocked.parent.mkdir(parents=True)
     blocked.write_text("a file where a folder should be")
 
-    async def scenario() -> Problem:
-        async with serving(net):
-            with pytest.raises(PartyError) as caught:
-                await conduct(net.task, net.coordinator, tmp_path / "out")
-            return caught.value.problem
-
-    problem = run(scenario())
+    problem = problem_of_run(net, tmp_path / "out")
     assert (problem.error_id, problem.party, problem.phase) == ("io-failed", C, "deliver")
     assert not (tmp_path / "out").exists()
     assert [net.releases(party) for party in (A, B)] == [[], []]
@@ -433,13 +433,7 @@ def test_a_key_where_none_belongs_or_none_where_one_does(
 
     monkeypatch.setattr(Conductor, "_tell_all", lying)
 
-    async def scenario() -> Problem:
-        async with serving(net):
-            with pytest.raises(PartyError) as caught:
-                await conduct(net.task, net.coordinator, tmp_path / "out")
-            return caught.value.problem
-
-    problem = run(scenario())
+    problem = problem_of_run(net, tmp_path / "out")
     assert problem.error_id == "peer-protocol"
     assert said in problem.message
 
