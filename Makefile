@@ -28,9 +28,10 @@ $(VENV)/.run: requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
 	@touch $@
 
 # uv installs many packages in a fifth of the time of pip. It does not read pip's settings: behind a mirror, pip does it.
+# Its cache would keep 2 GB of each installation, and spare no time.
 $(VENV)/.dev: requirements-dev.lock requirements-uv.lock $(VENV)/.run
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
+	$(BIN)/uv pip install --quiet --no-cache --system-certs --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
 		$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 

@@ -326,3 +326,10 @@ def test_subjects_of_commits(subject: str, refused: str | None, committing: Path
         told, shown, remedy = done.stderr.splitlines()
         assert (told, shown) == (f"commit refused: {refused}", f"  {subject}")
         assert remedy.startswith("write: area: verb the thing")
+
+
+def test_no_installation_leaves_a_cache() -> None:
+    """Each installation left 2 GB in the cache of uv: the disk was full after sixty runs."""
+    installs = [line for line in (ROOT / "Makefile").read_text().splitlines() if "uv pip install" in line]
+    assert installs
+    assert all(" --no-cache " in line for line in installs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ _STRUCTURED = 0.5
 
 
 def _main(parser: str, runs: int, seconds: float) -> None:
+    own = tempfile.tempdir = tempfile.mkdtemp(prefix="fuzz-")  # os._exit below ends without taking folders away
     if atheris is not None:
         with atheris.instrument_imports(include=["anonymize", "jobs", "party", "coordinator", "crypto"]):
             from tests.fuzz.targets import TARGETS, handed
@@ -54,6 +56,7 @@ def _main(parser: str, runs: int, seconds: float) -> None:
         if count >= runs or time.monotonic() - began >= seconds:
             took = f"in {time.monotonic() - began:.0f} s, the slowest {slowest:.2f} s"
             print(f"{parser}: {count} inputs {took}, no finding", flush=True)
+            shutil.rmtree(own)
             os._exit(0)
 
     if atheris is None:
@@ -80,7 +83,7 @@ def _by_coverage(parser: str, one: Callable[[bytes], None]) -> None:
         changed: bytes = atheris.Mutate(data, max_size) if other is None else other[:max_size]
         return changed
 
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    folder = Path(tempfile.mkdtemp())
     (folder / "new").mkdir()
     words = ('"' + "".join(f"\\x{byte:02x}" for byte in word[:60]) + '"\n' for word in WORDS)
     (folder / "words").write_text("".join(words))

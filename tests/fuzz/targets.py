@@ -49,8 +49,13 @@ _KEY = RunKey(bytes(32), bytes(16))
 
 
 @cache
+def _made() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder of this process: it goes when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="fuzz-")
+
+
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="fuzz-"))
+    return Path(_made().name)
 
 
 def _file(name: str, use: Callable[[Path], object]) -> Target:

@@ -28,6 +28,12 @@ from party.cli.console import (
 from tests.support.commands import Ran, invoke, running
 
 
+@pytest.fixture(autouse=True)
+def _own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the tracebacks of these tests in their own folders."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
 def ran(action: Callable[[], object], *arguments: str) -> Ran:
     @click.command()
     @format_option
@@ -98,7 +104,6 @@ def test_a_bug_shows_no_traceback_unless_it_is_asked_for(monkeypatch: pytest.Mon
 def test_a_bug_names_the_place_and_keeps_the_traceback_for_the_owner(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     told = ran(failing(ZeroDivisionError("x")))
     (kept,) = tmp_path.glob("jointcut-*.traceback")
     assert re.search(r"\[cli/test_console\.py:[0-9]+; traceback in ", told.err)
