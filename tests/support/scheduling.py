@@ -62,6 +62,15 @@ class Scheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forget a unit with its last test: xdist would count the tests of all units after each test."""
+        test = self.registered_collections[node][item_index]
+        units, unit = self.assigned_work[node], unit_of(test)
+        units[unit][test] = True
+        if all(units[unit].values()):
+            del units[unit]
+        self._reschedule(node)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
