@@ -15,7 +15,7 @@ _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
 _LOOKED_UP = ("tests/anonymize/joint/lkc/test_looked_up.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
-_STANDINGS = ("tests/anonymize/joint/lkc/test_standings.py",)
+_CONTEST = ("tests/anonymize/joint/lkc/test_contest.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
 _TABLES = ("tests/crypto/circuits/test_noise.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
@@ -235,9 +235,9 @@ MUTANTS = (
     ),
     Mutant(
         "joint-synthetic-takes-any-winner",
-        "Tournament.winner",
-        'return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]',
-        'return found["tag"]',
+        "_kruskal",
+        "chosen += (left[expect_outcome(rank, len(left), engine.peer)],)",
+        "chosen += (found[SLOT],)",
         ("tests/anonymize/joint/synthetic/test_choice.py::test_a_winner_that_is_not_left_names_the_peer",),
     ),
     Mutant(
@@ -256,9 +256,9 @@ MUTANTS = (
     ),
     Mutant(
         "joint-synthetic-plays-nothing-anew",
-        "Tournament.winner",
-        "changed = np.flatnonzero(standing != self._levels[0])",
-        "changed = np.flatnonzero(self._levels[0] == _NOBODY)",
+        "_kruskal",
+        "[entries[i] for i in left]",
+        "entries",
         ("tests/anonymize/joint/synthetic/test_choice.py::test_choices_are_those_of_the_definition",),
     ),
     Mutant(
@@ -1217,21 +1217,21 @@ MUTANTS = (
         "Standings._number",
         "if fields is entry.fields and (number,) in self._winners:",
         "if fields is not None and (number,) in self._winners:",
-        _STANDINGS,
+        _CONTEST,
     ),
     Mutant(
         "a-slot-that-no-entry-has",
-        "contest",
+        "Contest.best",
         "expect_outcome(place, len(slots), engine.peer)",
         "min(place, len(slots) - 1)",
-        _STANDINGS,
+        _CONTEST,
     ),
     Mutant(
         "groups-that-play-out-of-order",
         "_Tree.of_groups",
         "self._pair(self.of_groups(groups[: -len(above)]), self.of_groups(above))",
         "self._pair(self.of_groups(above), self.of_groups(groups[: -len(above)]))",
-        _STANDINGS,
+        _CONTEST,
     ),
     Mutant(
         "a-rank-that-is-kept-when-anonymity-is-lost",

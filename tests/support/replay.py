@@ -96,9 +96,9 @@ class Places:
         return {"valid": 1, "index": index, "slot": slot}
 
     def _slot(self, asked: Prospect) -> int:
-        """The slot of a prospect: one that is new takes the least that is free, and keeps it."""
+        """The slot of a prospect: a new one, in candidate order, takes the least that is free, and keeps it."""
         self._slots = {way: self._slots[way] for way in self._ways if way in self._slots}
-        for way in self._ways:
+        for way in sorted(self._ways, key=lambda way: way.specialized(1).order):
             if way not in self._slots:
                 self._slots[way] = min(set(range(len(self._ways))) - set(self._slots.values()))
         return self._slots[asked]

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import noisy_scores, revealed, tag_bits
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
+from anonymize.joint.standings import SLOT, Entry, Standings
 from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, closing_none
-from anonymize.table import Ints
 from crypto.builder import Builder
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import total_of_absolutes
@@ -31,7 +30,6 @@ from crypto.two_party import CarriedWords, expect_outcome
 
 BLOCK = 16
 """Cells of a pair in a gate circuit."""
-_NOBODY = -1
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def chosen_forest(
     n_pairs = len(contest.pairs)
     tags, width = np.arange(n_pairs), contest.score_width
     noisy = yield from noisy_scores(engine, scores, width, plan, tags, tag_bits(n_pairs))
-    return (yield from _kruskal(Tournament(engine, noisy, n_pairs), contest, n_edges))
+    return (yield from _kruskal(engine, noisy, contest, n_edges))
 
 
 def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> Rounds[CarriedWords]:
@@ -122,68 +120,20 @@ def n_blocks(pairs: Sequence[Marginal]) -> list[int]:
     return [-(-pair.size // BLOCK) for pair in pairs]
 
 
-def _kruskal(tournament: Tournament, contest: Contest, n_edges: int) -> Rounds[tuple[int, ...]]:
+def _kruskal(engine: Engine, noisy: Fields, contest: Contest, n_edges: int) -> Rounds[tuple[int, ...]]:
     """Open the best remaining pair, repeatedly."""
     columns = [pair.columns for pair in contest.pairs]
+    scores = noisy["noisy"]
+    entries = [Entry(i, i, {"noisy": scores.take([i])}) for i in range(len(columns))]
+    standings = Standings(lambda bits: dp_circuits.better_circuit((("noisy", scores.width), (SLOT, bits))))
     chosen: tuple[int, ...] = ()
     for _ in range(n_edges):
         left = closing_none(columns, chosen)
-        chosen += ((yield from tournament.winner(left)),)
+        best = yield from standings.best(engine, [entries[i] for i in left], noisy["tag"])
+        found = yield from revealed(engine, {SLOT: best[SLOT]})
+        rank = left.index(found[SLOT]) if found[SLOT] in left else len(left)
+        chosen += (left[expect_outcome(rank, len(left), engine.peer)],)
     return chosen
-
-
-class Tournament:
-    """Tournament for the best entry, repeated after entries drop out, with ties to the first.
-
-    Neighbours are matched. When entries drop out, only the matches above them are replayed. The set of these matches
-    is public, as are the dropped entries.
-
-    fields:  ``noisy`` word and ``tag``, the number, of every entry.
-    """
-
-    def __init__(self, engine: Engine, fields: Fields, count: int) -> None:
-        self._engine = engine
-        self._pool: Fields = fields
-        """Entries, followed by the winners of all matches so far."""
-        n_levels = 1 + (count - 1).bit_length()
-        self._levels: list[Ints] = [np.full(-(-count >> k), _NOBODY, dtype=np.int64) for k in range(n_levels)]
-        """Entries by level, as places in the pool; the last level has a single entry."""
-
-    def winner(self, left: Sequence[int]) -> Rounds[int]:
-        """Open the number of the best remaining entry of ``left``, which is not empty."""
-        standing = np.full(len(self._levels[0]), _NOBODY, dtype=np.int64)
-        standing[list(left)] = left
-        changed = np.flatnonzero(standing != self._levels[0])
-        self._levels[0] = standing
-        for below, level in pairwise(self._levels):
-            changed = np.unique(changed // 2)
-            level[changed] = yield from self._winners(below, changed)
-        found = yield from revealed(self._engine, {"tag": self._pool["tag"].take(self._levels[-1])})
-        ranks = {number: rank for rank, number in enumerate(left)}
-        return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]
-
-    def _winners(self, below: Ints, nodes: Ints) -> Rounds[Ints]:
-        """Return the winners at these nodes: the winner of the match below, or the only entry below."""
-        padded = np.append(below, _NOBODY)
-        first, second = padded[2 * nodes], padded[2 * nodes + 1]
-        match = (first != _NOBODY) & (second != _NOBODY)
-        standing: Ints = np.maximum(first, second)
-        if match.any():
-            standing[match] = yield from self._matches(first[match], second[match])
-        return standing
-
-    def _matches(self, first: Ints, second: Ints) -> Rounds[Ints]:
-        """Return the places in the pool of the winners of matches."""
-        inputs = {name: words.take(first) for name, words in self._pool.items()}
-        inputs |= {f"{name}/other": words.take(second) for name, words in self._pool.items()}
-        widths = tuple((name, words.width) for name, words in self._pool.items())
-        outputs = yield from self._engine.run(dp_circuits.better_circuit(widths), len(first), inputs)
-        places: Ints = len(self._pool["tag"]) + np.arange(len(first))
-        self._pool = {
-            name: CarriedWords.concatenate([words, carried(outputs, name)])
-            for name, words in self._pool.items()
-        }
-        return places
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ import numpy as np
 
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import Plans, tag_bits
+from anonymize.joint.standings import SLOT
 from anonymize.joint.synthetic.choice import BLOCK, Contest, distance_circuit, n_blocks
 from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.holder import Question
@@ -156,7 +157,7 @@ def _choice(contest: Contest, plan: NoisePlan, n_edges: int) -> Cost:
     """Return the cost of scores, noise, and picks."""
     n, width = len(contest.pairs), contest.score_width
     sizes, tag_width = n_blocks(contest.pairs), tag_bits(n)
-    fields = (("noisy", dp_circuits.noisy_width(width, plan)), ("tag", tag_width))
+    fields = (("noisy", dp_circuits.noisy_width(width, plan)), (SLOT, tag_width))
     batches = [
         (distance_circuit(BLOCK, contest.width, width), sum(sizes)),
         (dp_circuits.tag_circuit(width), n),

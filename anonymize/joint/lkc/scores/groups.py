@@ -12,6 +12,7 @@ from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.scores.contest import open_unless
 from anonymize.joint.lkc.scores.score import (
     Bench,
     Contested,
@@ -20,7 +21,6 @@ from anonymize.joint.lkc.scores.score import (
     Profiled,
     Scored,
     lifted,
-    open_unless,
 )
 from anonymize.scores.groups import Groups, GroupSizes, Records
 from anonymize.table import Ints, Schema

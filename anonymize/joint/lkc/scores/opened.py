@@ -20,17 +20,16 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.judging import RuleTests, judged_beside
+from anonymize.joint.lkc.scores.contest import Entrant
 from anonymize.joint.lkc.scores.infogain import GainPool
 from anonymize.joint.lkc.scores.score import (
     Bench,
     Profiled,
     Scored,
     all_valid,
-    contest,
     joined,
     opened_candidates,
 )
-from anonymize.joint.lkc.scores.standings import Entry
 from anonymize.score import impurity
 from anonymize.scores.score import Known, Terms, Wanted
 from anonymize.table import Ints
@@ -189,9 +188,8 @@ class OpenedPool(GainPool, Generic[K]):
         """Open the best candidate by a tournament in candidate order."""
         order = sorted(self._known)
         ranks = (yield from self._ranks(engine, [self._known[place] for place in order])) if order else []
-        each = zip(self._slots.of(order), order, ranks, strict=True)
-        entries = [Entry(slot, column, rank) for slot, (column, *_), rank in each]
-        met, best = yield from contest(engine, self._standings, entries, (), unless)
+        entrants = [Entrant(place, place[0], rank) for place, rank in zip(order, ranks, strict=True)]
+        met, best = yield from self._contest.best(engine, entrants, (), unless)
         return met, (None if best is None else self._known.pop(order[best[0]]).candidate)
 
     @abstractmethod

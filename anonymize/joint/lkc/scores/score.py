@@ -16,10 +16,10 @@ import numpy as np
 from anonymize.candidates import Prospect
 from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import Widths
-from anonymize.joint.lkc.scores.standings import Entry, Slots, Standings
+from anonymize.joint.lkc.scores.contest import Contest, Entrant
 from anonymize.joint.messages import opened_candidate
 from anonymize.scores.score import Followed, Score, Wanted
 from anonymize.table import Ints, Schema
@@ -257,7 +257,7 @@ class Contested(Nodes):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        self._slots, self._standings = Slots(), Standings(self._better)
+        self._contest = Contest(self._better)
 
     @abstractmethod
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
@@ -284,55 +284,15 @@ class Contested(Nodes):
         return skipped == 0 and (candidate is None or self._removed(candidate))
 
     def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
-        """Open the best valid candidate; see :func:`contest`."""
+        """Open the best valid candidate; see :class:`Contest`."""
         order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
-        slots = self._slots.of([node.prospect for node in self._nodes])
-        entries = [Entry(slots[i], self._group(self._nodes[i]), self._fields[i]) for i in order]
-        shown = ("index", self._widths.index)
-        met, best = yield from contest(engine, self._standings, entries, [shown], unless)
+        each = ((self._nodes[i], self._fields[i]) for i in order)
+        entrants = [Entrant(node.prospect, self._group(node), fields) for node, fields in each]
+        met, best = yield from self._contest.best(engine, entrants, [("index", self._widths.index)], unless)
         if best is None:
             return met, None
         place, opened = best
         return met, self._candidate(engine.peer, order[place], opened["index"])
-
-
-def contest(
-    engine: Engine,
-    standings: Standings,
-    entries: Sequence[Entry],
-    shown: Sequence[tuple[str, int]] = (),
-    unless: CarriedWords | None = None,
-) -> Rounds[tuple[bool, tuple[int, Mapping[str, int]] | None]]:
-    """Open the place and the ``shown`` fields of the best entry; None without a valid entry.
-
-    entries:  in candidate order, each with ``valid``.
-    shown:    names and widths of fields.
-    unless:   further opened bit; if it is 1, nothing else is opened.
-
-    Returns this bit (0 if missing), and place and opened fields. Raises RemoteProtocolError for a slot of no entry.
-    """
-    if not entries:
-        return unless is not None and (yield from engine.all_met([unless])), None
-    best = yield from standings.best(engine, entries)
-    met, opened = yield from open_unless(engine, best, [*shown, ("slot", best["slot"].width)], unless)
-    if opened is None:
-        return met, None
-    slots = [entry.slot for entry in entries]
-    place = slots.index(opened["slot"]) if opened["slot"] in slots else len(slots)
-    return met, (expect_outcome(place, len(slots), engine.peer), opened)
-
-
-def open_unless(
-    engine: Engine, best: Fields, shown: Sequence[tuple[str, int]], unless: CarriedWords | None
-) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
-    """Open fields of an entry with ``valid``; as :func:`contest`."""
-    chosen = {name: best[name] for name in ("valid", *(name for name, _ in shown))}
-    if unless is not None:
-        chosen["met"] = unless
-    outputs = yield from engine.run(circuits.open_circuit(tuple(shown), unless=unless is not None), 1, chosen)
-    values = {name: opened(outputs, name) for name in outputs}
-    met = unless is not None and values["met"] == 1
-    return met, ({name: values[name] for name, _ in shown} if values["valid"] else None)
 
 
 Scored = Sequence[tuple[Profiled, Words]]

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from anonymize.joint.dp import circuits
+from anonymize.joint.dp.noise import revealed
 from anonymize.joint.engine import Engine, carried
+from anonymize.joint.standings import SLOT, Entry, Standings
 from anonymize.joint.synthetic import choice
-from anonymize.joint.synthetic.choice import BLOCK, Contest, Tournament, distance_circuit, n_blocks
+from anonymize.joint.synthetic.choice import BLOCK, Contest, distance_circuit, n_blocks
 from anonymize.synthetic.marginals import score
 from anonymize.tds import Observer
 from crypto.circuit import Held, Region, evaluate
@@ -111,16 +113,18 @@ def test_only_what_an_entry_stood_below_is_played_anew(monkeypatch: pytest.Monke
     noisy = [5, 9, 9, 1, 0, 3, 4]
     played = watched(monkeypatch)
 
-    def protocol(engine: Engine, side: int) -> Rounds[list[int]]:
+    def protocol(engine: Engine) -> Rounds[list[int]]:
         fields = yield from carried_words(engine, {"noisy": noisy, "tag": list(range(7))}, 4)
-        tournament = Tournament(engine, fields, 7)
+        standings = Standings(lambda bits: circuits.better_circuit((("noisy", 4), (SLOT, bits))))
+        entries = [Entry(i, i, {"noisy": fields["noisy"].take([i])}) for i in range(7)]
         found = []
         for left in [range(7), [0, 2, 3, 4, 5, 6], [0, 3, 4, 5, 6], [0, 3, 4, 6], [4]]:
-            found.append((yield from tournament.winner(left)))
+            best = yield from standings.best(engine, [entries[i] for i in left], fields["tag"])
+            found.append((yield from revealed(engine, {SLOT: best[SLOT]}))[SLOT])
         return found
 
     g, e = (Engine(session, Observer()) for session in two_party_sessions())
-    results, _ = run_local({"g": protocol(g, 0), "e": protocol(e, 1)})
+    results, _ = run_local({"g": protocol(g), "e": protocol(e)})
     assert results == {"g": [1, 2, 0, 0, 4], "e": [1, 2, 0, 0, 4]}
     batches = [run.batch for run in played if run.role is Held.GARBLER and "better" in run.circuit.name]
     assert batches == [3, 2, 1, 1, 1, 1, 1, 1, 1]
@@ -168,7 +172,7 @@ def test_a_winner_that_is_not_left_names_the_peer(number: int, monkeypatch: pyte
     """As bent tables would make it: the winner of before, or a pair that there is not."""
 
     def bent(engine: Engine, fields: Any) -> Rounds[dict[str, int]]:
-        return {"tag": number}
+        return {SLOT: number}
         yield
 
     monkeypatch.setattr(choice, "revealed", bent)

@@ -1,7 +1,7 @@
-"""Tournament for the best candidate, which keeps decided pairs from turn to turn.
+"""Tournament for the best entry, which keeps decided pairs from turn to turn.
 
-The entries of a group play first, then groups by halves of their numbers. A turn plays the pairs above new entries
-alone, which are public: entries are new when a candidate appears or its score changes.
+The entries of a group play first, then groups by halves of their numbers. A turn plays the pairs above entries that
+are new, have changed, or have left. Which these are is public.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias
 
-import numpy as np
-
 from anonymize.joint.engine import Engine, Fields, carried
-from anonymize.joint.lkc import circuits
 from crypto.circuit import Circuit
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords
 
-_SLOT = "slot"
+SLOT = "slot"
+"""Field with the slot of an entry."""
 
 _Key: TypeAlias = tuple[int, ...]
 """Numbers of the entries that play for a place in the tree, in order."""
@@ -29,7 +27,7 @@ _Key: TypeAlias = tuple[int, ...]
 class Entry:
     """Entry of a tournament.
 
-    slot:    public number that no other entry has; see :class:`Slots`.
+    slot:    public number that no other entry has.
     group:   public number, at least 0. Groups ascend in the order of the entries.
     fields:  a word of each field; the same object as long as nothing changes.
     """
@@ -37,22 +35,6 @@ class Entry:
     slot: int
     group: int
     fields: Fields = field(repr=False)
-
-
-class Slots:
-    """Slots of named entries. An entry keeps its slot as long as it is present."""
-
-    def __init__(self) -> None:
-        self._taken: dict[object, int] = {}
-
-    def of(self, names: Sequence[object]) -> list[int]:
-        """Return the slot of each present name. A new name takes the least free slot, in order."""
-        self._taken = {name: self._taken[name] for name in names if name in self._taken}
-        free = iter(sorted(set(range(len(names))) - set(self._taken.values())))
-        for name in names:
-            if name not in self._taken:
-                self._taken[name] = next(free)
-        return [self._taken[name] for name in names]
 
 
 class Standings:
@@ -69,9 +51,13 @@ class Standings:
     def __repr__(self) -> str:
         return f"Standings({len(self._present)} entries, <secret>)"
 
-    def best(self, engine: Engine, entries: Sequence[Entry]) -> Rounds[Fields]:
-        """Return the fields of the best of one or more entries, and its ``slot``."""
-        slots = yield from self._carried(engine, max(entry.slot for entry in entries))
+    def best(self, engine: Engine, entries: Sequence[Entry], slots: CarriedWords) -> Rounds[Fields]:
+        """Return the fields of the best of one or more entries, and its ``slot``.
+
+        slots:  a word of each slot. Other words than in the turn before begin all anew.
+        """
+        if slots is not self._slots:
+            self._slots, self._present, self._winners = slots, {}, {}
         numbers = [self._number(entry, slots) for entry in entries]
         tree = _Tree(self._winners)
         groups = groupby(zip(entries, numbers, strict=True), lambda each: each[0].group)
@@ -81,16 +67,6 @@ class Standings:
         self._winners = {key: self._winners[key] for key in tree.keys}
         return self._winners[top]
 
-    def _carried(self, engine: Engine, greatest: int) -> Rounds[CarriedWords]:
-        """Return words of slots from 0 on, with at least the greatest. Wider words for more slots replace all."""
-        if self._slots is None or len(self._slots) <= greatest:
-            bits = max(1, greatest.bit_length())
-            slots = np.arange(1 << bits, dtype=np.uint64).reshape(-1, 1)
-            outputs = yield from engine.run(circuits.slot_circuit(bits), len(slots), {_SLOT: slots})
-            self._slots = carried(outputs, _SLOT)
-            self._present, self._winners = {}, {}
-        return self._slots
-
     def _number(self, entry: Entry, slots: CarriedWords) -> int:
         """Return the number of an entry, a fresh one if the entry is new or has changed."""
         number, fields = self._present.get(entry.slot, (0, None))
@@ -98,7 +74,7 @@ class Standings:
             return number
         number, self._n_entered = self._n_entered, self._n_entered + 1
         self._present[entry.slot] = number, entry.fields
-        self._winners[number,] = {**entry.fields, _SLOT: slots.take([entry.slot])}
+        self._winners[number,] = {**entry.fields, SLOT: slots.take([entry.slot])}
         return number
 
     def _play(self, engine: Engine, pairs: Sequence[tuple[_Key, _Key]], slot_bits: int) -> Rounds[None]:

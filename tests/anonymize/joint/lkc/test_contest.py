@@ -1,4 +1,4 @@
-"""Tournaments that go on from turn to turn: the best of the present entries wins, and decided pairs stay decided."""
+"""Contests that go on from turn to turn: the best of the present entries wins, and decided pairs stay decided."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.scores import score
-from anonymize.joint.lkc.scores.score import contest
-from anonymize.joint.lkc.scores.standings import Entry, Slots, Standings
+from anonymize.joint.lkc.scores import contest
+from anonymize.joint.lkc.scores.contest import Contest, Entrant
+from anonymize.joint.standings import Standings
 from anonymize.tds import Observer
 from crypto.errors import RemoteProtocolError
 from crypto.local import run_local
@@ -87,15 +87,14 @@ def played(every: Sequence[Turn], observer: Observer) -> list[int | None]:
     """The number of the winner of every turn, None without a valid entry; the same at both parties."""
 
     def protocol(engine: Engine) -> Rounds[list[int | None]]:
-        slots, standings = Slots(), Standings(lambda bits: circuits.more_added_circuit(WIDTH, bits))
+        going_on = Contest(lambda bits: circuits.more_added_circuit(WIDTH, bits))
         known: dict[int, Fields] = {}
         winners: list[int | None] = []
         for new, present in every:
             entered = yield from fields_of(engine, new)
             known |= {each.number: fields for each, fields in zip(new, entered, strict=True)}
-            places = slots.of([each.name for each in present])
-            entries = [Entry(slot, e.group, known[e.number]) for slot, e in zip(places, present, strict=True)]
-            _, best = yield from contest(engine, standings, entries)
+            entrants = [Entrant(each.name, each.group, known[each.number]) for each in present]
+            _, best = yield from going_on.best(engine, entrants)
             winners.append(None if best is None else present[best[0]].number)
         return winners
 
@@ -133,7 +132,7 @@ def test_decided_pairs_are_not_played_again() -> None:
 
 
 def test_slots_stay_and_are_taken_again() -> None:
-    slots = Slots()
+    slots = contest._Slots()
     assert slots.of("abc") == [0, 1, 2]
     assert slots.of("ac") == [0, 2]
     assert slots.of("cxay") == [2, 1, 0, 3]
@@ -148,7 +147,7 @@ def test_a_slot_that_no_entry_has_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         return False, {"slot": 3}
         yield
 
-    monkeypatch.setattr(score, "open_unless", bent)
+    monkeypatch.setattr(contest, "open_unless", bent)
     present = [Made(number, number, number, 1) for number in range(3)]
     with pytest.raises(RemoteProtocolError, match="impossible"):
         played([(present, present)], Observer())
