@@ -139,7 +139,7 @@ class Conductor:
         addresses = [address_of(self._config, self._task.job, name) for name in names]
         opened = await asyncio.gather(
             *(
-                self._calls.open_control_ahead(name, address)
+                self._calls.open_control(name, address)
                 for name, address in zip(names, addresses, strict=True)
             ),
             return_exceptions=True,

@@ -151,7 +151,7 @@ class Calls:
 
     async def describe(self, peer: str, address: str) -> Described:
         """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
-        channel, _ = await self._described(peer, address)
+        channel, _ = await self._described(peer, address, self._deadline())
         before, begin = time.time(), time.monotonic()
         said = await self._describe(channel, self._config.timeouts.connect_s)
         round_s = time.monotonic() - begin
@@ -160,7 +160,7 @@ class Calls:
 
     def begin(self, peer: str, address: str) -> None:
         """Begin to connect to a peer, for calls to come. The calls raise what is wrong then."""
-        self._begun[peer, address] = asyncio.create_task(self._reach(peer, address))
+        self._begun[peer, address] = asyncio.create_task(self._reach(peer, address, self._deadline()))
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
         """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
@@ -168,16 +168,6 @@ class Calls:
         return ClientStream(rpc.MeshStub(channel).Exchange(), peer, from_envelope, to_envelope)
 
     async def open_control(self, peer: str, address: str) -> ControlStream:
-        """Open a job's stream to a party. Raises TransportError or IdentityError."""
-        stream = await self.open_control_ahead(peer, address)
-        try:
-            await self.reached(peer, address)
-        except BaseException:
-            await stream.close()
-            raise
-        return stream
-
-    async def open_control_ahead(self, peer: str, address: str) -> ControlStream:
         """Open a job's stream over a new connection, while the party is asked for its version.
 
         The party has shown its certificate by then. Await :meth:`reached` before anything of the stream is used.
@@ -201,7 +191,7 @@ class Calls:
 
     async def open_wait(self, peer: str, address: str) -> WaitStream:
         """Open the stream of a coordinator that waits at a party. Raises TransportError or IdentityError."""
-        channel = await self._reach(peer, address)
+        channel = await self._reach(peer, address, self._deadline())
         call = rpc.ControlStub(channel).Wait()
         return ClientStream(call, peer, lambda _: pb.StillHere(), lambda position: int(position.ahead))
 
@@ -210,7 +200,7 @@ class Calls:
 
         Raises TransportError, IdentityError, or the party's own error.
         """
-        channel = await self._reach(peer, address)
+        channel = await self._reach(peer, address, self._deadline())
         parts = [from_proposal(control.Proposal(piece, ask)) for piece in control.pieces("bundle", bundle)]
         call = rpc.ControlStub(channel).Propose(iter(parts), timeout=self._config.timeouts.round_s)
         try:
@@ -238,7 +228,7 @@ class Calls:
                 return begun.result()
         return await self._reach(peer, address, deadline)
 
-    async def _reach(self, peer: str, address: str, deadline: float | None = None) -> grpc.aio.Channel:
+    async def _reach(self, peer: str, address: str, deadline: float) -> grpc.aio.Channel:
         """Connect to a peer of a version that talks with ours. Raises TransportError, IdentityError or PartyError."""
         channel, said = await self._described(peer, address, deadline)
         if not talks_with(said.version):
@@ -252,11 +242,10 @@ class Calls:
         return asyncio.get_running_loop().time() + self._config.timeouts.connect_s
 
     async def _described(
-        self, peer: str, address: str, deadline: float | None = None
+        self, peer: str, address: str, deadline: float
     ) -> tuple[grpc.aio.Channel, pb.Description]:
-        """Connect and ask for the peer's identity, again and again until a deadline; by default for ``connect_s``."""
+        """Connect and ask for the peer's identity, again and again until a deadline."""
         (channel, way), loop = self._channel(peer, address), asyncio.get_running_loop()
-        deadline = self._deadline() if deadline is None else deadline
         while True:
             try:
                 return channel, await self._describe(channel, deadline - loop.time())

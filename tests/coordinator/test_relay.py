@@ -19,7 +19,7 @@ from party.net.sockets import straight
 from party.owner.config import CoordinatorConfig
 from party.owner.peer_files import CERTIFICATE, make_identity
 from tests.support.bare import bare
-from tests.support.by_hand import works
+from tests.support.by_hand import reached, works
 from tests.support.calls import calling, coordinator_as, issued
 from tests.support.commands import invoke
 from tests.support.duplex import run
@@ -386,7 +386,7 @@ def test_clients_without_manners(net: Network) -> None:
         async with relaying(net, bounds=QUICK):
             found = await asyncio.gather(*(answered(words) for words, _ in _WITHOUT_MANNERS))
             async with serving(net, only=[A]), calling(net.coordinator) as calls:
-                await (await calls.open_control(A, "relay")).close()
+                await (await reached(calls, A, "relay")).close()
             return found
 
     assert run(scenario()) == [answer for _, answer in _WITHOUT_MANNERS]
@@ -563,6 +563,6 @@ def test_a_caller_that_leaves_takes_nobody_along(net: Network) -> None:
 
     async def _control(net: Network) -> None:
         async with calling(net.coordinator) as calls:
-            await (await calls.open_control(A, "relay")).close()
+            await (await reached(calls, A, "relay")).close()
 
     run(scenario())

@@ -25,7 +25,18 @@ async def open_control(net: Network, party: str, calls: list[Calls]) -> ControlS
     """A coordinator's stream, spoken by hand."""
     config = net.coordinator
     calls.append(Calls(config, credentials_of(config), peers_of(config)))
-    return await calls[-1].open_control(party, net.addresses[party])
+    return await reached(calls[-1], party, net.addresses[party])
+
+
+async def reached(calls: Calls, party: str, address: str) -> ControlStream:
+    """Open a coordinator's stream, and wait until the party is reached."""
+    stream = await calls.open_control(party, address)
+    try:
+        await calls.reached(party, address)
+    except BaseException:
+        await stream.close()
+        raise
+    return stream
 
 
 async def until_the_end(stream: ControlStream) -> list[Event]:

@@ -14,6 +14,7 @@ from jobs.errors import Problem
 from party.cli.checks import checks_of_relay
 from party.net.pipes import Streams, answered, closed, dropped, line, said
 from party.owner.identity import make_credentials
+from tests.support.by_hand import reached
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
 from tests.support.identities import write_credentials
@@ -41,12 +42,12 @@ def net(tmp_path: Path) -> Network:
 
 async def _reached(net: Network, name: str) -> None:
     async with calling(net.coordinator) as calls:
-        await (await calls.open_control(name, "relay")).close()
+        await (await reached(calls, name, "relay")).close()
 
 
 async def _unreached(net: Network, seconds: float = 0.3) -> Problem:
     async with calling(impatient(net.coordinator, seconds)) as calls:
-        return await refused(calls.open_control(A, "relay"))
+        return await refused(reached(calls, A, "relay"))
 
 
 def test_a_party_finds_a_relay_that_comes_later_and_comes_back(
@@ -76,7 +77,7 @@ def test_a_party_finds_a_relay_that_comes_later_and_comes_back(
 def test_a_party_keeps_connections_ready_while_calls_are_under_way(net: Network) -> None:
     async def scenario() -> int:
         async with relaying(net) as relay, serving(net, only=[A]), calling(net.coordinator) as calls:
-            stream = await calls.open_control(A, "relay")
+            stream = await reached(calls, A, "relay")
             await until(lambda: relay.n_waiting(A) == 4)
             await stream.close()
             return relay.n_waiting(A)
@@ -231,7 +232,7 @@ def test_a_tunnel_leaves_no_socket_behind(
 
     async def scenario() -> list[int]:
         async with relaying(net), serving(net, only=[A]), calling(net.coordinator) as calls:
-            await (await calls.open_control(A, "relay")).close()
+            await (await reached(calls, A, "relay")).close()
             (folder,) = tmp_path.glob("jointcut-*")
             return [folder.stat().st_mode & 0o777, len(list(folder.iterdir()))]
 

@@ -183,7 +183,7 @@ def test_peers_leave_no_line(net: Network, tmp_path: Path, caplog: pytest.LogCap
                 config: Any = net.coordinator if name == "coordinator" else net.config(name)
                 async with calling(config) as one, calling(config) as other:
                     for calls in (one, other, one):
-                        await calls._reach(A, net.addresses[A])
+                        await calls._reach(A, net.addresses[A], calls._deadline())
             await conduct(net.task, net.coordinator, tmp_path / "out")
             await asyncio.sleep(3 * PATIENCE_S)
 
@@ -210,7 +210,7 @@ def test_peers_beside_strangers_are_not_counted(net: Network) -> None:
             for _ in range(3):
                 await asyncio.to_thread(closed_at_once, net)
                 async with calling(net.config(B)) as calls:
-                    await calls._reach(A, net.addresses[A])
+                    await calls._reach(A, net.addresses[A], calls._deadline())
             await asyncio.sleep(3 * PATIENCE_S)
 
     run(scenario())
@@ -223,10 +223,10 @@ def test_a_removed_peer_is_told_once(net: Network) -> None:
     async def scenario() -> None:
         async with serving(net, only=[A]):
             async with calling(net.config(B)) as calls:
-                await calls._reach(A, net.addresses[A])
+                await calls._reach(A, net.addresses[A], calls._deadline())
                 net.change(A, lambda fields: fields["peers"].pop(B))
                 with pytest.raises(PartyError):
-                    await calls._reach(A, net.addresses[A])
+                    await calls._reach(A, net.addresses[A], calls._deadline())
             await asyncio.sleep(3 * PATIENCE_S)
 
     run(scenario())
@@ -251,7 +251,7 @@ def test_without_room_for_a_line_the_daemon_goes_on(
                     while "without a call: 1" not in caplog.text or "ENOSPC" not in caplog.text:
                         await asyncio.sleep(0.05)
             async with calling(net.config(B)) as calls:
-                await calls._reach(A, net.addresses[A])
+                await calls._reach(A, net.addresses[A], calls._deadline())
 
     with caplog.at_level(logging.WARNING):
         run(scenario())
