@@ -21,7 +21,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
-from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, entered, looked_up_losses
+from anonymize.joint.lkc.scores.looked_up import NARROW, can_look_up, entered, looked_up_losses
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_beside
@@ -79,21 +79,16 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Terms:
-    """Subtracted terms of contexts: own additive shares of large contexts, carried words of the others.
+    """Subtracted terms of contexts: own additive shares of looked-up terms, carried words of computed terms.
 
     shares:  uint64, shape (n_contexts,); 0 for a carried word.
-    place:   of each context among the carried words; -1 for a large context: int64, shape (n_contexts,).
+    place:   of each context among the carried words; -1 for a looked-up term: int64, shape (n_contexts,).
     words:   carried words, in one vector or more.
     """
 
     shares: Words = field(repr=False)
     place: Ints = field(repr=False)
     words: Sequence[CarriedWords] = ()
-
-    @property
-    def has_large(self) -> bool:
-        """True if a context is large."""
-        return bool((self.place < 0).any())
 
     def take(self, contexts: Ints) -> _Terms:
         """Return the terms of some contexts, in their order."""
@@ -111,14 +106,14 @@ class _Terms:
 
 
 class _Contexts:
-    """Contexts of several parts, one after the other.
+    """Contexts of several parts, one after the other, all looked up or all computed.
 
     totals:     public class counts: int64, shape (n_contexts, n_classes).
     rows:       own shares of the class counts of every child: uint64, shape (n_rows, n_classes).
     owner:      context of each row: shape (n_rows,).
     penalties:  of every child with a record, public: int64, shape (n_contexts,).
-    large:      True for contexts whose terms are looked up: shape (n_contexts,).
-    halved:     True for large contexts of two children: a look-up of the first child stands for both.
+    look_up:    True if the terms are looked up.
+    halved:     True for contexts of two children: a look-up of the first child stands for both.
     """
 
     def __init__(self, parts: Sequence[_Part], engine: Engine) -> None:
@@ -128,9 +123,9 @@ class _Contexts:
             [part.counts.shape[1] for part in parts], [len(part.totals) for part in parts]
         )
         self.owner = np.repeat(np.arange(len(self.totals)), self.n_children)
-        sizes, self.penalties = self.totals.sum(axis=1), _penalties(self.totals)
-        self.large = (sizes >= FEWEST) & can_look_up(engine, int(sizes.max()))
-        self.halved = self.large & (self.n_children == PAIR)
+        self.penalties = _penalties(self.totals)
+        self.look_up = can_look_up(engine, int(self.totals.sum(axis=1).max(initial=0)))
+        self.halved = self.n_children == PAIR
         self._ends = np.cumsum([len(part.totals) for part in parts])
 
     @property
@@ -140,19 +135,14 @@ class _Contexts:
 
     @property
     def place(self) -> Ints:
-        """Place of each context among the computed contexts; -1 for a large context."""
-        return np.where(self.large, -1, np.cumsum(~self.large) - 1)
+        """Place of each context among the computed contexts; -1 for a looked-up context."""
+        return np.full(len(self.totals), -1) if self.look_up else np.arange(len(self.totals))
 
     @property
-    def looked_up(self) -> Ints:
+    def asked(self) -> Ints:
         """Rows that are looked up."""
         is_first = np.append(True, self.owner[1:] != self.owner[:-1])
-        return np.flatnonzero(self.large[self.owner] & (is_first | ~self.halved[self.owner]))
-
-    @property
-    def computed(self) -> Ints:
-        """Rows of contexts that are not large."""
-        return np.flatnonzero(~self.large[self.owner])
+        return np.flatnonzero(is_first | ~self.halved[self.owner])
 
 
 _NO_TERMS = _Terms(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
@@ -218,7 +208,8 @@ class AddedPool(OpenedPool[_Shared]):
             known.replace(part, large.partition, self._contexts.broken)
             changed.append(known)
             fresh.append(part.take(part.told_apart))
-            left.append(known.left(self._contexts.class_counts(each.candidate)))
+            rest = known.left(self._contexts.class_counts(each.candidate))
+            left.append(rest.take(rest.told_apart))
         summed = yield from self._summed(engine, changed, fresh, left)
         public = np.array([self._public(known) for known in changed], dtype=np.int64).astype(np.uint64)
         inputs: dict[str, Value] = {"loss": summed, "public": public.reshape(-1, 1)}
@@ -234,23 +225,20 @@ class AddedPool(OpenedPool[_Shared]):
         fresh, left:  new contexts of each candidate, whose terms are kept; the remainder of its node.
         """
         contexts = _Contexts([*fresh, *left], engine)
-        shares = yield from self._large_terms(engine, contexts)
+        shares = yield from self._looked_up_terms(engine, contexts)
         places = contexts.by_part
-        with_large, sums = list[int](), list[np.uint64]()
-        for number, (known, *both) in enumerate(zip(changed, places, places[len(fresh) :], strict=False)):
-            if known.terms.has_large or any(contexts.large[place].any() for place in both):
-                with_large.append(number)
-                own = np.concatenate([known.terms.shares, *(shares[place] for place in both)])
-                sums.append(own.sum(dtype=np.uint64))
-        asked = [entered(np.array(sums, dtype=np.uint64), self._width)] if sums else []
-        words, outputs = yield from self._small_terms(engine, contexts, asked)
-        terms = _Terms(shares, contexts.place, words)
+        each = list(zip(changed, places, places[len(fresh) :], strict=False))
+        sums = [
+            np.concatenate([known.terms.shares, shares[new], shares[rest]]).sum(dtype=np.uint64)
+            for known, new, rest in each
+        ]
+        asked = entered(np.array(sums, dtype=np.uint64), self._width)
+        words, outputs = yield from self._computed_terms(engine, contexts, asked)
+        terms, looked_up = _Terms(shares, contexts.place, words), carried(outputs, "loss")
         added = []
-        for known, new, rest in zip(changed, places, places[len(fresh) :], strict=False):
+        for number, (known, new, rest) in enumerate(each):
             known.terms = known.terms.then(terms.take(new))
-            added.append([*known.terms.then(terms.take(rest)).words])
-        for place, number in enumerate(with_large):
-            added[number].append(carried(outputs[0], "loss").take([place]))
+            added.append([*known.terms.then(terms.take(rest)).words, looked_up.take([number])])
         of_all = {"loss": joined(list(chain.from_iterable(added)))}
         sizes = [sum(map(len, words)) for words in added]
         return (yield from engine.reduce(circuits.add_circuit(self._width), of_all, sizes))["loss"]
@@ -267,30 +255,28 @@ class AddedPool(OpenedPool[_Shared]):
         totals = np.concatenate([known.contexts.totals, left])
         return int((impurity(totals) + _penalties(totals)).sum())
 
-    def _large_terms(self, engine: Engine, contexts: _Contexts) -> Rounds[Words]:
-        """Return own shares of Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every large context, two
-        children at a time; 0 for the others: shape (n_contexts,).
+    def _looked_up_terms(self, engine: Engine, contexts: _Contexts) -> Rounds[Words]:
+        """Return own shares of Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]) of every looked-up context, two
+        children at a time; 0 for computed contexts: shape (n_contexts,).
         """
         shares = np.zeros(len(contexts.totals), dtype=np.uint64)
-        if len(rows := contexts.looked_up):
+        if contexts.look_up and len(contexts.totals):
+            rows = contexts.asked
             of = contexts.owner[rows]
-            of_each = contexts.totals[of], contexts.halved[of], contexts.penalties[of]
-            np.add.at(
-                shares, of, (yield from looked_up_losses(engine, contexts.rows[rows], *of_each, self._width))
-            )
+            given = contexts.rows[rows], contexts.totals[of], contexts.halved[of], contexts.penalties[of]
+            np.add.at(shares, of, (yield from looked_up_losses(engine, *given, self._width)))
         return shares
 
-    def _small_terms(
-        self, engine: Engine, contexts: _Contexts, others: Sequence[Asked]
-    ) -> Rounds[tuple[Sequence[CarriedWords], list[Outputs]]]:
-        """Return the same sums of the contexts that are not large, as words. Run other batches side by side."""
-        rows = contexts.computed
-        if not len(rows):
-            return (), ((yield from engine.run_all(others)) if others else [])
-        of = contexts.owner[rows]
-        given = contexts.rows[rows], contexts.totals[of], contexts.penalties[of], self._width
-        terms, outputs = yield from terms_beside(engine, *given, others)
-        sizes = contexts.n_children[~contexts.large].tolist()
+    def _computed_terms(
+        self, engine: Engine, contexts: _Contexts, other: Asked
+    ) -> Rounds[tuple[Sequence[CarriedWords], Outputs]]:
+        """Return the same sums of the computed contexts, as words. Run another batch side by side."""
+        if contexts.look_up or not len(contexts.totals):
+            return (), (yield from engine.run(*other))
+        of = contexts.owner
+        given = contexts.rows, contexts.totals[of], contexts.penalties[of], self._width
+        terms, (outputs,) = yield from terms_beside(engine, *given, [other])
+        sizes = contexts.n_children.tolist()
         sums = yield from engine.reduce(circuits.add_circuit(self._width), {"loss": terms}, sizes)
         return (sums["loss"],), outputs
 

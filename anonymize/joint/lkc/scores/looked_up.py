@@ -33,9 +33,6 @@ takes as much CPU by compiled code. Smaller tables take less.
 NARROW = 10
 """Bits of tables for most contexts."""
 
-FEWEST = 1 << 6
-"""Fewest records of a context with looked-up terms: narrow circuits take less CPU."""
-
 _AT_ONCE = 1 << 16
 
 N = TypeVar("N", bound=np.integer[Any])

@@ -200,9 +200,11 @@ def test_terms_keep_their_shares_and_words(first: list[int], second: list[int]) 
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("fewest", [1, 30])
-def test_contexts_that_are_looked_up_give_the_same_run(fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two children and with three; of all contexts, and of the large ones only."""
+@pytest.mark.parametrize(("most", "fewer"), [(110, 72), (0, 39)])
+def test_contexts_that_are_computed_give_the_same_run(
+    most: int, fewer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two children and with three; terms of large contexts are computed, and those of later ones looked up."""
     fields = {
         "version": "1",
         "name": "three",
@@ -223,7 +225,7 @@ def test_contexts_that_are_looked_up_give_the_same_run(fewest: int, monkeypatch:
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
     request = jobs.request_of(bundle)
     usual = run_sealed(tables, request)
-    monkeypatch.setattr(added, "FEWEST", fewest)
-    looked_up = run_sealed(tables, request)
-    expect_same(usual, looked_up)
-    assert len(opened(looked_up[1])) > len(opened(usual[1]))
+    monkeypatch.setattr(added, "can_look_up", lambda engine, bound: bound <= most)
+    computed = run_sealed(tables, request)
+    expect_same(usual, computed)
+    assert len(opened(computed[1])) == fewer < len(opened(usual[1]))
