@@ -12,9 +12,9 @@ Unit vectors are made in batches. The sizes follow from earlier look-ups, known 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, pairwise, zip_longest
+from itertools import chain, groupby, zip_longest
 
 import numpy as np
 from blake3 import blake3
@@ -42,7 +42,12 @@ from crypto.signs import Signing, concatenated, signs_of
 INDEX_BYTES = 4
 
 SPARE = 64
-"""Minimum number of spare unit vectors that a batch makes beyond the missing vectors, if there is room."""
+"""Fewest spare unit vectors that are made beyond the missing vectors, if there is room."""
+
+AHEAD = 1 << 12
+"""Most spare unit vectors that are made because as many were made before. On a line of 20 ms and 100 Mbit/s their
+bytes take as long as the rounds of a further making.
+"""
 
 _OPEN, _SIGN = "look_up/open", "look_up/sign"
 
@@ -95,10 +100,19 @@ class _Part:
 
 @dataclass
 class _Stock:
-    """Unused unit vectors of one size, and the number of vectors ever made."""
+    """Unused unit vectors of one size.
+
+    made:   number of vectors ever made.
+    most:   the most vectors that a batch took.
+    """
 
     held: list[UnitVectors] = field(default_factory=list, repr=False)
     made: int = 0
+    most: int = 0
+
+    @property
+    def left(self) -> int:
+        return sum(map(len, self.held))
 
 
 class LookUps:
@@ -137,14 +151,14 @@ class LookUps:
         Leakage:        the number of indices and their tables; x − r modulo the size of the unit vectors,
                         and a bit for every index, uniform.
         Rounds:         2 ("look_up/open", "look_up/sign") for every batch. A batch has up to
-                        :func:`~crypto.point_function.most_at_once` indices of each size of unit vectors. For
-                        every size with too small a stock, the rounds of
-                        :func:`~crypto.point_function.unit_vectors` come first, and the first time the round of
+                        :func:`~crypto.point_function.most_at_once` indices of each size of unit vectors. If a
+                        stock is too small, the rounds of :func:`~crypto.point_function.unit_vectors` come
+                        first, and the first time the round of
                         :func:`~crypto.point_function.open_transfers`.
         Bytes:          sent by each: 16 an opening and, for n indices, 4 * n + ceil(n / 8) + n * ceil(width / 8),
-                        and as there for new unit vectors. A batch
-                        makes the missing vectors and, if it has room, the greatest of as many again, a quarter
-                        of those made before, and SPARE.
+                        and as there for new unit vectors. Made are the missing vectors and, if there is room,
+                        the greatest of as many again, as many as were made before, at most AHEAD, and SPARE;
+                        beside them, vectors of the sizes with fewer left than a batch took before.
         Assumes:        semi-honest parties; as there.
         Source:         one-time truth tables (Ishai et al., TCC 2013), with the table public, and the shift
                         shared as a unit vector, as in Doerner, Shelat (CCS 2017).
@@ -213,29 +227,40 @@ class LookUps:
 
     def _keys(self, transfers: Transfers, parts: Sequence[_Part]) -> Rounds[list[UnitVectors]]:
         """Take unit vectors for every part."""
+        counts = {bits: sum(map(len, same)) for bits, same in groupby(parts, lambda part: part.bits)}
+        yield from self._make(transfers, counts)
+        stocks = {bits: self._taken(bits, count) for bits, count in counts.items()}
         keys = list[UnitVectors]()
-        for bits, same in groupby(parts, lambda part: part.bits):
-            ends = np.cumsum([0, *map(len, same)]).tolist()
-            taken = yield from self._taken(transfers, bits, ends[-1])
-            keys += [taken[slice(*place)] for place in pairwise(ends)]
+        for part in parts:
+            taken = stocks[part.bits]
+            keys.append(taken[: len(part)])
+            stocks[part.bits] = taken[len(part) :]
         return keys
 
-    def _taken(self, transfers: Transfers, bits: int, count: int) -> Rounds[UnitVectors]:
-        """Take unit vectors out of stock; make some before if there are too few."""
+    def _taken(self, bits: int, count: int) -> UnitVectors:
+        """Take unit vectors out of stock."""
         stock = self._stocks[bits]
-        missing = count - sum(len(made) for made in stock.held)
-        if missing > 0:
-            yield from self._make(transfers, bits, missing)
         joined = _joined(stock.held)
         stock.held = [joined[count:]]
+        stock.most = max(stock.most, count)
         return joined[:count]
 
-    def _make(self, transfers: Transfers, bits: int, missing: int) -> Rounds[None]:
-        """Put a batch of unit vectors into stock."""
-        stock = self._stocks[bits]
-        count = min(most_at_once(bits), missing + max(missing, stock.made // 4, SPARE))
-        stock.held.append((yield from unit_vectors(transfers, bits, count, self._rng)))
-        stock.made += count
+    def _make(self, transfers: Transfers, counts: Mapping[int, int]) -> Rounds[None]:
+        """Put unit vectors into stock if some are missing; ``counts``: of a batch, by bits."""
+        missing = {bits: count - self._stocks[bits].left for bits, count in counts.items()}
+        if max(missing.values()) <= 0:
+            return
+        wanted = dict[int, int]()
+        for bits, stock in self._stocks.items():
+            if (short := missing.get(bits, 0)) > 0:
+                wanted[bits] = short + max(short, min(stock.made, AHEAD), SPARE)
+            else:
+                most = stock.most if stock.made else max(missing.values())
+                wanted[bits] = counts.get(bits, 0) + most - stock.left
+        some = {bits: min(most_at_once(bits), count) for bits, count in wanted.items() if count > 0}
+        for bits, made in (yield from unit_vectors(transfers, some, self._rng)).items():
+            self._stocks[bits].held.append(made)
+            self._stocks[bits].made += len(made)
 
     def _opened(
         self, own: Words, masks: Words, signing: Signing, questions: Sequence[Question], width: int

@@ -19,7 +19,9 @@ side.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -143,18 +145,19 @@ def most_at_once(bits: int) -> int:
     return max(1, min(CHUNK // (bits + 1), 8 * BATCH_BYTES >> bits))
 
 
-def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
-    """Make shares of ``count`` unit vectors of 2**bits entries, each at a uniform point unknown to both parties.
+def unit_vectors(transfers: Transfers, counts: Mapping[int, int], rng: Rng) -> Rounds[dict[int, UnitVectors]]:
+    """Make shares of unit vectors, each at a uniform point unknown to both parties: several sizes side by side.
 
-    Functionality:  uniform r_j modulo 2**bits; additive shares of r_j and XOR shares of the unit vector to
-                    the two; a transfer of random words with a random choice in each direction.
-    Input:          bits and count, public.
-    Output:         :class:`UnitVectors`.
+    Functionality:  for every vector, a uniform r modulo 2**bits; additive shares of r and XOR shares of the unit
+                    vector to the two; a transfer of random words with a random choice in each direction.
+    Input:          counts: numbers of vectors by bits, public.
+    Output:         :class:`UnitVectors` by bits.
     Leakage:        none.
-    Rounds:         2 + max(bits − 7, 7): transfers in both directions, a level in each, the leaves.
-    Bytes:          sent by each, the transfers of count * (bits + 1) as
-                    :func:`crypto.ot.extension.correlated_send`, 16 * count for every level of either tree,
-                    bits in all, and for the leaves; 4 * bits * count more by the garbler.
+    Rounds:         2 + max(bits − 7, 7) of the largest size: transfers in both directions, a level in each, the
+                    leaves.
+    Bytes:          sent by each, the transfers of Σ count * (bits + 1) as
+                    :func:`crypto.ot.extension.correlated_send`; for each size, 16 * count for every level of
+                    either tree, bits in all, and for the leaves; 4 * bits * count more by the garbler.
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a
                     party that deviates in the transfers is stopped as stated there.
     Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level:
@@ -165,46 +168,103 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     Raises LocalProtocolError for impossible bits or an impossible count, RemoteProtocolError for messages of a
     wrong length, and as the transfers do.
     """
-    if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
-        raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
-    engine.begin(count * (1 << bits) // _ENTRIES_A_GATE)
-    coins = _coins(rng, (bits + 1) * count).reshape(bits + 1, count)
-    products = yield from transfers.products(coins.reshape(-1))
-    (q, own_q), (t, own_t) = ((each[:bits], each[bits]) for each in _rows(products, bits + 1, count))
-    path, coin = coins[:bits], coins[bits]
-    # of (1 ⊕ a)·Δ, for every bit a of every point
-    shares = q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
-    hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
-    taken_bits = range(LOW_BITS), range(LOW_BITS, bits)
-    make = engine.in_force().trees
-    low, high = (make(transfers.offset, count, len(taken), hashing) for taken in taken_bits)
-    levels = list(zip((low, high), taken_bits, strict=True))
-    for level in range(max(len(taken) for _, taken in levels)):
-        growing = [(trees, taken[level]) for trees, taken in levels if level < len(taken)]
-        own = np.stack([trees.sum() ^ shares[bit] for trees, bit in growing])
-        corrections = own ^ (yield from _exchanged(transfers.peer, _LEVEL, own))
-        for (trees, _), correction in zip(growing, corrections, strict=True):
-            trees.grow(correction)
-    own = high.sum() ^ low.lowest_bits()
-    multiplied = _Multiplied(transfers, path, q, t)
+    for bits, count in counts.items():
+        if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
+            raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
+    engine.begin(sum(count << bits for bits, count in counts.items()) // _ENTRIES_A_GATE)
+    sizes = sorted(counts.items())
+    coins = [_coins(rng, (bits + 1) * count).reshape(bits + 1, count) for bits, count in sizes]
+    both = yield from transfers.products(np.concatenate([each.reshape(-1) for each in coins]))
+    ends = np.cumsum([each.size for each in coins])[:-1]
+    products = zip(*(np.split(blocks, ends) for blocks in both), strict=True)
+    batches = [_Batch(transfers, each, *blocks) for each, blocks in zip(coins, products, strict=True)]
+    for level in range(max(batch.depth for batch in batches)):
+        own = [batch.sums(level) for batch in batches]
+        theirs = yield from _exchanged(transfers.peer, _LEVEL, own)
+        for batch, mine, blocks in zip(batches, own, theirs, strict=True):
+            batch.grow(level, mine ^ blocks)
+    own, multiplied = [batch.leaves() for batch in batches], [batch.multiplied() for batch in batches]
     theirs = yield from _exchanged(transfers.peer, _LEAVES, own, multiplied)
-    signs = prepare(transfers.keys_of_directions(b"signs"), transfers.offset, coin, own_q, own_t)
-    return UnitVectors(bits, multiplied.points(), high.vectors(own ^ theirs), signs)
+    ended = zip(batches, own, theirs, multiplied, strict=True)
+    return {batch.bits: batch.vectors(mine ^ blocks, each.points()) for batch, mine, blocks, each in ended}
 
 
-def _rows(products: tuple[Blocks, Blocks], rows: int, count: int) -> list[Blocks]:
-    return [blocks.reshape(rows, count, 2) for blocks in products]
+class _Batch:
+    """A party's side of unit vectors of one size, while their trees grow."""
+
+    def __init__(self, transfers: Transfers, coins: Words, q: Blocks, t: Blocks) -> None:
+        """Set the roots.
+
+        coins:  bits of the points and the coin of the sign, shape (bits + 1, count).
+        q, t:   of the coins, from :meth:`Transfers.products`.
+        """
+        rows, self._count = coins.shape
+        self.bits = rows - 1
+        self._transfers = transfers
+        (self._q, self._own_q), (self._t, self._own_t) = (
+            (blocks[: self.bits], blocks[self.bits])
+            for blocks in (each.reshape(rows, self._count, 2) for each in (q, t))
+        )
+        self._path, self._coin = coins[: self.bits], coins[self.bits]
+        # of (1 ⊕ a)·Δ, for every bit a of every point
+        self._shares = self._q ^ self._t ^ (self._path ^ _ONE)[..., None] * transfers.offset
+        hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
+        taken_bits = range(LOW_BITS), range(LOW_BITS, self.bits)
+        make = engine.in_force().trees
+        self._low, self._high = (
+            make(transfers.offset, self._count, len(taken), hashing) for taken in taken_bits
+        )
+        self._levels = list(zip((self._low, self._high), taken_bits, strict=True))
+
+    @property
+    def depth(self) -> int:
+        """Levels of the deeper tree."""
+        return max(len(taken) for _, taken in self._levels)
+
+    def sums(self, level: int) -> Blocks:
+        """Return our parts of the corrections of a level, shape (n_trees, count, 2), one for each tree that grows."""
+        sums = [
+            trees.sum() ^ self._shares[taken[level]] for trees, taken in self._levels if level < len(taken)
+        ]
+        return np.array(sums, dtype=np.uint64).reshape(-1, self._count, 2)
+
+    def grow(self, level: int, corrections: Blocks) -> None:
+        """Grow the trees by a level."""
+        growing = [trees for trees, taken in self._levels if level < len(taken)]
+        for trees, correction in zip(growing, corrections, strict=True):
+            trees.grow(correction)
+
+    def leaves(self) -> Blocks:
+        """Return our parts of the corrections of the leaves, shape (count, 2)."""
+        return self._high.sum() ^ self._low.lowest_bits()
+
+    def multiplied(self) -> _Multiplied:
+        """Return the additive shares of the points, to be made with the peer's message."""
+        return _Multiplied(self._transfers, self._path, self._q, self._t)
+
+    def vectors(self, corrections: Blocks, points: Words) -> UnitVectors:
+        """Return our shares, with the corrections of the leaves."""
+        keys = self._transfers.keys_of_directions(b"signs")
+        signs = prepare(keys, self._transfers.offset, self._coin, self._own_q, self._own_t)
+        return UnitVectors(self.bits, points, self._high.vectors(corrections), signs)
 
 
-def _exchanged(peer: str, step: str, own: Blocks, extra: _Multiplied | None = None) -> Rounds[Blocks]:
-    """Exchange parts of corrections, and of ``extra``, with the peer; return the peer's part."""
-    sent, expected = (b"", 0) if extra is None else (extra.sent, extra.expected)
-    payload = yield from exchange(step, peer, encode_blocks(own) + sent)
-    size = own.nbytes
-    expect_length(payload, size + expected, peer, step)
-    if extra is not None:
-        extra.take(payload[size:])
-    return decode_blocks(payload[:size], size // BLOCK_BYTES, peer, step).reshape(own.shape)
+def _exchanged(
+    peer: str, step: str, own: Sequence[Blocks], extra: Sequence[_Multiplied] = ()
+) -> Rounds[list[Blocks]]:
+    """Exchange parts of corrections, and what ``extra`` has to send, with the peer; return the peer's parts."""
+    sent = [encode_blocks(blocks) for blocks in own] + [each.sent for each in extra]
+    payload = yield from exchange(step, peer, b"".join(sent))
+    sizes = [blocks.nbytes for blocks in own] + [each.expected for each in extra]
+    expect_length(payload, sum(sizes), peer, step)
+    ends = np.cumsum([0, *sizes]).tolist()
+    parts = [payload[start:end] for start, end in pairwise(ends)]
+    for each, part in zip(extra, parts[len(own) :], strict=True):
+        each.take(part)
+    theirs = zip(own, parts, strict=False)
+    return [
+        decode_blocks(part, len(part) // BLOCK_BYTES, peer, step).reshape(of.shape) for of, part in theirs
+    ]
 
 
 def _coins(rng: Rng, count: int) -> Words:

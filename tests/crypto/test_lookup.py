@@ -191,9 +191,7 @@ def test_shares_of_answers_are_uniform() -> None:
 
 
 def test_cost_is_as_documented() -> None:
-    """Missing vectors are made, and as many again, a quarter of the former, or 64; vectors in stock cost one
-    round.
-    """
+    """Missing vectors are made, and as many again, as many as before, or 64; vectors in stock cost one round."""
     bits, calls = 8, [[random_plain(100, 1, 8)], [random_plain(60, 1, 7), random_plain(40, 2, 8)]]
     _, transcript = run(bits, calls)
     made, blocks = 200, 16 * 200 * (bits + 1)
@@ -202,7 +200,7 @@ def test_cost_is_as_documented() -> None:
     assert transcript.rounds == 1 + (2 + 7) + 2 * 2
     assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * made + openings
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
-    for counts, batches in (((100, 101), [200, 65]), ((1,), [65]), ((300, 400), [600, 250])):
+    for counts, batches in (((100, 101), [200, 201]), ((1,), [65]), ((300, 400), [600, 700])):
         calls = [[random_plain(count, 1, 7)] for count in counts]
         _, transcript = run(7, calls)
         leaves = [m for m in transcript.view("g") if m.step == "point_function/leaves"]
@@ -374,8 +372,21 @@ def test_every_table_takes_the_smallest_unit_vectors_that_it_fits(is_ideal: bool
     openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
     assert openings == [opening_bytes(count) for count in (33 + 90, 49)]
     leaves = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
-    assert leaves == [33 + 64, 90 + 90]
-    assert transcript.rounds == 1 + 2 * 9 + 2 * 2
+    assert leaves == [33 + 64 + 90 + 90]
+    assert transcript.rounds == 1 + 9 + 2 * 2
+
+
+def test_a_making_makes_vectors_of_all_sizes() -> None:
+    """Beside missing vectors: first as many of the other sizes, later as many as a batch of the size took before."""
+    calls = [
+        [random_plain(count, 1, width)] for count, width in ((20, 10), (15, 7), (10, 8), (60, 9), (70, 7))
+    ]
+    outputs, transcript = run((10, 8), calls)
+    expect(calls, outputs)
+    made = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
+    third, fifth = 5 + 64, 6 + (20 + 5 + 64)
+    assert made == [(20 + 64) + 20, third, fifth + (60 - 4)]
+    assert transcript.rounds == 1 + 9 * len(made) + 2 * len(calls)
 
 
 def test_secrets_are_in_no_repr() -> None:

@@ -33,7 +33,7 @@ def party(
     transfers = yield from open_transfers(forward, rng)
     made = []
     for bits, count in batches:
-        made.append((yield from make(transfers, bits, count, rng)))
+        made.append((yield from make(transfers, {bits: count}, rng))[bits])
     return made
 
 
@@ -65,6 +65,42 @@ def test_vectors_are_1_at_the_points_and_nowhere_else(make: Any) -> None:
         assert g.vectors.shape == e.vectors.shape == (count, (1 << bits) // 64)
         assert len(g) == count
         assert points.tolist() == places.tolist()
+
+
+SIZES = {16: 3, 7: 130, 10: 65}
+"""Vectors that are made side by side, the largest first."""
+
+
+def of_sizes(
+    seed: object = 0, make: Any = unit_vectors
+) -> tuple[list[tuple[UnitVectors, UnitVectors]], Transcript]:
+    def one(forward: OtSender | OtReceiver, seed: object) -> Rounds[list[UnitVectors]]:
+        rng = SeededRng(seed)
+        transfers = yield from open_transfers(forward, rng)
+        made = yield from make(transfers, SIZES, rng)
+        return [made[bits] for bits in SIZES]
+
+    sender, receiver = ot_sessions(seed, "g", "e")
+    outputs, transcript = run_local({"g": one(sender, (seed, "g")), "e": one(receiver, (seed, "e"))})
+    return list(zip(outputs["g"], outputs["e"], strict=True)), transcript
+
+
+@pytest.mark.parametrize("make", [unit_vectors, ideal.unit_vectors], ids=["real", "ideal"])
+def test_several_sizes_side_by_side(make: Any) -> None:
+    """Each size has its own points, in the rounds of the largest."""
+    results, transcript = of_sizes(make=make)
+    for (bits, count), (g, e) in zip(SIZES.items(), results, strict=True):
+        points, places = opened(g, e)
+        assert (g.bits, len(g), g.vectors.shape) == (bits, count, (count, (1 << bits) // 64))
+        assert points.tolist() == places.tolist()
+        assert len(set(points.tolist())) > count // 3
+    if make is unit_vectors:
+        assert transcript.rounds == 1 + 2 + 16 - 7
+        of_each = 24 + transfer_bytes(sum((bits + 1) * count for bits, count in SIZES.items()))
+        blocks = sum(16 * count * (bits + 1) for bits, count in SIZES.items())
+        extra = sum(4 * bits * count for bits, count in SIZES.items())
+        assert transcript.bytes_sent("g") == of_each + blocks + extra
+        assert transcript.bytes_sent("e") == 24 + transfer_bytes(128) + of_each + blocks
 
 
 def test_a_part_of_a_batch() -> None:
@@ -153,6 +189,7 @@ def test_cost_is_as_documented(bits: int, count: int) -> None:
 def test_golden_transcripts(golden: Golden) -> None:
     _, transcript = run([(7, 3), (11, 70)], "golden")
     golden.check("point_function", "unit_vectors", transcript.digest())
+    golden.check("point_function", "several sizes", of_sizes("golden")[1].digest())
 
 
 def test_the_lowest_bit_of_the_offsets_sum_is_1() -> None:
@@ -197,7 +234,7 @@ def test_choices_that_differ_between_columns_are_refused_in_both_directions() ->
 def test_batches_that_cannot_be_are_refused_before_anything_is_sent(bits: int, count: int) -> None:
     sender, receiver = ot_sessions(0, "g", "e")
     with pytest.raises(LocalProtocolError, match="no batch"):
-        next(unit_vectors(Transfers(Held.GARBLER, sender, receiver), bits, count, SeededRng(0)))
+        next(unit_vectors(Transfers(Held.GARBLER, sender, receiver), {9: 1, bits: count}, SeededRng(0)))
 
 
 def test_vectors_count_as_work_for_which_compiling_pays() -> None:

@@ -131,9 +131,9 @@ MUTANTS = (
     ),
     Mutant(
         "the second transfer of a sign is made of the first's coin",
-        "unit_vectors",
-        "coins[:bits], coins[bits]",
-        "coins[:bits], coins[0]",
+        "_Batch.__init__",
+        "coins[: self.bits], coins[self.bits]",
+        "coins[: self.bits], coins[0]",
         ("tests/crypto/test_point_function.py::test_transfers_of_signs_are_in_step",),
     ),
     Mutant(
@@ -148,6 +148,13 @@ MUTANTS = (
         "LookUps._taken",
         "stock.held = [joined[count:]]",
         "stock.held = [joined]",
+        _LOOKUP,
+    ),
+    Mutant(
+        "a making makes the missing sizes alone",
+        "LookUps._make",
+        "stock.most if stock.made else max(missing.values())",
+        "0",
         _LOOKUP,
     ),
     Mutant(
@@ -166,16 +173,16 @@ MUTANTS = (
     ),
     Mutant(
         "a correction shows the bit of the point",
-        "unit_vectors",
-        "own = np.stack([trees.sum() ^ shares[bit] for trees, bit in growing])",
-        "own = np.stack([0 * trees.sum() ^ shares[bit] for trees, bit in growing])",
+        "_Batch.sums",
+        "trees.sum() ^ self._shares[taken[level]]",
+        "0 * trees.sum() ^ self._shares[taken[level]]",
         _POINTS,
     ),
     Mutant(
         "both trees of a point hash under the same tweaks",
-        "unit_vectors",
-        "for taken in taken_bits)\n    levels",
-        "for taken in taken_bits for hashing in [BlockHash(bytes(16), NODES_AT_ONCE)])\n    levels",
+        "_Batch.__init__",
+        "for taken in taken_bits)\n        self._levels",
+        "for taken in taken_bits for hashing in [BlockHash(bytes(16), NODES_AT_ONCE)])\n        self._levels",
         _POINTS,
     ),
     Mutant(

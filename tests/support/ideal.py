@@ -166,8 +166,15 @@ def ideal_sessions(seed: object = 0) -> tuple[IdealSession, IdealSession]:
     )
 
 
-def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
+def unit_vectors(transfers: Transfers, counts: Mapping[int, int], rng: Rng) -> Rounds[dict[int, UnitVectors]]:
     """As :func:`crypto.point_function.unit_vectors`: the garbler draws all of both and sends the evaluator's part."""
+    made = {}
+    for bits, count in counts.items():
+        made[bits] = yield from _of_one_size(transfers, bits, count, rng)
+    return made
+
+
+def _of_one_size(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
     entries = 1 << bits
     if transfers.role is not Held.GARBLER:
         payload = yield from receive("ideal/unit_vectors", transfers.peer)
