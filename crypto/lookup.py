@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, groupby, zip_longest
 
 import numpy as np
@@ -73,12 +74,21 @@ class Question:
     def __getitem__(self, part: slice) -> Question:
         return Question(self.shares[part], self.tables, self.of[part])
 
-    @property
+
+class _Tables:
+    """Tables of a question. Batches of the question share what follows from the tables."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    @cached_property
+    def planes(self) -> Words:
+        return planes_of(self._words)
+
+    @cached_property
     def digest(self) -> bytes:
-        """Digest of the public parts."""
-        h = blake3(encode_words(np.array([len(self.shares), *self.tables.shape], dtype=np.uint64)))
-        h.update(octets_of(np.ascontiguousarray(self.tables)))
-        h.update(encode_words(self.of.astype(np.uint64)))
+        h = blake3(encode_words(np.array(self._words.shape, dtype=np.uint64)))
+        h.update(octets_of(np.ascontiguousarray(self._words)))
         return h.digest()
 
 
@@ -88,14 +98,21 @@ class _Part:
 
     bits:    of its unit vectors.
     number:  of the question in its call.
+    tables:  of the whole question.
     """
 
     bits: int
     number: int
     question: Question = field(repr=False)
+    tables: _Tables = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.question.shares)
+
+    @property
+    def digest(self) -> bytes:
+        """Digest of the public parts."""
+        return blake3(self.tables.digest + encode_words(self.question.of.astype(np.uint64))).digest()
 
 
 @dataclass
@@ -134,8 +151,8 @@ class LookUps:
         return f"LookUps(peer={self.peer!r}, <secret>)"
 
     def start(self, *sizes: int) -> None:
-        """Use unit vectors of 2**bits entries for these ``sizes`` (bits) from now on; a table takes the least that
-        fits.
+        """Use unit vectors of 2**bits entries for these ``sizes`` (bits) from now on. A table takes the least that
+        fit, or larger ones if that spares a making.
         """
         if not sizes or not MIN_BITS <= min(sizes) <= max(sizes) <= MAX_BITS:
             raise LocalProtocolError(f"no tables of 2**{sizes} entries are looked up")
@@ -171,7 +188,8 @@ class LookUps:
         for question in questions:
             self._check(question)
         answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
-        numbered = [_Part(self._fits(question), i, question) for i, question in enumerate(questions)]
+        sizes = enumerate(zip(self._sizes(questions), questions, strict=True))
+        numbered = [_Part(bits, number, each, _Tables(each.tables)) for number, (bits, each) in sizes]
         of_sizes = (
             _batches([part for part in numbered if part.bits == bits], most_at_once(bits))
             for bits in self._stocks
@@ -183,9 +201,21 @@ class LookUps:
                 answers[part.number].append(words)
         return [np.concatenate(words) for words in answers]
 
-    def _fits(self, question: Question) -> int:
-        """Return the bits of the smallest unit vectors for a question."""
-        return next(bits for bits in self._stocks if question.size <= 1 << bits)
+    def _sizes(self, questions: Sequence[Question]) -> list[int]:
+        """Return the bits of the unit vectors for each question: the least that fit, or larger ones if the stocks
+        then suffice for all.
+        """
+        least = [next(bits for bits in self._stocks if each.size <= 1 << bits) for each in questions]
+        left = {bits: stock.left for bits, stock in self._stocks.items()}
+        found = list[int]()
+        for bits, question in zip(least, questions, strict=True):
+            count = len(question.shares)
+            fitting = [each for each in left if each >= bits and left[each] >= count]
+            if not fitting:
+                return least
+            left[fitting[0]] -= count
+            found.append(fitting[0])
+        return found
 
     def _answered(self, parts: Sequence[_Part], width: int) -> Rounds[list[Words]]:
         """Look up a batch, parts of a size one after the other. The batch takes no more unit vectors of a size than
@@ -200,11 +230,11 @@ class LookUps:
         signing = Signing(transfers.role, concatenated([own.signs for own in keys]), signs, width)
         masks = np.concatenate([np.full(len(part), (1 << part.bits) - 1, dtype=np.uint64) for part in parts])
         moved = np.concatenate([question.shares - own.points for question, own in pairs])
-        shifts, corrections = yield from self._opened(moved & masks, masks, signing, questions, width)
+        shifts, corrections = yield from self._opened(moved & masks, masks, signing, parts, width)
         products = engine.in_force().inner_products
         sums = [
-            products(planes_of(question.tables), question.of, own, by)
-            for question, own, by in zip(questions, vectors, np.split(shifts, ends[:-1]), strict=True)
+            products(part.tables.planes, part.question.of, own, by)
+            for part, own, by in zip(parts, vectors, np.split(shifts, ends[:-1]), strict=True)
         ]
         sent = signing.message(np.concatenate(sums), corrections)
         answers = signing.shares((yield from exchange(_SIGN, self.peer, sent)), self.peer, _SIGN)
@@ -263,7 +293,7 @@ class LookUps:
             self._stocks[bits].made += len(made)
 
     def _opened(
-        self, own: Words, masks: Words, signing: Signing, questions: Sequence[Question], width: int
+        self, own: Words, masks: Words, signing: Signing, parts: Sequence[_Part], width: int
     ) -> Rounds[tuple[Words, Words]]:
         """Compare the public parts; open x − r of every index, and get the peer's corrections of its coins.
 
@@ -273,8 +303,8 @@ class LookUps:
         h = hashlib.sha256(
             b"jointcut/look_up" + self._forward.session_key + encode_words(np.array([self._calls, width]))
         )
-        for question in questions:
-            h.update(question.digest)
+        for part in parts:
+            h.update(part.digest)
         digest = h.digest()[:DIGEST_BYTES]
         sent = own.astype("<u4").tobytes() + encode_bits(signing.corrections.astype(np.uint8))
         payload = yield from exchange(_OPEN, self.peer, digest + sent)

@@ -376,17 +376,27 @@ def test_every_table_takes_the_smallest_unit_vectors_that_it_fits(is_ideal: bool
     assert transcript.rounds == 1 + 9 + 2 * 2
 
 
-def test_a_making_makes_vectors_of_all_sizes() -> None:
-    """Beside missing vectors: first as many of the other sizes, later as many as a batch of the size took before."""
-    calls = [
-        [random_plain(count, 1, width)] for count, width in ((20, 10), (15, 7), (10, 8), (60, 9), (70, 7))
-    ]
-    outputs, transcript = run((10, 8), calls)
+def makings(sizes: Sizes, asked: list[tuple[int, int]]) -> list[int]:
+    """The numbers of unit vectors of all sizes that each making makes, for calls given by number and bits."""
+    calls = [[random_plain(count, 1, width)] for count, width in asked]
+    outputs, transcript = run(sizes, calls)
     expect(calls, outputs)
     made = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
-    third, fifth = 5 + 64, 6 + (20 + 5 + 64)
-    assert made == [(20 + 64) + 20, third, fifth + (60 - 4)]
     assert transcript.rounds == 1 + 9 * len(made) + 2 * len(calls)
+    return made
+
+
+def test_a_making_makes_vectors_of_all_sizes() -> None:
+    """Beside missing vectors: first as many of the other sizes, later as many as a batch of the size took before."""
+    assert makings((10, 8), [(20, 10), (15, 7), (90, 9)]) == [(20 + 64) + 20, (26 + 84) + (15 - 5)]
+
+
+def test_larger_vectors_in_stock_are_taken_where_smaller_ones_are_missing() -> None:
+    """But not where they do not suffice, either: then missing vectors are made."""
+    first = (20 + 64) + 20
+    assert makings((10, 8), [(20, 10), (64, 8)]) == [first]
+    assert makings((10, 8), [(20, 10), (65, 8)]) == [first, (45 + 64)]
+    assert makings((10, 8), [(20, 8), (64, 8), (21, 10)]) == [first, (1 + 64) + 64]
 
 
 def test_secrets_are_in_no_repr() -> None:

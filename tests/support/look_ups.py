@@ -18,17 +18,19 @@ _DIGEST_BYTES = 16
 def look_up_rounds(transcript: Transcript, n: int) -> int:
     """Two for every opening, and where there are others than the pair one more: the deputy's choices then wait for
     what these share. For every batch of unit vectors its levels and 2; and 1 before the first."""
-    opened, made = _counts(transcript), _batches(transcript)
-    return len(opened) * (1 + min(n - 1, 2)) + sum(2 + max(bits - 7, 7) for bits, _ in made) + bool(made)
+    opened, made = _counts(transcript), _makings(transcript)
+    return len(opened) * (1 + min(n - 1, 2)) + sum(2 + max(*counts, 14) - 7 for counts in made) + bool(made)
 
 
 def look_up_bytes(transcript: Transcript) -> int:
     """Sent by both of the pair."""
-    opened, made = _counts(transcript), _batches(transcript)
+    opened, made = _counts(transcript), _makings(transcript)
     total = sum(2 * opening_bytes(count) for count in opened)
     total += sum(len(m.payload) for m in transcript.messages if m.step == SIGN)
-    for bits, count in made:
-        total += 2 * (24 + transfer_bytes((bits + 1) * count) + 16 * count * (bits + 1)) + 4 * bits * count
+    for counts in made:
+        blocks = sum((bits + 1) * count for bits, count in counts.items())
+        total += 2 * (24 + transfer_bytes(blocks) + 16 * blocks)
+        total += sum(4 * bits * count for bits, count in counts.items())
     return total + bool(made) * (24 + transfer_bytes(128))
 
 
@@ -53,17 +55,23 @@ def indices_of(message: Message) -> Words:
     return np.frombuffer(words, "<u4").astype(np.uint64)
 
 
-def _batches(transcript: Transcript) -> list[tuple[int, int]]:
-    """Bits and number of the unit vectors of every batch; the leader's message has the points, the other's none."""
-    leaves = [m for m in transcript.messages if m.step == LEAVES]
-    made = []
-    for one, other in zip(leaves[::2], leaves[1::2], strict=True):
-        short, long = sorted((len(one.payload), len(other.payload)))
-        made.append(((long - short) // (short // 4), short // 16))
+def _makings(transcript: Transcript) -> list[dict[int, int]]:
+    """Numbers of the unit vectors of every making, by bits. A level tells how many vectors have it."""
+    made, grown = [], list[int]()
+    for message in _first(transcript.messages, LEVEL, LEAVES):
+        if message.step == LEVEL:
+            grown.append(len(message.payload) // 16)
+            continue
+        lengths = [len(m.payload) for m in transcript.messages if m.step == LEAVES]
+        count = min(lengths[2 * len(made) : 2 * len(made) + 2]) // 16
+        high = [n - count * (level < 7) for level, n in enumerate(grown)]  # the low tree has seven levels
+        of_bits = zip(range(7, 7 + len(high) + 1), [count, *high], [*high, 0], strict=True)
+        made.append({bits: n - deeper for bits, n, deeper in of_bits if n > deeper})
+        grown = []
     return made
 
 
-def _first(messages: Sequence[Message], step: str) -> list[Message]:
-    """Of messages that two parties send each other at the same step those of one of them."""
-    found = [m for m in messages if m.step == step]
+def _first(messages: Sequence[Message], *steps: str) -> list[Message]:
+    """Of messages that two parties send each other at the same steps those of one of them."""
+    found = [m for m in messages if m.step in steps]
     return [m for m in found if m.sender == found[0].sender]

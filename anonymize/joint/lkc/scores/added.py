@@ -21,7 +21,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
-from anonymize.joint.lkc.scores.looked_up import NARROW, can_look_up, entered, looked_up_losses
+from anonymize.joint.lkc.scores.looked_up import MOST_BITS, can_look_up, entered, looked_up_losses
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_beside
@@ -184,7 +184,8 @@ class _Shared:
 class AddedPool(OpenedPool[_Shared]):
     """Pool of public candidates. Their additions, also additions of 0, stay inside the circuits."""
 
-    small_tables = (NARROW,)
+    smaller = range(3, MOST_BITS, 3)
+    """Contexts are of all sizes."""
 
     def __init__(self, bench: Bench) -> None:
         assert isinstance(bench.followed, FollowedContexts)

@@ -69,12 +69,12 @@ def _entered_losses(_: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
 class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
 
-    small_tables: ClassVar[Sequence[int]] = ()
-    """Bits of smaller tables that are also looked up in large numbers."""
+    smaller: ClassVar[Sequence[int]] = (2,)
+    """Bits by which smaller tables are smaller: of a class with a quarter of the records."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        prepare(self._engine, (1 << self._widths.count) - 1, *self.small_tables)
+        prepare(self._engine, (1 << self._widths.count) - 1, self.smaller)
 
     def own_part(self, profiled: Profiled) -> Ints:
         return profiled.counts[:-1]

@@ -6,6 +6,7 @@ table holds the sum of both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -29,9 +30,6 @@ MOST_BITS = 20
 """Most bits of a looked-up count. A look-up of 20 bits sends a hundredth of the bytes of its circuit, and
 takes as much CPU by compiled code. Smaller tables take less.
 """
-
-NARROW = 10
-"""Bits of tables for most contexts."""
 
 _AT_ONCE = 1 << 16
 
@@ -79,14 +77,11 @@ def can_look_up(engine: Engine, most: int) -> bool:
     return engine.look_ups is not None and most.bit_length() <= MOST_BITS
 
 
-def prepare(engine: Engine | None, n_records: int, *others: int) -> None:
-    """Announce the largest table size: the bits of the number of records, or the most allowed.
-
-    others:  bits of smaller tables that are frequent enough for separate rounds.
-    """
+def prepare(engine: Engine | None, n_records: int, fewer: Sequence[int] = ()) -> None:
+    """Announce the table sizes: the bits of the number of records, or the most allowed, and ``fewer`` bits."""
     if engine is not None and engine.look_ups is not None:
         most = min(MOST_BITS, _bits_of(n_records))
-        engine.look_ups.start(most, *(bits for bits in others if bits < most))
+        engine.look_ups.start(most, *(most - bits for bits in fewer if most - bits >= MIN_BITS))
 
 
 def _bits_of(bound: int) -> int:
