@@ -479,9 +479,9 @@ class Mode:
     parts:    names of the parts that a party sends the coordinator besides the result: task, party.
     part:     how a party makes a part, or the result: task, name, party, source, table, result, coins.
               Raises DataError if the source changed since pass 1.
-    signed:   SHA-256 by name of tables that follow from the result to the byte, but do not give the result
+    digests:  SHA-256 by name of tables that follow from the result to the byte, but do not give the result
               back; parties sign the digests: task, result.
-    sent:    tables that the coordinator sends to the parties, because they do not follow from the result.
+    sent:     tables that the coordinator sends to the parties, because they do not follow from the result.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   further fields of the report: task, result, released table.
     costs:    sentences on the cost of a run that follow from the job alone.
@@ -504,7 +504,7 @@ class Mode:
     finish: Callable[[Task, str, Table, Any, RunInputs, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
     part: Callable[[Task, str, str, Source, Table, Any, Rng], bytes] = _result
-    signed: Callable[[Task, Any], dict[str, str]] = _no_tables
+    digests: Callable[[Task, Any], dict[str, str]] = _no_tables
     sent: Callable[[Task], tuple[str, ...]] = _no_files
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields

@@ -94,7 +94,7 @@ def _whole_run(
         {peer: sent for peer, (sent, _) in transcripts.items()},
         {peer: received for peer, (_, received) in transcripts.items()},
         hashlib.sha256(result.encoded).hexdigest(),
-        task.mode.signed(task, result),
+        task.mode.digests(task, result),
     )
     found = yield from attest(ours, others, signer.sign, signer.check)
     certificates = signer.certificates

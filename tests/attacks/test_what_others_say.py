@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.run import conduct
-from jobs.errors import JobFailed, PartyError, Problem
+from jobs.errors import JobFailed, Problem
 from party.admission import addresses_after_us
 from party.cli.console import _Human, _JsonLines
 from party.net.control import Start
 from party.session import TABLE
 from party.states import Admitted, Computed, Session
 from protos import jointcut_pb2 as pb
+from tests.support.by_hand import problem_of_run
 from tests.support.duplex import run
 from tests.support.hostile import answer, conducting, encoded_with, submission
 from tests.support.jobs import bundle_of
@@ -67,13 +67,7 @@ def test_whoever_blames_another_is_named(
 
     monkeypatch.setitem(TABLE, (Admitted, Start), type(row)(Admitted, Start, "connect", lying, Computed))
 
-    async def scenario() -> Problem:
-        async with serving(net):
-            with pytest.raises(PartyError) as caught:
-                await conduct(net.task, net.coordinator, tmp_path / "out")
-            return caught.value.problem
-
-    problem = run(scenario())
+    problem = problem_of_run(net, tmp_path / "out")
     if silent:
         assert (problem.party, problem.about) == (None, None)
         heard = rf"policy-refused \(phase admit\): passed on by ({A}|{C}): {B} says of {A}: C must be"

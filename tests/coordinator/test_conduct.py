@@ -31,6 +31,7 @@ from party.owner.audit import AUDIT
 from party.owner.config import LEDGER
 from party.session import TABLE
 from party.states import Admitted, Computed, Session
+from tests.support.by_hand import problem_of_run
 from tests.support.calls import impatient
 from tests.support.commands import listing
 from tests.support.dp_jobs import made
@@ -41,18 +42,6 @@ from tests.support.samples import AS_IT_IS, PARTIES, columns
 from tests.support.saying import Change, saying, when
 
 A, B, C = PARTIES
-
-
-def problem_of_run(net: Network, out: Path) -> Problem:
-    """Conduct a run that fails; return the problem."""
-
-    async def scenario() -> Problem:
-        async with serving(net):
-            with pytest.raises(PartyError) as caught:
-                await conduct(net.task, net.coordinator, out)
-            return caught.value.problem
-
-    return run(scenario())
 
 
 @pytest.fixture

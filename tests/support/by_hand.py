@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from coordinator.run import conduct
-from jobs.errors import Problem
+from jobs.errors import PartyError, Problem
 from party.net import control
 from party.net.client import Calls, ControlStream
 from party.net.control import Event, Request, Submit, pieces
 from party.owner.config import credentials_of, peers_of
-from tests.support.network import Network, released
+from tests.support.duplex import run
+from tests.support.network import Network, released, serving
 
 RUN = b"r" * control.RUN_BYTES
 
@@ -19,6 +22,18 @@ async def works(net: Network, out: Path) -> None:
     """A job runs to its end."""
     await conduct(net.task, net.coordinator, out)
     assert sum(released(out, net.bundle).values()) == 60
+
+
+def problem_of_run(net: Network, out: Path) -> Problem:
+    """Conduct a run that fails; return the problem."""
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, net.coordinator, out)
+            return caught.value.problem
+
+    return run(scenario())
 
 
 async def open_control(net: Network, party: str, calls: list[Calls]) -> ControlStream:
