@@ -1,10 +1,11 @@
 """Starts our programs as processes that have imported everything: `tests.support.forker` forks them.
 
 Starting an interpreter and importing takes a second of processor time, forking takes hardly any. A forked process is
-a child of the test process like any other, with its own streams, signals, limits and exit code. Two things differ:
-the modules of all commands are imported already, and all forked processes share one hash seed. So tests of the start
-itself, of the interpreter or of the launcher execute their commands: ``EXECUTED``. So do all processes that are no
-children of the test process, such as the commands of a script, and all that are started unusually.
+a child of the test process like any other, with its own streams, signals, limits and exit code. Three things differ:
+the modules of all commands are imported already, the engine is compiled already, and all forked processes share one
+hash seed. So tests of the start itself, of the interpreter or of the launcher execute their commands: ``EXECUTED``.
+So do all processes that are no children of the test process, such as the commands of a script, and all that are
+started unusually.
 """
 
 from __future__ import annotations
