@@ -29,6 +29,9 @@ def import_all() -> None:
         for command in import_module(program).COMMANDS:
             command.command  # noqa: B018  imports it
     import_module("jobs.loading").import_models()
+    arrow = import_module("jobs.data.arrow")
+    for _ in (arrow.pa_csv.ReadOptions, arrow.pc.value_counts, arrow.pq.ParquetFile):  # imported at first use
+        pass
     compile_once()
     assert len(os.listdir("/proc/self/task")) == 1, "a library has started threads"
     gc.collect()
