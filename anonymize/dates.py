@@ -151,16 +151,16 @@ def from_dates(first: date, below: date, step: str, form: str, *, timed: bool, c
             column=column,
             remedy=f"begin on a day up to {_FIRST_OF_MONTH}, or take a step in days",
         )
+    if unit == "d" and (below - first).days > n * _MOST_CELLS:  # the calendar has fewer months
+        raise SchemaError(
+            "grid-invalid",
+            f"the dates of column {column} have more than {_MOST_CELLS} cells",
+            column=column,
+            remedy="take a larger step",
+        )
     days = [first.toordinal()]
     while (after := _after(first, n * len(days), unit)) is not None and after < below:
         days.append(after.toordinal())
-        if len(days) > _MOST_CELLS:
-            raise SchemaError(
-                "grid-invalid",
-                f"the dates of column {column} have more than {_MOST_CELLS} cells",
-                column=column,
-                remedy="take a larger step",
-            )
     per_day = _DAY if timed else 1
     return DateGrid(tuple(Decimal(day * per_day) for day in (*days, below.toordinal())), form, timed)
 
