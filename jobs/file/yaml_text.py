@@ -19,6 +19,8 @@ MAX_NODES = 1 << 16
 MAX_DEPTH = 150
 _AS_UTF_8 = 'save the file as UTF-8 (in a spreadsheet "CSV UTF-8")'
 _READER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_HALF = re.compile("[\ud800-\udfff]")
+_SCALARS = str | int | float | None
 
 
 class Keys(dict[Any, Any]):
@@ -86,7 +88,7 @@ class _Builder:
 
 def _text(event: yaml.ScalarEvent) -> str:
     value: str = event.value
-    if any("\ud800" <= character <= "\udfff" for character in value):  # PyYAML itself accepts surrogates
+    if _HALF.search(value):  # PyYAML itself accepts surrogates
         raise _wrong("half of a pair of surrogates is no character", event)
     return value
 
@@ -100,7 +102,7 @@ def is_too_deep(value: Any) -> bool:
     """Return True if mappings and lists are nested on more than ``MAX_DEPTH`` levels."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
-        level = [each for found in level for each in _inside(found)]
+        level = [each for found in level if not isinstance(found, _SCALARS) for each in _inside(found)]
         if not level:
             return False
     return True
