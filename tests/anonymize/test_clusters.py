@@ -35,8 +35,8 @@ def test_middles_are_shares_of_the_domain() -> None:
 
 
 def test_a_half_is_rounded_up() -> None:
-    eighth = from_step(Decimal(0), Decimal(UNIT), Decimal(1), "n")
-    assert middles(eighth)[:3].tolist() == [1, 2, 3]
+    ones = from_cuts(Decimal(0), Decimal(UNIT), (Decimal(1), Decimal(2), Decimal(3)), "n")
+    assert middles(ones)[:3].tolist() == [1, 2, 3]
 
 
 def test_two_leaves_are_at_distance_one() -> None:

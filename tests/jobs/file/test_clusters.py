@@ -111,7 +111,7 @@ def test_malformed_models(changes: dict[str, Any], tmp_path: Path) -> None:
     assert caught.value.problem.message.startswith("model.json: ")
     assert len(caught.value.problem.message) < 1000
     with pytest.raises(ConfigError):
-        parse_job(single_clusters(clusters={"model": json.loads(text)}), "job")
+        parse_job({**single_clusters(), "clusters": {"model": json.loads(text)}}, "job")
 
 
 def test_numbers_as_text_are_for_job_files(tmp_path: Path) -> None:
