@@ -16,8 +16,13 @@ import pytest
 from tests.support.bare import bare
 
 MASTER = "local[2]"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:+UseSerialGC"
-"""Options of Java for short programs: begin quickly, compile little, on one thread."""
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Options of Java for short programs: begin quickly, compile little, on one thread. Spark's classes are not verified:
+that takes longer than the queries of a test.
+"""
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None, reason="no Java here: apt-get install default-jre-headless"
