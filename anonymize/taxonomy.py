@@ -131,8 +131,9 @@ class Taxonomy:
 
     def parts(self, node: Node) -> tuple[Node, ...]:
         """Return the narrowed nodes into which a node of a cut is separated; empty for a leaf."""
-        narrowed = (self.narrowed(self.nodes[place]) for place in self.children[node.place])
-        return tuple(child for child in narrowed if child not in node.without)
+        narrowed = self._narrowed
+        found = tuple(narrowed[place] for place in self.children[node.place])
+        return tuple(child for child in found if child not in node.without) if node.without else found
 
     def rest(self, node: Node, child: Node) -> Node:
         """Return the rest of a node after the removal of a further part; at least two parts remain."""
