@@ -24,6 +24,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.statements import statements
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (
     *("crypto", "anonymize", "jobs", "party", "coordinator", "evaluation", "protos", "tests", "benchmarks"),
@@ -68,14 +70,6 @@ def prose_of_python(text: str) -> Iterator[str]:
             block.append(token.string.lstrip("# "))
             last = token.start[0]
     yield " ".join(block)
-
-
-def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield every statement below a node, without a look into expressions."""
-    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for below in getattr(node, field, ()):
-            yield below
-            yield from statements(below)
 
 
 def prose_of(path: Path) -> Iterator[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.statements import statements
+
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     "crypto",
@@ -70,7 +72,7 @@ def imports(path: Path) -> tuple[str, ...]:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
