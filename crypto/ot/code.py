@@ -13,6 +13,7 @@ import numpy as np
 
 from crypto.blocks import WORD_BITS
 from crypto.encoding import Words
+from crypto.pieces import slices
 
 LENGTH = 512
 """Bits of a word of the code."""
@@ -25,6 +26,8 @@ _FIELD = 0b1000010001  # x^9 + x^4 + 1, primitive: x has order 511
 _ORDER = 511
 _ROOTS = 170
 _NIBBLE = 4
+_PIECE = 1 << 11
+"""Words of encoded rows that are added up together, about: their summands stay in the CPU's cache."""
 
 
 @lru_cache(maxsize=1)
@@ -48,8 +51,8 @@ def encode_columns(columns: Words) -> Words:
     for i in range(_NIBBLE):
         np.bitwise_xor(sums[:, : 1 << i], columns[i::_NIBBLE, np.newaxis], out=sums[:, 1 << i : 2 << i])
     flat, encoded = sums.reshape(-1, width), np.empty((LENGTH, width), dtype=np.uint64)
-    for selected, row in zip(_nibbles(), encoded, strict=True):
-        np.bitwise_xor.reduce(flat[selected], axis=0, out=row)
+    for piece in slices(LENGTH, max(1, _PIECE // width)):
+        np.bitwise_xor.reduce(flat[_nibbles()[piece]], axis=1, out=encoded[piece])
     return encoded
 
 
