@@ -3,7 +3,7 @@
 Chou and Orlandi, *The simplest protocol for oblivious transfer* (LATINCRYPT 2015), figure 1, as random transfers:
 the sender's two messages are keys derived by the protocol, and the receiver gets the key of its choice. The group
 is libsodium's (PyNaCl); every received point must be canonical, on the curve, in the subgroup of prime order and
-not the identity.
+not the identity. libsodium multiplies no other point.
 
 Not claimed: Python does not run in constant time. The receiver computes both candidates for each point before it
 picks a candidate, and no code here branches on a secret bit.
@@ -23,6 +23,7 @@ from nacl.bindings import (
     crypto_scalarmult_ed25519_base_noclamp,
     crypto_scalarmult_ed25519_noclamp,
 )
+from nacl.exceptions import RuntimeError as PointRefused
 
 from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -73,12 +74,13 @@ def base_send(me: str, peer: str, count: int, rng: Rng) -> Rounds[SentSeeds]:
     offer = crypto_scalarmult_ed25519_base_noclamp(y)
     yield from send(_OFFER, {peer: offer})
     payload = yield from receive(_ANSWER, peer)
-    answers = _decode_points(payload, count, peer, _ANSWER)
+    expect_length(payload, POINT_BYTES * count, peer, _ANSWER)
     # The key point of choice 0 is y * R, of choice 1 y * (R - S) = y * R - y * S.
     offset = crypto_scalarmult_ed25519_noclamp(y, offer)
     pairs = []
-    for index, answer in enumerate(answers):
-        zero = crypto_scalarmult_ed25519_noclamp(y, answer)
+    for index in range(count):
+        answer = payload[POINT_BYTES * index :][:POINT_BYTES]
+        zero = _times(y, answer, peer, _ANSWER)
         one = crypto_core_ed25519_sub(zero, offset)
         pairs.append((_seed(index, offer, answer, zero), _seed(index, offer, answer, one)))
     return SentSeeds(tuple(pairs), _binding(me, peer, offer, payload))
@@ -91,8 +93,10 @@ def base_receive(me: str, peer: str, choice_bits: Sequence[int], rng: Rng) -> Ro
     """
     if any(bit not in (0, 1) for bit in choice_bits):
         raise LocalProtocolError("choice bits are 0 or 1")
-    payload = yield from receive(_OFFER, peer)
-    (offer,) = _decode_points(payload, 1, peer, _OFFER)
+    offer = yield from receive(_OFFER, peer)
+    expect_length(offer, POINT_BYTES, peer, _OFFER)
+    if not crypto_core_ed25519_is_valid_point(offer):
+        raise _refused(peer, _OFFER)
     scalars = [_scalar(rng) for _ in choice_bits]
     answers = [_answer(offer, x, bit) for x, bit in zip(scalars, choice_bits, strict=True)]
     joined = b"".join(answers)
@@ -114,13 +118,16 @@ def _answer(offer: bytes, x: bytes, bit: int) -> bytes:
     return (zero, crypto_core_ed25519_add(zero, offer))[bit]
 
 
-def _decode_points(payload: bytes, count: int, peer: str, step: str) -> list[bytes]:
-    """Cut a message into exactly ``count`` points of the prime-order group."""
-    expect_length(payload, POINT_BYTES * count, peer, step)
-    points = [payload[i : i + POINT_BYTES] for i in range(0, len(payload), POINT_BYTES)]
-    if not all(crypto_core_ed25519_is_valid_point(point) for point in points):
-        raise RemoteProtocolError(peer, step, "not a point of the prime-order group")
-    return points
+def _times(y: bytes, point: bytes, peer: str, step: str) -> bytes:
+    """Return y times a received point."""
+    try:
+        return crypto_scalarmult_ed25519_noclamp(y, point)
+    except PointRefused:
+        raise _refused(peer, step) from None
+
+
+def _refused(peer: str, step: str) -> RemoteProtocolError:
+    return RemoteProtocolError(peer, step, "not a point of the prime-order group")
 
 
 def _seed(index: int, offer: bytes, answer: bytes, point: bytes) -> bytes:
