@@ -6,6 +6,9 @@ Two parties compare tags of an oblivious pseudo-random function (:mod:`crypto.op
 The number of messages depends on sizes that every party hears separately. So all parties compare a digest of the
 set sizes before they act on the sizes, and the common identifiers are sent with their number. No party ends well
 while a peer that heard something else waits for ever.
+
+Identifiers are hashed under a key of the run, made of a coin of each party. The coins are committed to with the
+sizes, and opened with the digest. So the key is uniform and new to all if a single party is honest.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from crypto.encoding import (
     expect_length,
 )
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.oprf import oprf_receive, oprf_send
+from crypto.hashing import derive_key
+from crypto.oprf import Identifiers, oprf_receive, oprf_send
 from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
@@ -37,7 +41,7 @@ MAX_SET = 2**32 - 1
 PIECE = 1 << 16
 """Number of tags in a message between two parties."""
 
-_SIZE_BYTES, _DIGEST_BYTES = 8, 16
+_SIZE_BYTES, _DIGEST_BYTES, _COIN_BYTES = 8, 16, 16
 _SIZE, _AGREE = "intersection/size", "intersection/agree"
 _TAGS, _COMMON = "intersection/tags", "intersection/common"
 
@@ -65,7 +69,7 @@ def intersect(
                     belong to the same identifier.
     Input, each:    ``ids``, different byte strings, at most 2**32 - 1, normalised by the caller. The roster,
                     ``collector`` and ``job_hash`` are public, equal for all. ``announced`` is called with the
-                    set sizes. If it raises, nothing but our size was sent.
+                    set sizes. If it raises, nothing but our size and a commitment to a coin was sent.
     Output, each:   int64, shape (size of the intersection,).
     Leakage:        to all: every party's set size, the size of the intersection, and the party's own common
                     identifiers. Nothing else, also to a coalition that leaves at least one party outside,
@@ -74,12 +78,13 @@ def intersect(
     Rounds:         8: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive`, then for n = 2
                     "intersection/tags", for n >= 3 "intersection/shares", and ".../common". A long list is
                     sent in pieces.
-    Bytes:          with set sizes m_i and c the size of the intersection: each 8 * (n - 1) for sizes,
-                    16 * (n - 1) for their digest; :func:`crypto.oprf.oprf_receive` with the collector as
-                    receiver and each other party as sender, for n >= 3 also with every ordered pair of other
-                    parties. For n = 2 the collector's peer sends 16 m_i, and the collector sends back
-                    8 + ceil(m_i / 8). For n >= 3 each but the collector sends 16 * rows for every bin of its
-                    identifiers (rows and bins as there); the collector sends 8 + 16 c to each.
+    Bytes:          with set sizes m_i and c the size of the intersection: each 40 * (n - 1) for sizes and
+                    commitments, 32 * (n - 1) for their digest and coins; :func:`crypto.oprf.oprf_receive`
+                    with the collector as receiver and each other party as sender, for n >= 3 also with every
+                    ordered pair of other parties. For n = 2 the collector's peer sends 16 m_i, and the
+                    collector sends back 8 + ceil(m_i / 8). For n >= 3 each but the collector sends 16 * rows
+                    for every bin of its identifiers (rows and bins as there); the collector sends 8 + 16 c to
+                    each.
     Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers, and
                     sums of shares are zero by chance with probability 2**-128; the assumptions of
                     :func:`crypto.oprf.oprf_receive`.
@@ -90,31 +95,31 @@ def intersect(
     Raises LocalProtocolError for an impossible roster and for duplicated identifiers, before anything is sent.
     Exceptions of ``announced`` come before anything but sizes is sent.
 
-    Raises RemoteProtocolError for messages of a wrong length, for sizes or a roster on which parties disagree, for
-    transfers that fail their check, and for a wrong number of common tags. For n = 2: also for tags that do not
-    ascend. For n >= 3: also for common tags that are not ours or repeated.
+    Raises RemoteProtocolError for messages of a wrong length, for sizes or a roster on which parties disagree, for a
+    coin that is not the committed coin, for transfers that fail their check, and for a wrong number of common tags.
+    For n = 2: also for tags that do not ascend. For n >= 3: also for common tags that are not ours or repeated.
     """
     _check_roster(me, parties, collector)
     _check_ids(ids)
     members = Members(me, tuple(parties), collector)
-    sizes = yield from _exchange_sizes(members, len(ids))
+    coin = rng.bytes(_COIN_BYTES)
+    sizes, commitments = yield from _exchange_sizes(members, len(ids), _commitment(me, coin))
     announced(len(ids), {peer: sizes[peer] for peer in members.peers})
-    yield from _agree(members, sizes, job_hash)
+    key = yield from _agree(members, sizes, commitments, coin, job_hash)
     if 0 in sizes.values():
         return np.zeros(0, np.int64)
+    own = Identifiers(ids, key)
     if members.n > MIN_PARTIES:
-        return (yield from intersect_several(members, ids, sizes, job_hash, rng))
+        return (yield from intersect_several(members, own, sizes, rng))
     if me == collector:
-        return (yield from _collect(members, ids, sizes[members.peers[0]], job_hash, rng))
-    return (yield from _offer(members, ids, sizes[collector], job_hash, rng))
+        return (yield from _collect(members, own, sizes[members.peers[0]], rng))
+    return (yield from _offer(members, own, sizes[collector], rng))
 
 
-def _collect(
-    members: Members, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng
-) -> Rounds[Positions]:
+def _collect(members: Members, own: Identifiers, theirs: int, rng: Rng) -> Rounds[Positions]:
     """Compare our tags with the peer's; tell the peer the common tags. The order is the order of the peer's list."""
     (peer,) = members.peers
-    ours = yield from oprf_receive(members.me, peer, ids, job_hash, rng)
+    ours = yield from oprf_receive(members.me, peer, own, rng)
     parts = []
     for piece in slices(theirs, PIECE):
         payload = yield from receive(_TAGS, peer)
@@ -129,48 +134,66 @@ def _collect(
     return positions
 
 
-def _offer(
-    members: Members, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng
-) -> Rounds[Positions]:
-    """Send our tags in ascending order, independent of the order of ``ids``, and receive the common tags."""
+def _offer(members: Members, own: Identifiers, theirs: int, rng: Rng) -> Rounds[Positions]:
+    """Send our tags in ascending order, independent of the order of our list, and receive the common tags."""
     (peer,) = members.peers
-    tags = yield from oprf_send(members.me, peer, ids, theirs, job_hash, rng)
+    tags = yield from oprf_send(members.me, peer, own, theirs, rng)
     order = ascending_order(tags)
-    for piece in slices(len(ids), PIECE):
+    for piece in slices(len(own), PIECE):
         yield from send(_TAGS, {peer: encode_words(tags[order[piece]])})
     payload = yield from receive(_COMMON, peer)
-    common = decode_bits(payload[_SIZE_BYTES:], len(ids), peer, _COMMON)
+    common = decode_bits(payload[_SIZE_BYTES:], len(own), peer, _COMMON)
     count = decode_integer(payload[:_SIZE_BYTES], _SIZE_BYTES, theirs + 1, peer, _COMMON)
     if np.count_nonzero(common) != count:
         raise RemoteProtocolError(peer, _COMMON, "another number of common identifiers than is said")
     return order[np.flatnonzero(common)]
 
 
-def _exchange_sizes(members: Members, size: int) -> Rounds[dict[str, int]]:
-    """Tell everybody our set's size; return the sizes by party."""
-    outgoing = dict.fromkeys(members.peers, encode_integer(size, _SIZE_BYTES))
-    inbox = yield Round(_SIZE, outgoing, frozenset(members.peers))
-    sizes = {
-        peer: decode_integer(inbox[peer], _SIZE_BYTES, MAX_SET + 1, peer, _SIZE) for peer in members.peers
-    }
-    return sizes | {members.me: size}
-
-
-def _agree(members: Members, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
-    """Check that all parties go on from the same sizes, roster, collector, job and protocol."""
-    # Before version 2, two parties also encrypted around a members.
-    digest = hashlib.sha256(b"jointcut intersection/agree" + (b" 2" if members.n == MIN_PARTIES else b""))
-    names = [party.encode() for party in (members.collector, *members.parties)]
-    for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in members.parties)):
-        digest.update(len(part).to_bytes(8, "little") + part)
-    ours = digest.digest()[:_DIGEST_BYTES]
-    inbox = yield Round(_AGREE, dict.fromkeys(members.peers, ours), frozenset(members.peers))
+def _exchange_sizes(
+    members: Members, size: int, commitment: bytes
+) -> Rounds[tuple[dict[str, int], dict[str, bytes]]]:
+    """Tell everybody our set's size and the commitment to our coin; return sizes and commitments by party."""
+    ours = encode_integer(size, _SIZE_BYTES) + commitment
+    inbox = yield Round(_SIZE, dict.fromkeys(members.peers, ours), frozenset(members.peers))
+    sizes, commitments = {members.me: size}, {members.me: commitment}
     for peer in members.peers:
-        expect_length(inbox[peer], _DIGEST_BYTES, peer, _AGREE)
-        if inbox[peer] != ours:
+        expect_length(inbox[peer], len(ours), peer, _SIZE)
+        sizes[peer] = decode_integer(inbox[peer][:_SIZE_BYTES], _SIZE_BYTES, MAX_SET + 1, peer, _SIZE)
+        commitments[peer] = inbox[peer][_SIZE_BYTES:]
+    return sizes, commitments
+
+
+def _agree(
+    members: Members, sizes: dict[str, int], commitments: dict[str, bytes], coin: bytes, job_hash: bytes
+) -> Rounds[bytes]:
+    """Check that all parties go on from the same sizes, commitments, roster, collector, job and protocol; open the
+    coins. Return a key made of all that.
+    """
+    # Before version 3, only sizes were exchanged, and each function had a key of its own for hashes.
+    digest = hashlib.sha256(b"jointcut intersection/agree 3")
+    names = [party.encode() for party in (members.collector, *members.parties)]
+    numbers = (sizes[party].to_bytes(_SIZE_BYTES, "little") for party in members.parties)
+    for part in (job_hash, *names, *numbers, *(commitments[party] for party in members.parties)):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    ours = digest.digest()[:_DIGEST_BYTES] + coin
+    inbox = yield Round(_AGREE, dict.fromkeys(members.peers, ours), frozenset(members.peers))
+    coins = {members.me: coin}
+    for peer in members.peers:
+        expect_length(inbox[peer], len(ours), peer, _AGREE)
+        if inbox[peer][:_DIGEST_BYTES] != ours[:_DIGEST_BYTES]:
             raise RemoteProtocolError(
                 peer, _AGREE, "set sizes, roster, collector, job or version of the protocol are not ours"
             )
+        coins[peer] = inbox[peer][_DIGEST_BYTES:]
+        if _commitment(peer, coins[peer]) != commitments[peer]:
+            raise RemoteProtocolError(peer, _AGREE, "a coin that is not the committed coin")
+    return derive_key(
+        b"".join(coins[party] for party in members.parties), b"intersection/ids", digest.digest()
+    )
+
+
+def _commitment(party: str, coin: bytes) -> bytes:
+    return hashlib.sha256(b"jointcut intersection/coin" + coin + party.encode()).digest()
 
 
 def _check_roster(me: str, parties: Sequence[str], collector: str) -> None:

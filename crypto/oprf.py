@@ -9,6 +9,9 @@ bits.
 
 Identifiers are spread over bins by their hash. Each bin has a table and a message, always as long as for a full
 bin. So memory does not grow with the tables, and no message shows the number of identifiers in a bin.
+
+The hash has a key of the run, equal for all its functions. So a party hashes its identifiers once, and reads any
+number of functions from the same tables (:class:`Identifiers`).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.okvs import Keys
 from crypto.ot import code
-from crypto.ot.wide import setup_wide_receiver, setup_wide_sender
+from crypto.ot.wide import Choices, setup_wide_receiver, setup_wide_sender
 from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
@@ -41,8 +44,8 @@ STEPS = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend", "oprf/table
 
 _TABLE = STEPS[-1]
 _HASH_BYTES, _TAG_BYTES = 32, 16
-_IDS_A_GATE = 2
-"""Identifiers, each with two digests, that make compiling pay as much as an AND gate of a circuit does."""
+_DIGESTS_A_GATE = 4
+"""Digests that make compiling pay as much as an AND gate of a circuit does."""
 _SPILL_BITS = 42
 """Some bin overflows with probability at most 2**-_SPILL_BITS."""
 _PIECE = 1 << 15
@@ -50,6 +53,8 @@ _PIECE = 1 << 15
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +104,17 @@ class Hashed:
     def pieces(self) -> Iterator[slice]:
         return slices(len(self.words), _PIECE)
 
-    def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, NDArray[np.int64]]]:
+    def spread(self, bins: int) -> list[Numbers]:
+        """Return, for each bin, the numbers of its hashes."""
+        chosen = (self.words[:, 0] & _LOW) * np.uint64(bins) >> _HALF
+        chosen = chosen.astype(np.min_scalar_type(bins))  # NumPy sorts small numbers faster
+        order = np.argsort(chosen, kind="stable")
+        ends = np.cumsum(np.bincount(chosen, minlength=bins))
+        return np.split(order, ends[:-1])
+
+    def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, Numbers]]:
         """Yield, bin after bin, the hashes in the bin and their numbers."""
-        bins = (self.words[:, 0] & _LOW) * np.uint64(shape.bins) >> _HALF
-        bins = bins.astype(np.min_scalar_type(shape.bins))  # NumPy sorts small numbers faster
-        order = np.argsort(bins, kind="stable")
-        ends = np.cumsum(np.bincount(bins, minlength=shape.bins))
-        for numbers in np.split(order, ends[:-1]):
+        for numbers in self.spread(shape.bins):
             yield Hashed(self.words[numbers]), numbers
 
     def keys(self, shape: Shape) -> Keys:
@@ -126,13 +135,71 @@ class Hashed:
         return np.ascontiguousarray(self.words, dtype="<u8").view(np.uint8)
 
 
-def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A bin of a party's identifiers, in a table that any number of sessions transfer.
+
+    numbers:  the numbers of the identifiers; int64, shape (n,).
+    """
+
+    hashed: Hashed
+    numbers: Numbers
+    keys: Keys
+    choices: Choices
+
+
+class Identifiers:
+    """A party's identifiers in a run, hashed once and put into tables once for all functions that the party reads.
+
+    hashed:  the hashes, in the order of the identifiers.
+    shape:   of the party's tables.
+    """
+
+    def __init__(self, ids: Sequence[bytes], key: bytes) -> None:
+        """Hash.
+
+        ids:  at least one, different byte strings.
+        key:  equal for all parties of the run, and unknown to all before the run.
+        """
+        self.hashed = _hash_ids(ids, key)
+        self.shape = Shape.of(len(ids))
+        self._spread: list[Numbers] = []
+        self._latest: tuple[int, Bin] | None = None
+
+    def __len__(self) -> int:
+        return len(self.hashed.words)
+
+    def __repr__(self) -> str:
+        return "Identifiers(<secret>)"
+
+    def bin(self, number: int) -> Bin:
+        """Return a bin. The latest is kept: sessions abreast ask for a bin one after the other.
+
+        Raises LocalProtocolError if the hashes do not fit into a table.
+        """
+        if self._latest is None or self._latest[0] != number:
+            self._latest = None  # before the next is made: never two in memory
+            self._latest = number, self._fill(number)
+        return self._latest[1]
+
+    def _fill(self, number: int) -> Bin:
+        self._spread = self._spread or self.hashed.spread(self.shape.bins)
+        numbers = self._spread[number]
+        hashed = Hashed(self.hashed.words[numbers])
+        keys = hashed.keys(self.shape)
+        table = okvs.encode(keys, hashed.values()) if len(numbers) <= self.shape.capacity else None
+        if table is None:
+            raise LocalProtocolError("the hashes of the identifiers do not fit; another run has others")
+        return Bin(hashed, numbers, keys, Choices.of(table))
+
+
+def oprf_receive(me: str, peer: str, own: Identifiers, rng: Rng) -> Rounds[Tags]:
     """Return the tags of our identifiers under the peer's key; the peer calls :func:`oprf_send`.
 
-    Functionality:  a random function F; F(x) for every x in ``ids`` to the receiver, F to the sender.
-    Input:          receiver: ``ids``, at least one, different byte strings; sender: their number, and
-                    ``ids`` of the sender, which stay with the sender. The names and ``job_hash`` are public
-                    and equal.
+    Functionality:  a random function F; F(x) for every identifier x in ``own`` to the receiver, F to the
+                    sender.
+    Input:          receiver: ``own``; sender: their number, and ``own`` of the sender, which stay with the
+                    sender. The names and the key of the hashes are public and equal.
     Output:         F of the party's own identifiers: uint64, shape (n, 2).
     Leakage:        only the number of the receiver's identifiers.
     Rounds:         4 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
@@ -143,32 +210,25 @@ def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng:
                     up to 1,600 more than the mean.
     Assumes:        as :func:`crypto.ot.wide.setup_wide_sender`; BLAKE2b a random oracle. A receiver that
                     deviates gets tags of about as many identifiers as its tables have rows, and no more
-                    (docs/proofs.md); a sender that deviates learns nothing of ``ids``.
+                    (docs/proofs.md); a sender that deviates learns nothing of the receiver's identifiers.
     Source:         Pinkas, Rosulek, Trieu, Yanai (EUROCRYPT 2020), section 6; transfers: Orrù, Orsini,
                     Scholl (2017).
 
     Raises LocalProtocolError if the hashes do not fit into the tables: probability below 2**-40; the sender then
     sees the run end. Raises RemoteProtocolError for a malformed message of the peer.
     """
-    shape = Shape.of(len(ids))
-    wide = yield from setup_wide_receiver(me, peer, shape.rows, rng)
-    hashed = _hash_ids(ids, wide.session_key, job_hash)
-    tagging = _Tagging(wide.session_key)
-    tags = np.empty((len(ids), TAG_WORDS), dtype=np.uint64)
-    for part, numbers in hashed.by_bin(shape):
-        keys = part.keys(shape)
-        table = okvs.encode(keys, part.values()) if len(numbers) <= shape.capacity else None
-        if table is None:
-            raise LocalProtocolError("the hashes of the identifiers do not fit; another run has others")
-        payload, rows = wide.extend(table)
+    wide = yield from setup_wide_receiver(me, peer, own.shape.rows, rng)
+    tagging = _Tagging(wide.session_key, len(own))
+    tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
+    for number in range(own.shape.bins):
+        part = own.bin(number)
+        payload, rows = wide.extend(part.choices)
         yield from send(_TABLE, {peer: payload})
-        tags[numbers] = tagging.of(part, okvs.decode(rows, keys))
+        tags[part.numbers] = tagging.of(part.hashed, okvs.decode(rows, part.keys))
     return tags
 
 
-def oprf_send(
-    me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
-) -> Rounds[Tags]:
+def oprf_send(me: str, peer: str, own: Identifiers, receivers: int, rng: Rng) -> Rounds[Tags]:
     """Return the tags of our identifiers under our fresh key; see :func:`oprf_receive`.
 
     receivers:  number of the peer's identifiers, at least 1.
@@ -177,11 +237,10 @@ def oprf_send(
     """
     shape = Shape.of(receivers)
     wide = yield from setup_wide_sender(me, peer, shape.rows, rng)
-    hashed = _hash_ids(ids, wide.session_key, job_hash)
-    tagging = _Tagging(wide.session_key)
+    tagging = _Tagging(wide.session_key, len(own))
     masked_code = tables_of(code.generator() & wide.delta)
-    tags = np.empty((len(ids), TAG_WORDS), dtype=np.uint64)
-    for part, numbers in hashed.by_bin(shape):
+    tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
+    for part, numbers in own.hashed.by_bin(shape):
         payload = yield from receive(_TABLE, peer)
         rows = wide.extend(payload, shape.rows, _TABLE)
         for piece in part.pieces():
@@ -194,7 +253,12 @@ def oprf_send(
 class _Tagging:
     """The hash of a session that turns identifiers and sums of rows into tags."""
 
-    def __init__(self, session_key: bytes) -> None:
+    def __init__(self, session_key: bytes, count: int) -> None:
+        """Set the key.
+
+        count:  number of identifiers to come.
+        """
+        engine.begin(count // _DIGESTS_A_GATE)
         self._prefix = np.frombuffer(derive_key(session_key, b"oprf/tag"), dtype="<u8").astype(np.uint64)
 
     def of(self, hashed: Hashed, sums: Words) -> Tags:
@@ -206,11 +270,10 @@ class _Tagging:
         return engine.in_force().digests(joined.astype("<u8", copy=False).view(np.uint8), _TAG_BYTES)
 
 
-def _hash_ids(ids: Sequence[bytes], session_key: bytes, job_hash: bytes) -> Hashed:
-    """Hash identifiers under a key unknown to all before the session."""
-    engine.begin(len(ids) // _IDS_A_GATE)
-    prefix = derive_key(session_key, b"oprf/id", job_hash)
-    parts = [_hash_texts(prefix, ids[piece]) for piece in slices(len(ids), _PIECE)]
+def _hash_ids(ids: Sequence[bytes], key: bytes) -> Hashed:
+    """Hash identifiers under a key unknown to all before the run."""
+    engine.begin(len(ids) // _DIGESTS_A_GATE)
+    parts = [_hash_texts(key, ids[piece]) for piece in slices(len(ids), _PIECE)]
     return Hashed(np.concatenate([np.empty((0, _HASH_BYTES // WORD), np.uint64), *parts]))
 
 

@@ -14,7 +14,7 @@ are known before. The argument is in docs/proofs.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,7 +23,7 @@ import numpy as np
 from crypto import engine, okvs
 from crypto.encoding import Words, decode_integer, decode_words, encode_integer, encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.oprf import STEPS, Hashed, Shape, oprf_receive, oprf_send
+from crypto.oprf import STEPS, Hashed, Identifiers, Shape, oprf_receive, oprf_send
 from crypto.pieces import slices
 from crypto.rng import Rng, uniform_permutation, uniform_words
 from crypto.rounds import Round, Rounds, abreast, receive, send
@@ -60,21 +60,19 @@ class Members:
 
 
 def intersect_several(
-    members: Members, ids: Sequence[bytes], sizes: Mapping[str, int], job_hash: bytes, rng: Rng
+    members: Members, own: Identifiers, sizes: Mapping[str, int], rng: Rng
 ) -> Rounds[Positions]:
     """Return the positions of the common identifiers; no size in ``sizes`` is 0. See the module."""
     if members.me == members.collector:
-        return (yield from _collect(members, ids, sizes, job_hash, rng))
-    return (yield from _contribute(members, ids, sizes, job_hash, rng))
+        return (yield from _collect(members, own, sizes, rng))
+    return (yield from _contribute(members, own, sizes, rng))
 
 
-def _contribute(
-    members: Members, ids: Sequence[bytes], sizes: Mapping[str, int], job_hash: bytes, rng: Rng
-) -> Rounds[Positions]:
+def _contribute(members: Members, own: Identifiers, sizes: Mapping[str, int], rng: Rng) -> Rounds[Positions]:
     """Send our shares to the collector; learn which of our identifiers are common, in the order of the collector."""
     me, collector = members.me, members.collector
-    given = [oprf_send(me, peer, ids, sizes[peer], job_hash, rng) for peer in (collector, *members.equals)]
-    taken = [oprf_receive(me, peer, ids, job_hash, rng) for peer in members.equals]
+    given = [oprf_send(me, peer, own, sizes[peer], rng) for peer in (collector, *members.equals)]
+    taken = [oprf_receive(me, peer, own, rng) for peer in members.equals]
     masks, *secrets = yield from abreast(STEPS, [*given, *taken])
     for table in _tables(masks, reduce(np.bitwise_xor, secrets), rng):
         yield from send(_SHARES, {collector: encode_words(table)})
@@ -91,13 +89,11 @@ def _contribute(
     return positions
 
 
-def _collect(
-    members: Members, ids: Sequence[bytes], sizes: Mapping[str, int], job_hash: bytes, rng: Rng
-) -> Rounds[Positions]:
+def _collect(members: Members, own: Identifiers, sizes: Mapping[str, int], rng: Rng) -> Rounds[Positions]:
     """Add up the shares of our identifiers; tell each party the tags of the common identifiers, in a random order."""
-    taken = [oprf_receive(members.me, peer, ids, job_hash, rng) for peer in members.peers]
+    taken = [oprf_receive(members.me, peer, own, rng) for peer in members.peers]
     masks = dict(zip(members.peers, (yield from abreast(STEPS, taken)), strict=True))
-    sums = np.zeros((len(ids), TAG_WORDS), dtype=np.uint64)
+    sums = np.zeros((len(own), TAG_WORDS), dtype=np.uint64)
     shapes = {peer: Shape.of(sizes[peer]) for peer in members.peers}
     bins = {peer: _hashed(masks[peer]).by_bin(shapes[peer]) for peer in members.peers}
     for number in range(max(shape.bins for shape in shapes.values())):

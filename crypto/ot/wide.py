@@ -12,6 +12,8 @@ Every message carries a check that the columns come from a single code word per 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import CipherContext
 
@@ -79,6 +81,33 @@ class WideSender(_End):
         return self._work.transpose(rows)[:count]
 
 
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Choices of 1 or more transfers, turned and encoded once for any number of sessions.
+
+    count:    number of transfers.
+    columns:  the bits of the choices as rows; uint64, shape (76, ceil(count / 64)).
+    encoded:  the same rows of the code words; uint64, shape (512, ceil(count / 64)).
+    """
+
+    count: int
+    columns: Words = field(repr=False)
+    encoded: Words = field(repr=False)
+
+    @staticmethod
+    def of(values: Words) -> Choices:
+        """Prepare ``values``; uint64, shape (count, 2): 76 bits count, the remaining bits are 0."""
+        used = words_for(len(values))
+        padded = np.zeros((used * WORD_BITS, VALUE_WORDS), dtype=np.uint64)
+        padded[: len(values)] = values
+        # A transpose of squares of 64 bits is its own inverse; input and output have opposite layouts.
+        rows = np.ascontiguousarray(padded.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0))
+        squares = ColumnWork(BLOCK_BITS, used).transpose(rows.reshape(BLOCK_BITS, used))
+        turned = squares.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0).reshape(BLOCK_BITS, used)
+        columns = turned[: code.DIMENSION]
+        return Choices(len(values), columns, code.encode_columns(columns))
+
+
 class WideReceiver(_End):
     """The receiver's secrets: both seeds of every column, and the coins that hide the choices."""
 
@@ -87,35 +116,25 @@ class WideReceiver(_End):
         self._zero, self._one = map(_streams, pairs)
         self._coins = stream_of(derive_key(b"".join(map(encode_blocks, pairs)), b"ot/wide/coins"))
 
-    def extend(self, values: Words) -> tuple[bytes, Words]:
-        """Return the message for 1 to capacity transfers, and the rows t; uint64, shape (count, 8).
-
-        values:  the choices; uint64, shape (count, 2): 76 bits count, the remaining bits are 0.
-        """
-        width = _padded(len(values))
-        columns = self._columns(values, width)
+    def extend(self, choices: Choices) -> tuple[bytes, Words]:
+        """Return the message for 1 to capacity transfers, and the rows t; uint64, shape (count, 8)."""
+        width, used = _padded(choices.count), words_for(choices.count)
+        coins = self._draw(width - used)
         rows = self._work.expand(self._zero, self._work.first, width)
         corrections = self._work.expand(self._one, self._work.second, width)
         np.bitwise_xor(corrections, rows, out=corrections)
-        np.bitwise_xor(corrections, code.encode_columns(columns), out=corrections)
+        corrections[:, :used] ^= choices.encoded
+        corrections[:, used:] ^= code.encode_columns(coins)
         octets = octets_of(corrections)
         challenge = consistency.challenge(self.session_key, self.position, octets, _HASHES)
-        check = consistency.proof(challenge, rows, columns)
+        check = consistency.proof(challenge, rows, np.concatenate([choices.columns, coins], axis=1))
         self.position += width
-        return b"".join((octets, check)), self._work.transpose(rows)[: len(values)]
+        return b"".join((octets, check)), self._work.transpose(rows)[: choices.count]
 
-    def _columns(self, values: Words, width: int) -> Words:
-        """Return the bits of the values as rows, followed by coins in whole words; uint64, shape (76, width)."""
-        used = words_for(len(values))
-        padded = np.zeros((used * WORD_BITS, VALUE_WORDS), dtype=np.uint64)
-        padded[: len(values)] = values
-        # A transpose of squares of 64 bits is its own inverse; input and output have opposite layouts.
-        rows = np.ascontiguousarray(padded.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0))
-        squares = ColumnWork(BLOCK_BITS, used).transpose(rows.reshape(BLOCK_BITS, used))
-        turned = squares.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0).reshape(BLOCK_BITS, used)
-        coins = self._coins.update(bytes(WORD * code.DIMENSION * (width - used)))
-        drawn = np.frombuffer(coins, dtype="<u8").reshape(code.DIMENSION, -1)
-        return np.concatenate([turned[: code.DIMENSION], drawn], axis=1)
+    def _draw(self, width: int) -> Words:
+        """Return fresh coins; uint64, shape (76, width)."""
+        coins = self._coins.update(bytes(WORD * code.DIMENSION * width))
+        return np.frombuffer(coins, dtype="<u8").reshape(code.DIMENSION, -1).astype(np.uint64)
 
 
 def message_bytes(count: int) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from crypto.encoding import encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.intersection import intersect
 from crypto.local import Message, run_local
-from crypto.oprf import oprf_receive, oprf_send
+from crypto.oprf import Identifiers
 from crypto.rounds import Rounds, send
 from crypto.tags import Positions, Tags
 from tests.support import ideal
@@ -86,13 +86,21 @@ def test_edges(sets: Sets, size: int) -> None:
 
 
 def tags_of(sets: Sets, seed: object = 0) -> dict[str, Tags]:
-    """Return the tags of both parties, with the coins of :func:`run`: nothing is drawn before it."""
-    first, second = sets
-    parties = {
-        first: oprf_receive(first, second, sets[first], JOB, SeededRng((seed, first))),
-        second: oprf_send(second, first, sets[second], len(sets[first]), JOB, SeededRng((seed, second))),
-    }
-    return run_local(parties)[0]
+    """Return the tags of both parties, noted in a :func:`run`."""
+    tags: dict[str, Tags] = {}
+
+    def noting(real: Callable[..., Rounds[Tags]]) -> Callable[..., Rounds[Tags]]:
+        def noted(me: str, *rest: Any) -> Rounds[Tags]:
+            tags[me] = yield from real(me, *rest)
+            return tags[me]
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("oprf_receive", "oprf_send"):
+            patch.setattr(intersection, name, noting(getattr(intersection, name)))
+        run(sets, seed=seed)
+    return tags
 
 
 def test_the_common_order_of_two_parties_is_that_of_their_tags() -> None:
@@ -133,8 +141,8 @@ def test_cost_of_two_parties_is_as_documented(lists: tuple[str, str], collector:
     _, transcript = run(sets, collector=names[collector])
     other = 1 - collector
     told = 8 + -(-sizes[other] // 8)
-    assert transcript.bytes_sent(names[collector]) == 24 + 4096 + table_bytes(sizes[collector]) + told
-    assert transcript.bytes_sent(names[other]) == 24 + 10_344 + 16 * sizes[other]
+    assert transcript.bytes_sent(names[collector]) == 72 + 4096 + table_bytes(sizes[collector]) + told
+    assert transcript.bytes_sent(names[other]) == 72 + 10_344 + 16 * sizes[other]
     assert transcript.rounds == 8
     assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, TAGS, COMMON}
 
@@ -154,7 +162,7 @@ def test_cost_of_several_parties_is_as_documented(lists: tuple[str, ...], collec
         rows = 3 * -(-13 * sizes[i] // 30) + 64
         told = (8 + 16 * c) * (n - 1) if i == collector else 16 * rows
         functions = 10_344 * given + (4096 + table_bytes(sizes[i])) * taken
-        assert transcript.bytes_sent(me) == (8 + 16) * (n - 1) + functions + told
+        assert transcript.bytes_sent(me) == (40 + 32) * (n - 1) + functions + told
     assert transcript.rounds == 9
     assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, SHARES, COMMON}
 
@@ -274,8 +282,9 @@ def harming(step: str, culprit: str, harm: Callable[[bytes], bytes]) -> Callable
 @pytest.mark.parametrize(
     ("step", "culprit", "harm", "reason"),
     [
-        (SIZE, "p1", lambda p: b"\xff" * 8, "out of range"),
-        (AGREE, "p1", lambda p: bytes(16), "are not ours"),
+        (SIZE, "p1", lambda p: b"\xff" * 8 + p[8:], "out of range"),
+        (AGREE, "p1", lambda p: bytes(16) + p[16:], "are not ours"),
+        (AGREE, "p1", lambda p: p[:16] + bytes(16), "not the committed coin"),
         (TABLE, "p0", lambda p: flipped(p, 8 * 5000), "no words of the code"),
         (TABLE, "p0", lambda p: flipped(p, 8 * len(p) - 1), "no words of the code"),
         (TABLE, "p0", lambda p: flipped(p, 8 * (len(p) - 40)), "no words of the code"),
@@ -307,12 +316,13 @@ def test_more_common_identifiers_than_the_collector_has_are_refused() -> None:
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("sets", [named("abcd", "dcbx"), named("ab", "cd"), named("ab", "")])
 def test_no_flipped_bit_of_a_number_leaves_a_party_waiting(sets: Sets, first: int) -> None:
-    """Every bit of every size, and a fifth of those of digest, count and answer: somebody refuses. A case has a
-    quarter of them.
+    """Every bit of every size, and a fifth of those of commitment, digest, coin, count and answer: somebody refuses.
+    A case has a quarter of them.
     """
     for number, message in enumerate(run(sets)[1].messages):
-        bits = {SIZE: 64, AGREE: 128, COMMON: 8 * len(message.payload)}.get(message.step, 0)
-        for bit in range(first, bits, 4 if message.step == SIZE else 20):
+        bits = 8 * len(message.payload) if message.step in (SIZE, AGREE, COMMON) else 0
+        sizes = range(first, 64, 4) if message.step == SIZE else ()
+        for bit in {*sizes, *range(first, bits, 20)}:
             with pytest.raises(RemoteProtocolError):
                 run(sets, tamper=changing(number, lambda p, bit=bit: flipped(p, bit)))
 
@@ -321,7 +331,7 @@ def test_no_flipped_bit_of_a_number_leaves_a_party_waiting(sets: Sets, first: in
 def test_a_false_size_shows_before_anything_made_of_identifiers(size: int) -> None:
     def tamper(message: Message) -> bytes:
         hit = (message.step, message.sender) == (SIZE, "p2")
-        return size.to_bytes(8, "little") if hit else message.payload
+        return size.to_bytes(8, "little") + message.payload[8:] if hit else message.payload
 
     with pytest.raises(RemoteProtocolError, match="set sizes") as caught:
         run(named("abcde", "bcdef", "cdefg"), tamper=tamper)
@@ -365,22 +375,70 @@ def test_parties_that_name_different_collectors_or_jobs_part_after_the_sizes(col
     assert (caught.value.culprit, caught.value.step) == ("p1", AGREE)
 
 
-def test_two_parties_of_which_one_still_encrypts_part_after_the_sizes() -> None:
-    """A version before the tables has another digest."""
-    old = intersect("p1", ["p0", "p1"], "p0", [b"a"], JOB, SeededRng(1))
-    new = intersect("p0", ["p0", "p1"], "p0", [b"a"], JOB, SeededRng(0))
+@pytest.mark.parametrize("lists", [("a", "a"), ("a", "a", "a")])
+def test_a_party_of_a_version_without_coins_is_refused_at_the_sizes(lists: tuple[str, ...]) -> None:
+    with pytest.raises(RemoteProtocolError, match="bytes where") as caught:
+        run(named(*lists), tamper=harming(SIZE, "p1", lambda p: p[:8]))
+    assert (caught.value.culprit, caught.value.step) == ("p1", SIZE)
 
-    def as_before(message: Message) -> bytes:
-        if (message.step, message.sender) != (AGREE, "p1"):
+
+def test_the_key_of_the_hashes_changes_with_the_coin_of_any_party() -> None:
+    """Also if all others repeat their coins: so nobody can choose the key."""
+    keys: list[bytes] = []
+
+    def noted(ids: Sequence[bytes], key: bytes) -> Identifiers:
+        keys.append(key)
+        return Identifiers(ids, key)
+
+    sets = named("ab", "bc", "b")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intersection, "Identifiers", noted)
+        for changed in (None, *sets):
+            run_local(
+                {
+                    me: intersect(me, list(sets), "p0", sets[me], JOB, SeededRng((me, me == changed)))
+                    for me in sets
+                }
+            )
+    assert [len(set(keys[i : i + 3])) for i in range(0, 12, 3)] == [1] * 4
+    assert len(set(keys)) == 4
+
+
+def test_nobody_learns_a_coin_before_all_have_committed_to_theirs() -> None:
+    coins: dict[object, bytes] = {}
+
+    class Noting(SeededRng):
+        def bytes(self, n: int) -> bytes:
+            drawn = super().bytes(n)
+            coins.setdefault(self, drawn)
+            return drawn
+
+    sets = named("ab", "bc", "b")
+    parties = {me: intersect(me, list(sets), "p0", sets[me], JOB, Noting(me)) for me in sets}
+    _, transcript = run_local(parties)
+    seen = [message.payload for message in transcript.messages if message.step == SIZE]
+    assert len(coins) == 3
+    assert all(coin not in payload for coin in coins.values() for payload in seen)
+    opened = {m.sender: m.payload[16:] for m in transcript.messages if m.step == AGREE}
+    assert set(opened.values()) == set(coins.values())
+
+
+def test_a_coin_that_another_party_committed_to_cannot_be_taken_over() -> None:
+    """The commitment names its party."""
+    copied: dict[str, bytes] = {}
+
+    def copying(message: Message) -> bytes:
+        start = {SIZE: 8, AGREE: 16}.get(message.step)
+        if start is None or message.recipient != "p2":
             return message.payload
-        digest = hashlib.sha256(b"jointcut intersection/agree")
-        for part in (JOB, b"p0", b"p0", b"p1", (1).to_bytes(8, "little"), (1).to_bytes(8, "little")):
-            digest.update(len(part).to_bytes(8, "little") + part)
-        return digest.digest()[:16]
+        if message.sender == "p0":
+            copied[message.step] = message.payload[start:]
+        return message.payload[:start] + copied[message.step]
 
-    with pytest.raises(RemoteProtocolError, match="version of the protocol") as caught:
-        run_local({"p0": new, "p1": old}, tamper=as_before)
-    assert (caught.value.culprit, caught.value.step) == ("p1", AGREE)
+    sets = named("ab", "bc", "b")
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(sets, tamper=copying)
+    assert caught.value.step == AGREE
 
 
 def test_a_wrong_step_names_the_culprit() -> None:

@@ -13,15 +13,15 @@ from crypto import engine, okvs, oprf
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.local import Transcript, run_local
-from crypto.oprf import Shape, Tags, oprf_receive, oprf_send
+from crypto.oprf import STEPS, Identifiers, Shape, Tags, oprf_receive, oprf_send
 from crypto.ot import code
 from crypto.ot.wide import WideReceiver, WideSender
-from crypto.rounds import Rounds
+from crypto.rounds import Rounds, abreast
 from tests.support import ideal
 from tests.support.rng import SeededRng
 from tests.support.sessions import wide_sessions
 
-JOB = bytes(32)
+KEY = bytes(16)
 
 
 def some(start: int, stop: int) -> list[bytes]:
@@ -29,12 +29,12 @@ def some(start: int, stop: int) -> list[bytes]:
 
 
 def run(
-    receivers: list[bytes], senders: list[bytes], seed: object = 0, job: bytes = JOB
+    receivers: list[bytes], senders: list[bytes], seed: object = 0, key: bytes = KEY
 ) -> tuple[Tags, Tags, Transcript]:
     outputs, transcript = run_local(
         {
-            "r": oprf_receive("r", "s", receivers, job, SeededRng((seed, "r"))),
-            "s": oprf_send("s", "r", senders, len(receivers), job, SeededRng((seed, "s"))),
+            "r": oprf_receive("r", "s", Identifiers(receivers, key), SeededRng((seed, "r"))),
+            "s": oprf_send("s", "r", Identifiers(senders, key), len(receivers), SeededRng((seed, "s"))),
         }
     )
     return outputs["r"], outputs["s"], transcript
@@ -80,9 +80,7 @@ def test_a_tag_is_what_is_said(
     assert len(table) == 3 * third + 40
     words = [int.from_bytes(row.tobytes(), "little") for row in code.generator()]
     for identifier, tag in zip(some(15, 40), tags, strict=True):
-        hashed = hashlib.blake2b(
-            derive_key(sender.session_key, b"oprf/id", JOB) + identifier, digest_size=32
-        ).digest()
+        hashed = hashlib.blake2b(KEY + identifier, digest_size=32).digest()
         number = int.from_bytes(hashed, "little")
         total = 0
         for i in range(3):
@@ -105,21 +103,23 @@ def test_identifiers_of_every_length_are_hashed_behind_the_key(
     text = SeededRng("lengths").bytes(400)
     ids = [text[i % 97 :][: i * 8 % 301] for i in range(602)]
     assert set(map(len, ids)) == set(range(301))
-    key = derive_key(bytes(16), b"oprf/id", JOB)
-    for identifier, words in zip(ids, oprf._hash_ids(ids, bytes(16), JOB).words, strict=True):
+    key = SeededRng("key").bytes(16)
+    for identifier, words in zip(ids, Identifiers(ids, key).hashed.words, strict=True):
         assert hashlib.blake2b(key + identifier, digest_size=32).digest() == words.tobytes()
 
 
 def test_without_identifiers_there_are_no_hashes() -> None:
-    assert oprf._hash_ids([], bytes(16), JOB).words.shape == (0, 4)
+    assert oprf._hash_ids([], KEY).words.shape == (0, 4)
 
 
-def test_identifiers_count_as_work_for_which_compiling_pays() -> None:
+def test_digests_count_as_work_for_which_compiling_pays() -> None:
+    """Of hashes and of tags."""
     heard: list[str] = []
     engine.after(10, lambda: heard.append("enough"))
-    oprf._hash_ids(some(0, 19), bytes(16), JOB)
+    Identifiers(some(0, 19), KEY)
+    oprf._Tagging(KEY, 23)
     assert heard == []
-    oprf._hash_ids(some(0, 2), bytes(16), JOB)
+    oprf._Tagging(KEY, 4)
     assert heard == ["enough"]
 
 
@@ -133,19 +133,37 @@ def test_bins_change_no_tag_between_the_parties(monkeypatch: pytest.MonkeyPatch)
     assert len(tables) == Shape.of(100).bins == 3
 
 
+def test_sessions_abreast_share_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table a bin, whatever the number of functions read; the tags of each function are its own."""
+    monkeypatch.setattr(oprf, "BIN", 40)
+    made: list[int] = []
+    encode = okvs.encode
+    monkeypatch.setattr(okvs, "encode", lambda keys, values: made.append(len(keys)) or encode(keys, values))
+    own, others = Identifiers(some(0, 100), KEY), Identifiers(some(60, 120), KEY)
+    senders = ("a", "b", "c")
+    reading = abreast(STEPS, [oprf_receive("r", peer, own, SeededRng(peer)) for peer in senders])
+    sending = {peer: oprf_send(peer, "r", others, 100, SeededRng((peer, 1))) for peer in senders}
+    outputs, _ = run_local({"r": reading, **sending})  # type: ignore[dict-item]
+    for peer, read in zip(senders, outputs["r"], strict=True):
+        assert np.array_equal(read[60:], outputs[peer][:40])
+    assert len({tuple(tag) for read in outputs["r"] for tag in read.tolist()}) == 300
+    assert len(made) == Shape.of(100).bins == 3
+    assert repr(own) == "Identifiers(<secret>)"
+
+
 @pytest.mark.usefixtures("known")
 def test_no_length_says_how_many_identifiers_a_bin_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oprf, "BIN", 40)
-    lengths = {tuple(len(m.payload) for m in run(some(i, i + 100), [])[2].messages) for i in range(2)}
+    lengths = {tuple(len(m.payload) for m in run(some(i, i + 100), some(0, 1))[2].messages) for i in range(2)}
     assert len(lengths) == 1
     assert len(set(*lengths)) == 1
 
 
-def test_tags_differ_from_run_to_run_and_job_to_job() -> None:
+def test_tags_differ_from_run_to_run_and_key_to_key() -> None:
     runs = [
         run(some(0, 9), some(0, 9)),
         run(some(0, 9), some(0, 9), seed=1),
-        run(some(0, 9), some(0, 9), job=b"x"),
+        run(some(0, 9), some(0, 9), key=b"x"),
     ]
     tags = [set(map(tuple, sent.tolist())) for _, sent, _ in runs]
     assert len(set.union(*tags)) == 27
@@ -189,18 +207,18 @@ def test_hashes_that_do_not_fit_end_the_run_before_a_table_is_sent(monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(okvs, "encode", lambda *_: None)
         with pytest.raises(LocalProtocolError, match="do not fit") as caught:
-            next(oprf_receive("r", "s", [b"secret"], JOB, SeededRng(0)))
+            next(oprf_receive("r", "s", Identifiers([b"secret"], KEY), SeededRng(0)))
         assert "secret" not in str(caught.value)
     monkeypatch.setattr(Shape, "of", lambda count: Shape(1, count - 1))
     with pytest.raises(LocalProtocolError, match="do not fit"):
-        next(oprf_receive("r", "s", some(0, 9), JOB, SeededRng(0)))
+        next(oprf_receive("r", "s", Identifiers(some(0, 9), KEY), SeededRng(0)))
 
 
 def test_the_ideal_twin_has_the_same_functionality() -> None:
     outputs, _ = run_local(
         {
-            "r": ideal.oprf_receive("r", "s", some(0, 9), JOB, SeededRng("r")),
-            "s": ideal.oprf_send("s", "r", some(5, 19), 9, JOB, SeededRng("s")),
+            "r": ideal.oprf_receive("r", "s", Identifiers(some(0, 9), KEY), SeededRng("r")),
+            "s": ideal.oprf_send("s", "r", Identifiers(some(5, 19), KEY), 9, SeededRng("s")),
         }
     )
     assert np.array_equal(outputs["r"][5:], outputs["s"][:4])

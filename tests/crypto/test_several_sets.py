@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crypto import okvs, oprf, several_sets
+from crypto import intersection, okvs, oprf, several_sets
 from crypto.encoding import decode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
-from crypto.oprf import Shape
+from crypto.oprf import Identifiers, Shape
 from crypto.rounds import Rounds
 from crypto.tags import Tags
 from tests.support import ideal
@@ -157,15 +157,21 @@ def test_a_coalition_of_collector_and_party_knows_no_secret_outside_its_sets(
     sets = named("abcd", "abcx", "ayz")
     anywhere: dict[str, dict[bytes, Tags]] = {}
     real = several_sets.oprf_send
+    more = [*sets["p2"], *(each for each in sets["p0"] if each not in sets["p2"])]
+    hashed: list[Identifiers] = []
 
-    def everywhere(me: str, peer: str, ids: Sequence[bytes], *rest: Any) -> Rounds[Tags]:
+    def noted(ids: Sequence[bytes], key: bytes) -> Identifiers:
+        hashed[:] = [Identifiers(more, key)]
+        return Identifiers(ids, key)
+
+    def everywhere(me: str, peer: str, own: Identifiers, *rest: Any) -> Rounds[Tags]:
         """As an honest sender, and note our function at the identifiers of the coalition, too."""
-        more = [*ids, *(each for each in sets["p0"] if each not in ids)] if me == "p2" else ids
-        tags = yield from real(me, peer, more, *rest)
+        tags = yield from real(me, peer, hashed[0] if me == "p2" else own, *rest)
         if me == "p2":
             anywhere[peer] = dict(zip(more, tags, strict=True))
-        return tags[: len(ids)]
+        return tags[: len(own)]
 
+    monkeypatch.setattr(intersection, "Identifiers", noted)
     monkeypatch.setattr(several_sets, "oprf_send", everywhere)
     read = shares_read(sets, monkeypatch)
     for identifier in (b"b", b"c", b"d"):
@@ -215,8 +221,9 @@ def test_choices_that_are_no_words_of_the_code_name_the_culprit(culprit: str) ->
     ("step", "culprit", "harm", "reason"),
     [
         (SIZE, "p1", lambda p: p[:-1], "bytes"),
-        (SIZE, "p1", lambda p: b"\xff" * 8, "out of range"),
-        (AGREE, "p2", lambda p: bytes(16), "are not ours"),
+        (SIZE, "p1", lambda p: b"\xff" * 8 + p[8:], "out of range"),
+        (AGREE, "p2", lambda p: bytes(16) + p[16:], "are not ours"),
+        (AGREE, "p2", lambda p: p[:16] + bytes(16), "not the committed coin"),
         (SHARES, "p1", lambda p: p[:-1], "bytes"),
         (SHARES, "p2", lambda p: p + b"\0", "bytes"),
         (SHARES, "p2", lambda p: b"", "bytes"),
@@ -258,9 +265,9 @@ def test_a_changed_table_of_shares_takes_identifiers_away_and_adds_none() -> Non
 
 
 def numbers(message: Message) -> int:
-    """Count the bytes of a message that all parties must hold alike: sizes, digest, count."""
+    """Count the bytes of a message that all parties must hold alike: sizes, digest, coins, count."""
     if message.step in (SIZE, AGREE):
-        return 16 if message.step == AGREE else 8
+        return len(message.payload)
     return 8 if message.step == COMMON and len(message.payload) == 8 else 0
 
 

@@ -1730,8 +1730,8 @@ MUTANTS = (
         "sizes-heard-too-late",
         "intersect",
         "announced(len(ids), {peer: sizes[peer] for peer in members.peers})\n"
-        "    yield from _agree(members, sizes, job_hash)",
-        "yield from _agree(members, sizes, job_hash)\n"
+        "    key = yield from _agree(members, sizes, commitments, coin, job_hash)",
+        "key = yield from _agree(members, sizes, commitments, coin, job_hash)\n"
         "    announced(len(ids), {peer: sizes[peer] for peer in members.peers})",
         _PSI,
     ),
@@ -1773,9 +1773,9 @@ MUTANTS = (
     ),
     Mutant(
         "choices-hashed-without-coins",
-        "WideReceiver._columns",
-        'drawn = np.frombuffer(coins, dtype="<u8")',
-        'drawn = np.frombuffer(bytes(len(coins)), dtype="<u8")',
+        "WideReceiver._draw",
+        'np.frombuffer(coins, dtype="<u8")',
+        'np.frombuffer(bytes(len(coins)), dtype="<u8")',
         _WIDE,
     ),
     Mutant(
@@ -1814,11 +1814,32 @@ MUTANTS = (
         _OPRF,
     ),
     Mutant(
-        "identifiers-hashed-alike-in-every-job",
-        "_hash_ids",
-        'derive_key(session_key, b"oprf/id", job_hash)',
-        'derive_key(b"", b"oprf/id", b"")',
-        _OPRF,
+        "identifiers-hashed-alike-in-every-run",
+        "intersection._agree",
+        'b"".join(coins[party] for party in members.parties), b"intersection/ids", digest.digest()',
+        'b"", b"intersection/ids", job_hash',
+        _PSI,
+    ),
+    Mutant(
+        "coins-that-nobody-committed-to",
+        "intersection._agree",
+        "if _commitment(peer, coins[peer]) != commitments[peer]:",
+        "if len(coins[peer]) != _COIN_BYTES:",
+        _PSI,
+    ),
+    Mutant(
+        "a-commitment-that-another-party-can-take-over",
+        "intersection._commitment",
+        " + party.encode()",
+        "",
+        _PSI,
+    ),
+    Mutant(
+        "choices-of-all-sessions-hidden-by-the-same-coins",
+        "WideReceiver.extend",
+        "coins = self._draw(width - used)",
+        "coins = np.zeros((code.DIMENSION, width - used), dtype=np.uint64)",
+        _WIDE,
     ),
     Mutant(
         "identifiers-hashed-without-their-last-byte",

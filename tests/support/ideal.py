@@ -16,7 +16,7 @@ from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
 from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
 from crypto.encoding import Words, decode_words, encode_words
 from crypto.lookup import Question
-from crypto.oprf import Tags
+from crypto.oprf import Identifiers, Tags
 from crypto.ot.extension import Bits
 from crypto.point_function import Transfers, UnitVectors
 from crypto.rng import Rng, uniform_words
@@ -262,20 +262,18 @@ def share_vector(me: str, pair: tuple[str, str], others: Sequence[str], words: W
     return words + sum(np.frombuffer(inbox[p], dtype=np.uint64) for p in others)
 
 
-def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
+def oprf_receive(me: str, peer: str, own: Identifiers, rng: Rng) -> Rounds[Tags]:
     """The key in the clear."""
     key = yield from receive("ideal/oprf", peer)
-    return _tags(key, ids)
+    return _tags(key, own)
 
 
-def oprf_send(
-    me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
-) -> Rounds[Tags]:
+def oprf_send(me: str, peer: str, own: Identifiers, receivers: int, rng: Rng) -> Rounds[Tags]:
     key = rng.bytes(16)
     yield from send("ideal/oprf", {peer: key})
-    return _tags(key, ids)
+    return _tags(key, own)
 
 
-def _tags(key: bytes, ids: Sequence[bytes]) -> Tags:
-    hashes = b"".join(hashlib.sha256(key + identifier).digest()[:16] for identifier in ids)
+def _tags(key: bytes, own: Identifiers) -> Tags:
+    hashes = b"".join(hashlib.sha256(key + words.tobytes()).digest()[:16] for words in own.hashed.words)
     return np.frombuffer(hashes, dtype="<u8").astype(np.uint64).reshape(-1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,14 @@ from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
 from crypto.local import run_local
 from crypto.ot import code, consistency
-from crypto.ot.wide import WideReceiver, WideSender, message_bytes, setup_wide_receiver, setup_wide_sender
+from crypto.ot.wide import (
+    Choices,
+    WideReceiver,
+    WideSender,
+    message_bytes,
+    setup_wide_receiver,
+    setup_wide_sender,
+)
 from tests.support.rng import SeededRng
 from tests.support.sessions import wide_sessions as sessions
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
@@ -35,7 +44,7 @@ def test_rows_differ_by_the_word_of_what_is_chosen_where_the_offset_has_ones(cou
     sender, receiver = sessions(count)
     for turn in range(2):
         values = chosen(count, turn)
-        payload, t = receiver.extend(values)
+        payload, t = receiver.extend(Choices.of(values))
         q = sender.extend(payload, count, "step")
         assert t.shape == q.shape == (count, 8)
         assert np.array_equal(q, t ^ words_of(values) & sender.delta)
@@ -56,7 +65,7 @@ def test_setup_costs_what_is_documented_and_gives_sessions_that_fit() -> None:
     assert isinstance(receiver, WideReceiver)
     assert sender.session_key == receiver.session_key
     assert 180 < bits_of(sender.delta).sum() < 332  # 256 but for more than six standard deviations
-    payload, t = receiver.extend(chosen(COUNT))
+    payload, t = receiver.extend(Choices.of(chosen(COUNT)))
     assert np.array_equal(sender.extend(payload, COUNT, "step"), t ^ words_of(chosen(COUNT)) & sender.delta)
 
 
@@ -72,7 +81,7 @@ def cheating(columns: list[int], guess: list[int], transfer: int = 3, seed: obje
 
     try:
         consistency.proof = keeping
-        payload, _ = receiver.extend(chosen(COUNT))
+        payload, _ = receiver.extend(Choices.of(chosen(COUNT)))
     finally:
         consistency.proof = original
     t_rows, choices = kept
@@ -116,7 +125,10 @@ def test_a_guess_of_three_bits_passes_if_all_are_right() -> None:
 
 def test_a_message_fits_one_place_of_one_session() -> None:
     receiver = sessions()[1]
-    (first, _), (second, _) = receiver.extend(chosen(COUNT)), receiver.extend(chosen(COUNT))
+    (first, _), (second, _) = (
+        receiver.extend(Choices.of(chosen(COUNT))),
+        receiver.extend(Choices.of(chosen(COUNT))),
+    )
     mixed = first[:-2464] + second[-2464:], second[:-2464] + first[-2464:]
     for earlier, payload in [([], second), *(([first], refused) for refused in (first, *mixed))]:
         sender = sessions()[0]
@@ -133,11 +145,29 @@ def test_a_message_is_uniform_whatever_is_chosen() -> None:
     """With the hashes of the check, which coins hide."""
     for value in (0, 2**12 - 1):
         messages = (
-            sessions((value, seed))[1].extend(np.full((8, 2), value, np.uint64))[0] for seed in range(20)
+            sessions((value, seed))[1].extend(Choices.of(np.full((8, 2), value, np.uint64)))[0]
+            for seed in range(20)
         )
         tables, hashes = zip(*((m[:-2464], m[-2464:-32]) for m in messages), strict=True)
         assert byte_statistic(b"".join(tables)) < BYTE_LIMIT
         assert byte_statistic(b"".join(hashes)) < BYTE_LIMIT
+
+
+def test_choices_made_once_serve_any_number_of_sessions() -> None:
+    """Each session masks them by its own seeds, and draws its own coins."""
+    made = Choices.of(chosen(COUNT))
+    seen = []
+    for seed in range(3):
+        sender, receiver = sessions(("shared", seed))
+        payload, t = receiver.extend(made)
+        assert np.array_equal(
+            sender.extend(payload, COUNT, "step"), t ^ words_of(chosen(COUNT)) & sender.delta
+        )
+        seen.append(payload)
+    for first, second in itertools.combinations(seen, 2):
+        different = np.frombuffer(first, np.uint8) ^ np.frombuffer(second, np.uint8)
+        assert byte_statistic(different[:-32].tobytes()) < BYTE_LIMIT
+    assert repr(made) == f"Choices(count={COUNT})"
 
 
 def test_both_hashes_of_a_row_have_coins_of_their_own() -> None:
@@ -165,7 +195,7 @@ def test_sessions_have_no_repr() -> None:
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_message_of_another_length_is_refused(change: int) -> None:
     sender, receiver = sessions()
-    payload, _ = receiver.extend(chosen(COUNT))
+    payload, _ = receiver.extend(Choices.of(chosen(COUNT)))
     with pytest.raises(RemoteProtocolError, match="bytes where") as caught:
         sender.extend((payload + b"\0")[: len(payload) + change], COUNT, "step")
     assert (caught.value.culprit, caught.value.step) == ("r", "step")

@@ -562,7 +562,7 @@ HOSTILE: list[tuple[str, str, str, Callable[[bytes], bytes]]] = [
     ("at two others", "comparison/winner", "a", lambda p: b"\xff" * len(p)),
     ("class given", "vertical/classes", "b", lambda p: p + b"\0"),
     ("one each", "vertical/candidate", "b", lambda p: p[:12] + b"\x63" + p[13:]),
-    ("one each", "intersection/agree", "b", lambda p: bytes(16)),
+    ("one each", "intersection/agree", "b", lambda p: bytes(32)),
     ("one each", "intersection/tags", "b", lambda p: p[:16] * (len(p) // 16)),
     ("one each", "oprf/table", "a", lambda p: p[:-1] + bytes([p[-1] ^ 1])),
 ]
