@@ -75,16 +75,16 @@ def intersect(
                     identifiers. Nothing else, also to a coalition that leaves at least one party outside,
                     with or without the collector (docs/proofs.md). If a set is empty, the protocol ends
                     after the sizes. The collector learns the intersection first, and may tell peers less.
-    Rounds:         8: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive`, then for n = 2
-                    "intersection/tags", for n >= 3 "intersection/shares", and ".../common". A long list is
-                    sent in pieces.
+    Rounds:         8 for n = 2: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive`,
+                    ".../tags" and ".../common". 9 for n >= 3: 5 of :func:`crypto.oprf.oprf_first`, and
+                    ".../shares" in place of tags. A long list is sent in pieces.
     Bytes:          with set sizes m_i and c the size of the intersection: each 40 * (n - 1) for sizes and
                     commitments, 32 * (n - 1) for their digest and coins; :func:`crypto.oprf.oprf_receive`
-                    with the collector as receiver and each other party as sender, for n >= 3 also with every
-                    ordered pair of other parties. For n = 2 the collector's peer sends 16 m_i, and the
-                    collector sends back 8 + ceil(m_i / 8). For n >= 3 each but the collector sends 16 * rows
-                    for every bin of its identifiers (rows and bins as there); the collector sends 8 + 16 c to
-                    each.
+                    with the collector as receiver and each other party as sender, for n >= 3 also
+                    :func:`crypto.oprf.oprf_first` for every two other parties. For n = 2 the collector's peer
+                    sends 16 m_i, and the collector sends back 8 + ceil(m_i / 8). For n >= 3 each but the
+                    collector sends 16 * rows for every bin of its identifiers (rows and bins as there); the
+                    collector sends 8 + 16 c to each.
     Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers, and
                     sums of shares are zero by chance with probability 2**-128; the assumptions of
                     :func:`crypto.oprf.oprf_receive`.

@@ -31,16 +31,26 @@ from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.okvs import Keys
 from crypto.ot import code
-from crypto.ot.wide import Choices, setup_wide_receiver, setup_wide_sender
+from crypto.ot.wide import (
+    Choices,
+    WideReceiver,
+    WideSender,
+    setup_wide_first,
+    setup_wide_receiver,
+    setup_wide_second,
+    setup_wide_sender,
+)
 from crypto.pieces import slices
 from crypto.rng import Rng
-from crypto.rounds import Rounds, receive, send
+from crypto.rounds import Round, Rounds, receive, send
 from crypto.tags import TAG_WORDS, Tags
 
 BIN = 1 << 15
 """Identifiers of a bin, on average, at most."""
-STEPS = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend", "oprf/table")
-"""Steps of a run, in order. A receiver with many identifiers sends several tables."""
+STEPS = ("ot/base/offer", "ot/base/answer", *("ot/begin", "ot/extend") * 3, "oprf/table")
+"""Steps of a run, in order. A receiver with many identifiers sends several tables. A single function has a single
+"ot/begin" and "ot/extend".
+"""
 
 _TABLE = STEPS[-1]
 _HASH_BYTES, _TAG_BYTES = 32, 16
@@ -97,12 +107,6 @@ class Hashed:
     """
 
     words: Words
-
-    def of(self, piece: slice) -> Hashed:
-        return Hashed(self.words[piece])
-
-    def pieces(self) -> Iterator[slice]:
-        return slices(len(self.words), _PIECE)
 
     def spread(self, bins: int) -> list[Numbers]:
         """Return, for each bin, the numbers of its hashes."""
@@ -218,14 +222,11 @@ def oprf_receive(me: str, peer: str, own: Identifiers, rng: Rng) -> Rounds[Tags]
     sees the run end. Raises RemoteProtocolError for a malformed message of the peer.
     """
     wide = yield from setup_wide_receiver(me, peer, own.shape.rows, rng)
-    tagging = _Tagging(wide.session_key, len(own))
-    tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
+    reading = _Reading(wide, own)
     for number in range(own.shape.bins):
-        part = own.bin(number)
-        payload, rows = wide.extend(part.choices)
-        yield from send(_TABLE, {peer: payload})
-        tags[part.numbers] = tagging.of(part.hashed, okvs.decode(rows, part.keys))
-    return tags
+        yield from send(_TABLE, {peer: reading.ask(number)})
+        reading.tag()
+    return reading.tags
 
 
 def oprf_send(me: str, peer: str, own: Identifiers, receivers: int, rng: Rng) -> Rounds[Tags]:
@@ -237,17 +238,101 @@ def oprf_send(me: str, peer: str, own: Identifiers, receivers: int, rng: Rng) ->
     """
     shape = Shape.of(receivers)
     wide = yield from setup_wide_sender(me, peer, shape.rows, rng)
-    tagging = _Tagging(wide.session_key, len(own))
-    masked_code = tables_of(code.generator() & wide.delta)
-    tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
-    for part, numbers in own.hashed.by_bin(shape):
+    giving = _Giving(wide, own, shape)
+    for number in range(shape.bins):
         payload = yield from receive(_TABLE, peer)
-        rows = wide.extend(payload, shape.rows, _TABLE)
-        for piece in part.pieces():
-            sums = okvs.decode(rows, part.of(piece).keys(shape))
-            add_products(sums, masked_code, part.of(piece).value_octets())
-            tags[numbers[piece]] = tagging.of(part.of(piece), sums)
-    return tags
+        giving.tag(number, payload)
+    return giving.tags
+
+
+def oprf_first(me: str, peer: str, own: Identifiers, theirs: int, rng: Rng) -> Rounds[tuple[Tags, Tags]]:
+    """Return the tags of our identifiers under our fresh key, and under the peer's; the peer calls
+    :func:`oprf_second`.
+
+    theirs:  number of the peer's identifiers, at least 1.
+
+    Two functions, as :func:`oprf_receive` and :func:`oprf_send`, with one set of base transfers.
+
+    Rounds: 5, as :func:`crypto.ot.wide.setup_wide_first`, then "oprf/table" from both. Bytes: as there, and the
+    tables of :func:`oprf_receive` by both.
+    """
+    shape = Shape.of(theirs)
+    wide = yield from setup_wide_first(me, peer, (shape.rows, own.shape.rows), rng)
+    return (yield from _give_and_read(wide, own, shape))
+
+
+def oprf_second(me: str, peer: str, own: Identifiers, theirs: int, rng: Rng) -> Rounds[tuple[Tags, Tags]]:
+    """Return the tags of our identifiers under our fresh key, and under the peer's; see :func:`oprf_first`."""
+    shape = Shape.of(theirs)
+    wide = yield from setup_wide_second(me, peer, (shape.rows, own.shape.rows), rng)
+    return (yield from _give_and_read(wide, own, shape))
+
+
+def _give_and_read(
+    wide: tuple[WideSender, WideReceiver], own: Identifiers, shape: Shape
+) -> Rounds[tuple[Tags, Tags]]:
+    """Send our tables and receive the peer's, of ``shape``, one of each a round."""
+    sender, receiver = wide
+    giving, reading = _Giving(sender, own, shape), _Reading(receiver, own)
+    for number in range(max(own.shape.bins, shape.bins)):
+        asks, is_asked = number < own.shape.bins, number < shape.bins
+        outgoing = {receiver.peer: reading.ask(number)} if asks else {}
+        inbox = yield Round(_TABLE, outgoing, frozenset((sender.peer,)) if is_asked else frozenset())
+        if asks:
+            reading.tag()
+        if is_asked:
+            giving.tag(number, inbox[sender.peer])
+    return giving.tags, reading.tags
+
+
+class _Reading:
+    """The receiver of a function.
+
+    tags:  of its own identifiers under the peer's key, bin after bin.
+    """
+
+    def __init__(self, wide: WideReceiver, own: Identifiers) -> None:
+        self._wide, self._own = wide, own
+        self._tagging = _Tagging(wide.session_key, len(own))
+        self.tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
+        self._part: Bin
+        self._rows: Words
+
+    def ask(self, number: int) -> bytes:
+        """Return the message that reads a bin."""
+        self._part = self._own.bin(number)
+        payload, self._rows = self._wide.extend(self._part.choices)
+        return payload
+
+    def tag(self) -> None:
+        """Fill in the tags of the bin asked for."""
+        sums = okvs.decode(self._rows, self._part.keys)
+        self.tags[self._part.numbers] = self._tagging.of(self._part.hashed, sums)
+
+
+class _Giving:
+    """The sender of a function.
+
+    tags:  of its own identifiers under its own key, bin after bin.
+    """
+
+    def __init__(self, wide: WideSender, own: Identifiers, shape: Shape) -> None:
+        """Take the receiver's tables, of ``shape``."""
+        self._wide, self._hashed, self._shape = wide, own.hashed, shape
+        self._tagging = _Tagging(wide.session_key, len(own))
+        self._masked_code = tables_of(code.generator() & wide.delta)
+        self._bins = own.hashed.spread(shape.bins)
+        self.tags = np.empty((len(own), TAG_WORDS), dtype=np.uint64)
+
+    def tag(self, number: int, payload: bytes) -> None:
+        """Fill in the tags of a bin from the receiver's message."""
+        rows = self._wide.extend(payload, self._shape.rows, _TABLE)
+        numbers = self._bins[number]
+        for piece in slices(len(numbers), _PIECE):
+            part = Hashed(self._hashed.words[numbers[piece]])
+            sums = okvs.decode(rows, part.keys(self._shape))
+            add_products(sums, self._masked_code, part.value_octets())
+            self.tags[numbers[piece]] = self._tagging.of(part, sums)
 
 
 class _Tagging:

@@ -38,15 +38,13 @@ Rounds: TypeAlias = Generator[Round, Inbox, R]
 
 
 def abreast(order: Sequence[str], sessions: Iterable[Rounds[R]]) -> Rounds[list[R]]:
-    """Run sessions side by side, each with one peer; return their outputs, in the order of the sessions.
+    """Run sessions side by side, each with a peer of its own; return their outputs, in the order of the sessions.
 
     order:  steps of the sessions, earlier steps first; the same at all parties. A session may use a step several
-            times, but never an earlier step after a later one. Two sessions with the same peer use a step in
-            opposite directions.
+            times, but never an earlier step after a later one, unless the step stands in the order again.
 
-    No party waits for ever: a message is due only when everything before it in the order is done, at all parties
-    alike. So each message of a step waits only for messages of earlier steps, or for earlier messages of the step.
-    The rounds are those of the longest session.
+    No party waits for ever: a party sends what it can, and waits for the earliest message in the order. So all that
+    the sender of the earliest awaited message needs has arrived. The rounds are those of the longest session.
     """
     running = list(sessions)
     outputs: dict[int, R] = {}
@@ -60,14 +58,17 @@ def abreast(order: Sequence[str], sessions: Iterable[Rounds[R]]) -> Rounds[list[
         except StopIteration as end:
             outputs[number] = end.value
             return
-        step = order.index(current.step)
+        step = order.index(current.step, max(place, 0))
         due[number] = (step, times + 1 if step == place else 0, current)
 
     for number in range(len(running)):
         go_on(number, None)
     while due:
-        first = min((step, times) for step, times, _ in due.values())
-        rounds = {number: current for number, (*rank, current) in due.items() if tuple(rank) == first}
+        sends = {number: each for number, each in due.items() if not each[-1].wait_for}
+        first = min((step, times) for step, times, _ in (sends or due).values())
+        rounds = {
+            number: current for number, (*rank, current) in (sends or due).items() if tuple(rank) == first
+        }
         outgoing = {
             peer: payload for current in rounds.values() for peer, payload in current.outgoing.items()
         }

@@ -23,7 +23,7 @@ import numpy as np
 from crypto import engine, okvs
 from crypto.encoding import Words, decode_integer, decode_words, encode_integer, encode_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.oprf import STEPS, Hashed, Identifiers, Shape, oprf_receive, oprf_send
+from crypto.oprf import STEPS, Hashed, Identifiers, Shape, oprf_first, oprf_receive, oprf_second, oprf_send
 from crypto.pieces import slices
 from crypto.rng import Rng, uniform_permutation, uniform_words
 from crypto.rounds import Round, Rounds, abreast, receive, send
@@ -71,9 +71,9 @@ def intersect_several(
 def _contribute(members: Members, own: Identifiers, sizes: Mapping[str, int], rng: Rng) -> Rounds[Positions]:
     """Send our shares to the collector; learn which of our identifiers are common, in the order of the collector."""
     me, collector = members.me, members.collector
-    given = [oprf_send(me, peer, own, sizes[peer], rng) for peer in (collector, *members.equals)]
-    taken = [oprf_receive(me, peer, own, rng) for peer in members.equals]
-    masks, *secrets = yield from abreast(STEPS, [*given, *taken])
+    shared = [_secrets(members, peer, own, sizes[peer], rng) for peer in members.equals]
+    masking = oprf_send(me, collector, own, sizes[collector], rng)
+    masks, *secrets = yield from abreast(STEPS, [masking, *shared])
     for table in _tables(masks, reduce(np.bitwise_xor, secrets), rng):
         yield from send(_SHARES, {collector: encode_words(table)})
     payload = yield from receive(_COMMON, collector)
@@ -87,6 +87,14 @@ def _contribute(members: Members, own: Identifiers, sizes: Mapping[str, int], rn
     if len(np.unique(positions)) != count or not ours.all():
         raise RemoteProtocolError(collector, _COMMON, "a tag that is not of ours, or is repeated")
     return positions
+
+
+def _secrets(members: Members, peer: str, own: Identifiers, theirs: int, rng: Rng) -> Rounds[Tags]:
+    """Return the secrets of our identifiers with a peer: sums of our function and the peer's."""
+    first = members.parties.index(members.me) < members.parties.index(peer)
+    run = oprf_first if first else oprf_second
+    given, taken = yield from run(members.me, peer, own, theirs, rng)
+    return given ^ taken
 
 
 def _collect(members: Members, own: Identifiers, sizes: Mapping[str, int], rng: Rng) -> Rounds[Positions]:

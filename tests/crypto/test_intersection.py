@@ -158,10 +158,12 @@ def test_cost_of_several_parties_is_as_documented(lists: tuple[str, ...], collec
     c = len(set.intersection(*map(set, lists)))
     for i, me in enumerate(names):
         taken = n - 1 if i == collector else n - 2
-        given = 0 if i == collector else n - 1
+        equals = [j for j in range(n) if j not in (i, collector)]
         rows = 3 * -(-13 * sizes[i] // 30) + 64
         told = (8 + 16 * c) * (n - 1) if i == collector else 16 * rows
-        functions = 10_344 * given + (4096 + table_bytes(sizes[i])) * taken
+        between = sum(14_512 if i < j else 14_408 for j in equals)
+        setups = 4096 * taken if i == collector else 10_344 + between
+        functions = setups + table_bytes(sizes[i]) * taken
         assert transcript.bytes_sent(me) == (40 + 32) * (n - 1) + functions + told
     assert transcript.rounds == 9
     assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, SHARES, COMMON}

@@ -43,8 +43,8 @@ identifiers = st.binary(max_size=3)
 
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several_sets, "oprf_receive", ideal.oprf_receive)
-    monkeypatch.setattr(several_sets, "oprf_send", ideal.oprf_send)
+    for name in ("oprf_receive", "oprf_send", "oprf_first", "oprf_second"):
+        monkeypatch.setattr(several_sets, name, getattr(ideal, name))
     monkeypatch.setattr(several_sets, "STEPS", ("ideal/oprf",))
 
 
@@ -156,7 +156,7 @@ def test_a_coalition_of_collector_and_party_knows_no_secret_outside_its_sets(
     """
     sets = named("abcd", "abcx", "ayz")
     anywhere: dict[str, dict[bytes, Tags]] = {}
-    real = several_sets.oprf_send
+    real = several_sets.oprf_second
     more = [*sets["p2"], *(each for each in sets["p0"] if each not in sets["p2"])]
     hashed: list[Identifiers] = []
 
@@ -164,15 +164,15 @@ def test_a_coalition_of_collector_and_party_knows_no_secret_outside_its_sets(
         hashed[:] = [Identifiers(more, key)]
         return Identifiers(ids, key)
 
-    def everywhere(me: str, peer: str, own: Identifiers, *rest: Any) -> Rounds[Tags]:
-        """As an honest sender, and note our function at the identifiers of the coalition, too."""
-        tags = yield from real(me, peer, hashed[0] if me == "p2" else own, *rest)
-        if me == "p2":
-            anywhere[peer] = dict(zip(more, tags, strict=True))
-        return tags[: len(own)]
+    def everywhere(me: str, peer: str, own: Identifiers, *rest: Any) -> Rounds[list[Tags]]:
+        """As an honest party, and note our function at the identifiers of the coalition, too."""
+        assert me == "p2"
+        given, taken = yield from real(me, peer, hashed[0], *rest)
+        anywhere[peer] = dict(zip(more, given, strict=True))
+        return [given[: len(own)], taken[: len(own)]]
 
     monkeypatch.setattr(intersection, "Identifiers", noted)
-    monkeypatch.setattr(several_sets, "oprf_send", everywhere)
+    monkeypatch.setattr(several_sets, "oprf_second", everywhere)
     read = shares_read(sets, monkeypatch)
     for identifier in (b"b", b"c", b"d"):
         known = anywhere["p1"][identifier]

@@ -1705,10 +1705,9 @@ MUTANTS = (
     ),
     Mutant(
         "secrets-that-a-party-computes-for-any-identifier",
-        "several_sets._contribute",
-        "reduce(np.bitwise_xor, secrets)",
-        "reduce(np.bitwise_xor, [secrets[i if me > peer else i + len(members.equals)] "
-        "for i, peer in enumerate(members.equals)])",
+        "several_sets._secrets",
+        "return given ^ taken",
+        "return taken if first else given",
         _SEVERAL_SETS,
     ),
     Mutant(
@@ -1833,6 +1832,13 @@ MUTANTS = (
         " + party.encode()",
         "",
         _PSI,
+    ),
+    Mutant(
+        "the-second-session-of-a-pair-under-the-key-of-the-first",
+        "extension._reverse_key",
+        'derive_key(end.session_key, b"ot/reverse", end.next_number())',
+        "end.session_key",
+        _WIDE,
     ),
     Mutant(
         "choices-of-all-sessions-hidden-by-the-same-coins",

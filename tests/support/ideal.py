@@ -20,7 +20,7 @@ from crypto.oprf import Identifiers, Tags
 from crypto.ot.extension import Bits
 from crypto.point_function import Transfers, UnitVectors
 from crypto.rng import Rng, uniform_words
-from crypto.rounds import Round, Rounds, receive, send
+from crypto.rounds import Round, Rounds, exchange, receive, send
 from crypto.signs import Prepared
 from tests.support.rng import SeededRng
 
@@ -272,6 +272,15 @@ def oprf_send(me: str, peer: str, own: Identifiers, receivers: int, rng: Rng) ->
     key = rng.bytes(16)
     yield from send("ideal/oprf", {peer: key})
     return _tags(key, own)
+
+
+def oprf_first(me: str, peer: str, own: Identifiers, theirs: int, rng: Rng) -> Rounds[list[Tags]]:
+    key = rng.bytes(16)
+    other = yield from exchange("ideal/oprf", peer, key)
+    return [_tags(key, own), _tags(other, own)]
+
+
+oprf_second = oprf_first
 
 
 def _tags(key: bytes, own: Identifiers) -> Tags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,14 +11,16 @@ import pytest
 from crypto.blocks import bits_of
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
-from crypto.local import run_local
+from crypto.local import Message, run_local
 from crypto.ot import code, consistency
 from crypto.ot.wide import (
     Choices,
     WideReceiver,
     WideSender,
     message_bytes,
+    setup_wide_first,
     setup_wide_receiver,
+    setup_wide_second,
     setup_wide_sender,
 )
 from tests.support.rng import SeededRng
@@ -67,6 +70,51 @@ def test_setup_costs_what_is_documented_and_gives_sessions_that_fit() -> None:
     assert 180 < bits_of(sender.delta).sum() < 332  # 256 but for more than six standard deviations
     payload, t = receiver.extend(Choices.of(chosen(COUNT)))
     assert np.array_equal(sender.extend(payload, COUNT, "step"), t ^ words_of(chosen(COUNT)) & sender.delta)
+
+
+def test_two_sessions_from_the_same_base_transfers_cost_what_is_documented_and_fit() -> None:
+    """In opposite directions, with different offsets and keys; each at its capacity."""
+    capacities = COUNT, COUNT + 64
+    outputs, transcript = run_local(
+        {
+            "a": setup_wide_first("a", "b", capacities, SeededRng("a")),
+            "b": setup_wide_second("b", "a", capacities[::-1], SeededRng("b")),
+        }
+    )
+    assert (transcript.rounds, transcript.bytes_sent("a"), transcript.bytes_sent("b")) == (4, 14_512, 14_408)
+    (first, reading), (second, read) = outputs["a"], outputs["b"]
+    for sender, receiver, count in ((first, read, capacities[0]), (second, reading, capacities[1])):
+        assert sender.session_key == receiver.session_key
+        assert 180 < bits_of(sender.delta).sum() < 332
+        payload, t = receiver.extend(Choices.of(chosen(count)))
+        assert np.array_equal(
+            sender.extend(payload, count, "step"), t ^ words_of(chosen(count)) & sender.delta
+        )
+    assert first.session_key != second.session_key
+    assert 180 < bits_of(first.delta ^ second.delta).sum() < 332
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("time", "culprit"), [(0, "a"), (1, "a"), (2, "b")])
+def test_two_sessions_are_checked_in_both_directions(time: int, culprit: str) -> None:
+    """Seeds of one direction, the turn of the session, and seeds of the other direction."""
+    caught = set()
+    for seed in range(4):  # an offset whose bit of the column is 0 does not see the change
+        times = itertools.count()
+
+        def tamper(message: Message, times: Iterator[int] = times) -> bytes:
+            hit = message.step == "ot/extend" and next(times) == time
+            return bytes([message.payload[0] ^ 1]) + message.payload[1:] if hit else message.payload
+
+        parties = {
+            "a": setup_wide_first("a", "b", (COUNT, COUNT), SeededRng((seed, "a"))),
+            "b": setup_wide_second("b", "a", (COUNT, COUNT), SeededRng((seed, "b"))),
+        }
+        try:
+            run_local(parties, tamper=tamper)
+        except RemoteProtocolError as error:
+            caught.add((error.culprit, error.step))
+    assert caught == {(culprit, "ot/extend")}
 
 
 def cheating(columns: list[int], guess: list[int], transfer: int = 3, seed: object = "cheat") -> bytes:
