@@ -24,7 +24,7 @@ from jobs.errors import Problem
 from party.net.pipes import Streams, answered, dropped, joined, line, streams_of
 from party.net.sockets import straight
 from party.owner.config import CoordinatorConfig
-from tests.support.by_hand import works
+from tests.support.by_hand import reached, works
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
 from tests.support.monitors import asked, watched
@@ -177,7 +177,7 @@ async def _answer_as_server(far: Streams, context: ssl.SSLContext) -> None:
 def test_the_relay_cannot_pose_as_a_party(net: Network) -> None:
     async def scenario() -> Problem:
         async with relaying(net, Posing), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, "relay"))
+            return await refused(reached(calls, A, "relay"))
 
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("identity-mismatch", A)

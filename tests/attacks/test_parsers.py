@@ -20,6 +20,7 @@ from party.net import control
 from party.net.client import Calls
 from party.owner.config import credentials_of, peers_of
 from tests.support import jobs
+from tests.support.by_hand import reached
 from tests.support.hostile import encoded_with
 from tests.support.network import call, command, processes, sample_network
 from tests.support.samples import joint_job
@@ -116,7 +117,7 @@ def test_what_a_daemon_logs_and_says_of_a_hostile_job(tmp_path: Path) -> None:
     async def refusal() -> str:
         config = net.coordinator
         calls = Calls(config, credentials_of(config), peers_of(config))
-        stream = await calls.open_control(A, net.addresses[A])
+        stream = await reached(calls, A, net.addresses[A])
         run = os.urandom(16)
         for piece in control.pieces("bundle", content):
             await stream.write(control.Submit(run, piece))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from anonymize.joint.lkc.scores import score
+from anonymize.joint.lkc.scores import contest
 from crypto.errors import RemoteProtocolError
 from crypto.two_party import expect_outcome
 from tests.attacks.tampering import KINDS, is_named, stage, tally
@@ -58,9 +58,9 @@ def test_an_outcome_that_no_honest_run_has(number: int) -> None:
 @pytest.mark.parametrize("opened_to_be", ["slot", "index"])
 def test_a_candidate_that_bent_tables_make_up(opened_to_be: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No label tells: what was opened is compared with what there is."""
-    opened = score.opened
+    opened = contest.opened
     monkeypatch.setattr(
-        score, "opened", lambda outputs, name: 1 << 9 if name == opened_to_be else opened(outputs, name)
+        contest, "opened", lambda outputs, name: 1 << 9 if name == opened_to_be else opened(outputs, name)
     )
     tables, request = small_case()
     with pytest.raises(RemoteProtocolError, match="an outcome is impossible in an honest run") as caught:

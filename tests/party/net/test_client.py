@@ -13,6 +13,7 @@ from jobs.version import __version__
 from party.net import client, server
 from party.net.control import Envelope
 from party.net.link import HELLO
+from tests.support.by_hand import reached
 from tests.support.calls import calling, impatient, issued, refused
 from tests.support.duplex import run
 from tests.support.network import Network, sample_network, serving
@@ -30,7 +31,7 @@ def test_known_peers_reach_each_other(net: Network) -> None:
     async def scenario() -> None:
         async with serving(net), calling(net.coordinator) as calls:
             for party in PARTIES:
-                stream = await calls.open_control(party, net.addresses[party])
+                stream = await reached(calls, party, net.addresses[party])
                 await stream.close()
 
     run(scenario())
@@ -41,7 +42,7 @@ def test_a_peer_of_a_far_version_is_named(net: Network, monkeypatch: pytest.Monk
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("version", A)
@@ -51,7 +52,7 @@ def test_a_peer_of_a_far_version_is_named(net: Network, monkeypatch: pytest.Monk
 def test_a_party_that_comes_up_while_it_is_called_is_reached(net: Network) -> None:
     async def scenario() -> None:
         async with calling(net.coordinator) as calls:
-            opening = asyncio.create_task(calls.open_control(A, net.addresses[A]))
+            opening = asyncio.create_task(reached(calls, A, net.addresses[A]))
             await asyncio.sleep(0.7)
             assert not opening.done()
             async with serving(net, only=[A]):
@@ -66,9 +67,9 @@ def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Ne
     async def scenario() -> None:
         async with calling(impatient(net.coordinator, 2.0)) as calls:
             for _ in range(3):
-                await refused(calls.open_control(A, net.addresses[A]))
+                await refused(reached(calls, A, net.addresses[A]))
             async with serving(net, only=[A]):
-                await (await calls.open_control(A, net.addresses[A])).close()
+                await (await reached(calls, A, net.addresses[A])).close()
 
     run(scenario())
 
@@ -80,7 +81,7 @@ def test_a_coordinator_of_a_far_version_is_refused_unheard(
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            stream = await calls.open_control(A, net.addresses[A])
+            stream = await reached(calls, A, net.addresses[A])
             problem = await refused(stream.read())
             await stream.close()
             return problem
@@ -136,7 +137,7 @@ def test_a_connection_begun_in_vain_is_tried_again_by_the_call(net: Network) -> 
             calls.begin(B, net.addresses[B])
             await asyncio.wait(calls._begun.values())
             begun = await refused(calls.open_mesh(B, net.addresses[B]))
-            fresh = await refused(calls.open_control(B, net.addresses[B]))
+            fresh = await refused(reached(calls, B, net.addresses[B]))
             async with serving(net, only=[B]):
                 await (await calls.open_mesh(B, net.addresses[B])).close()
             return begun, fresh
@@ -179,7 +180,7 @@ def test_no_certificate_no_call(net: Network) -> None:
 
     async def scenario() -> Problem:
         async with serving(net), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("identity-unknown", "coordinator")
@@ -196,6 +197,6 @@ def test_certificates_of_an_authority(net: Network) -> None:
 
     async def scenario() -> None:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            await (await calls.open_control(A, net.addresses[A])).close()
+            await (await reached(calls, A, net.addresses[A])).close()
 
     run(scenario())

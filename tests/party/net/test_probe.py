@@ -11,6 +11,7 @@ import pytest
 
 from jobs.errors import Exit, Problem
 from party.owner.identity import make_credentials
+from tests.support.by_hand import reached
 from tests.support.calls import calling, coordinator_as, impatient, issued, refused
 from tests.support.duplex import run
 from tests.support.identities import write_credentials
@@ -28,7 +29,7 @@ def net(tmp_path: Path) -> Network:
 def test_nobody_there(net: Network) -> None:
     async def scenario() -> None:
         async with calling(impatient(net.coordinator)) as calls:
-            problem = await refused(calls.open_control(A, net.addresses[A]))
+            problem = await refused(reached(calls, A, net.addresses[A]))
         assert (problem.error_id, problem.party, problem.exit_code) == (
             "peer-unreachable",
             A,
@@ -44,7 +45,7 @@ def test_nobody_there(net: Network) -> None:
 def test_a_host_that_does_not_exist(net: Network) -> None:
     async def scenario() -> None:
         async with calling(impatient(net.coordinator)) as calls:
-            problem = await refused(calls.open_control(A, "no-such-host.invalid:1"))
+            problem = await refused(reached(calls, A, "no-such-host.invalid:1"))
         assert (problem.error_id, problem.party) == ("peer-unreachable", A)
 
     run(scenario())
@@ -55,7 +56,7 @@ def test_somebody_who_takes_the_call_and_says_nothing(net: Network) -> None:
 
         async def scenario() -> Problem:
             async with calling(impatient(net.coordinator)) as calls:
-                return await refused(calls.open_control(A, f"127.0.0.1:{silent.getsockname()[1]}"))
+                return await refused(reached(calls, A, f"127.0.0.1:{silent.getsockname()[1]}"))
 
         problem = run(scenario())
     assert (problem.error_id, problem.party) == ("peer-unreachable", A)
@@ -77,7 +78,7 @@ def test_somebody_who_speaks_something_else(net: Network) -> None:
 
         async def scenario() -> Problem:
             async with calling(impatient(net.coordinator)) as calls:
-                return await refused(calls.open_control(A, f"127.0.0.1:{server.getsockname()[1]}"))
+                return await refused(reached(calls, A, f"127.0.0.1:{server.getsockname()[1]}"))
 
         problem = run(scenario())
         server.shutdown(socket.SHUT_RDWR)
@@ -94,7 +95,7 @@ def test_a_server_with_another_certificate(net: Network) -> None:
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     problem = run(scenario())
     assert (problem.error_id, problem.party, problem.exit_code) == ("identity-mismatch", A, Exit.IDENTITY)
@@ -104,7 +105,7 @@ def test_a_server_with_another_certificate(net: Network) -> None:
 def test_a_party_reached_at_the_address_of_another(net: Network) -> None:
     async def scenario() -> Problem:
         async with serving(net, only=[B]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[B]))
+            return await refused(reached(calls, A, net.addresses[B]))
 
     assert run(scenario()).error_id == "identity-mismatch"
 
@@ -117,7 +118,7 @@ def test_a_server_with_another_certificate_of_the_same_authority(net: Network) -
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("identity-mismatch", A)
@@ -130,7 +131,7 @@ def test_a_client_with_another_certificate_of_the_same_authority(net: Network) -
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     assert run(scenario()).error_id == "tls-failed"
 
@@ -141,7 +142,7 @@ def test_a_client_with_a_certificate_nobody_installed(net: Network, name: str) -
 
     async def scenario() -> Problem:
         async with serving(net, only=[A]), calling(config) as calls:
-            return await refused(calls.open_control(A, net.addresses[A]))
+            return await refused(reached(calls, A, net.addresses[A]))
 
     for _ in range(3):  # the alert of the server must not lose a race against its hang-up
         problem = run(scenario())

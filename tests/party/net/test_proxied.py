@@ -13,7 +13,7 @@ import pytest
 from jobs.errors import PartyError, Problem
 from party.net.pipes import dropped, joined, streams_of
 from party.net.sockets import straight
-from tests.support.by_hand import works
+from tests.support.by_hand import reached, works
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
 from tests.support.loopback import HOST, free_ports
@@ -74,7 +74,7 @@ def test_a_relay_behind_a_proxy(net: Network, tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with relaying(net), serving(net, only=[A]), calling(net.coordinator) as calls:
-            await (await calls.open_control(A, "relay")).close()
+            await (await reached(calls, A, "relay")).close()
 
     with tinyproxy(tmp_path / "proxy") as proxy:
         behind(net, proxy.url())
@@ -85,7 +85,7 @@ def test_a_relay_behind_a_proxy(net: Network, tmp_path: Path) -> None:
 async def _opened(net: Network) -> Problem | None:
     async with serving(net, only=[A]), calling(impatient(net.coordinator, 0.8)) as calls:
         try:
-            stream = await calls.open_control(A, net.addresses[A])
+            stream = await reached(calls, A, net.addresses[A])
         except PartyError as error:
             return error.problem
         await stream.close()
@@ -129,7 +129,7 @@ def test_a_proxy_that_refuses_the_port_is_told(net: Network, tmp_path: Path) -> 
 def test_a_certificate_counts_behind_a_proxy_too(net: Network, tmp_path: Path) -> None:
     async def scenario() -> Problem:
         async with serving(net, only=[B]), calling(net.coordinator) as calls:
-            return await refused(calls.open_control(A, net.addresses[B]))
+            return await refused(reached(calls, A, net.addresses[B]))
 
     with tinyproxy(tmp_path / "proxy") as proxy:
         behind(net, proxy.url(), "coordinator")

@@ -22,6 +22,7 @@ from party.owner.identity import Credentials, fingerprint, make_credentials
 from party.owner.in_force import STATUS, InForce, Status
 from party.owner.peer_files import replace_peer
 from party.owner.renewal import renew
+from tests.support.by_hand import reached
 from tests.support.commands import invoke
 from tests.support.duplex import run
 from tests.support.identities import certificate_for, write_credentials
@@ -139,10 +140,10 @@ def test_a_peer_that_is_removed_gets_in_over_no_open_connection(net: Network) ->
         calls = Calls(config, credentials_of(config), peers_of(config))
         try:
             async with serving(net, only=[A]):
-                await (await calls.open_control(A, net.addresses[A])).close()
+                await (await reached(calls, A, net.addresses[A])).close()
                 net.change(A, lambda fields: fields["peers"].pop("coordinator"))
                 with pytest.raises(PartyError) as caught:
-                    await calls.open_control(A, net.addresses[A])
+                    await reached(calls, A, net.addresses[A])
                 return caught.value.problem
         finally:
             await calls.close()
@@ -233,7 +234,7 @@ def test_tls_lets_nobody_in_whose_certificate_has_expired(net: Network) -> None:
         try:
             async with serving(net, only=[A]):
                 with pytest.raises(PartyError) as caught:
-                    await calls.open_control(A, net.addresses[A])
+                    await reached(calls, A, net.addresses[A])
                 return caught.value.problem
         finally:
             await calls.close()
