@@ -238,8 +238,13 @@ class Processes:
         return path.read_text() if path.exists() else ""
 
     def log_of_this_life(self, name: str) -> list[dict[str, Any]]:
-        """Return the log of the daemon since it was started last."""
-        return [json.loads(line) for line in self.log(name)[self.lives[name] :].splitlines()]
+        """Return the log of the daemon since it was started last; a line that is being written does not count."""
+        log = self.log(name)
+        lines = log[self.lives[name] : log.rfind("\n") + 1].splitlines()
+        assert all(line.startswith("{") for line in lines), (
+            f"{log[: self.lives[name]][-400:]!r}, then {lines}"
+        )
+        return [json.loads(line) for line in lines]
 
 
 @contextmanager
