@@ -97,7 +97,7 @@ async def works_again(net: Network, out: Path) -> None:
 
 def impatient(net: Network) -> Network:
     for name in (*net.roster, COORDINATOR):
-        timeouts = {"keepalive_s": 1, "connect_s": 3, "round_s": 25}
+        timeouts = {"connect_s": 3, "round_s": 25}
         net.change(name, lambda fields, said=timeouts: fields.update(timeouts=said))
     return net
 

@@ -51,10 +51,7 @@ A, B, C = PARTIES
 
 @pytest.fixture(params=["all", "coordinator"])
 def net(tmp_path: Path, request: pytest.FixtureRequest) -> Network:
-    made = sample_network(tmp_path / "net", deliver=request.param)
-    for party in PARTIES:
-        made.change(party, lambda fields: fields.update(timeouts={"keepalive_s": 1}))
-    return made
+    return sample_network(tmp_path / "net", deliver=request.param)
 
 
 def ledgers(net: Network) -> list[list[str]]:
@@ -276,7 +273,7 @@ def test_files_that_an_earlier_run_could_not_remove_are_removed(tmp_path: Path) 
 
 @pytest.mark.some(1)
 def test_a_coordinator_that_falls_silent_when_it_has_delivered_to_some(net: Network) -> None:
-    timeouts = {"keepalive_s": 1, "coordinator_s": 1}
+    timeouts = {"coordinator_s": 1}
     for party in PARTIES:
         net.change(party, lambda fields: fields.update(timeouts=timeouts))
 
@@ -359,8 +356,6 @@ def test_a_party_that_is_gone_before_its_vote_is_out(net: Network) -> None:
 def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
     """The window: the others keep what it checked. What it hid is swept when it starts again."""
     net = sample_network(tmp_path / "net")
-    for party in PARTIES:
-        net.change(party, lambda fields: fields.update(timeouts={"keepalive_s": 1}))
 
     async def killed_while_a_has_nothing() -> None:
         async with computed(net) as job:
@@ -389,8 +384,6 @@ def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
 def test_a_coordinator_process_that_ends_while_it_delivers(tmp_path: Path, number: signal.Signals) -> None:
     """Whenever it was: all or none; and its next run to the same place finds nothing in its way."""
     net = sample_network(tmp_path / "net")
-    for name in (*PARTIES, "coordinator"):
-        net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1}))
     job, out = write_job(tmp_path / "job", joint_job()), tmp_path / "outs" / "out"
     out.parent.mkdir()
     start = command("run", job, "--out", out, "--config", net.config_path("coordinator"), "--format", "json")

@@ -164,7 +164,7 @@ def test_a_party_that_is_killed_in_the_middle(tmp_path: Path) -> None:
     job = dp_job(tmp_path / "job", specializations="6")
     net = network(tmp_path / "net", load_task(job).bundle, example_tables())
     for name in (*PARTIES, COORDINATOR):
-        net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
+        net.change(name, lambda fields: fields.update(timeouts={"connect_s": 3}))
     for party in PARTIES:
         net.change(party, lambda fields: fields["policy"].update(epsilon_budget="2"))
     with processes(net) as daemons:

@@ -158,7 +158,7 @@ VOTES = [
 def test_a_vote_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how: str) -> None:
     """One link of three breaks while the parties agree: all keep the release, or none, and all are free again."""
     for name in PARTIES:
-        net.change(name, lambda fields: fields.update(timeouts={"coordinator_s": 3, "keepalive_s": 1}))
+        net.change(name, lambda fields: fields.update(timeouts={"coordinator_s": 3}))
     meddler = Meddler(once(step, BENT[how], to=A))
 
     async def scenario() -> None:

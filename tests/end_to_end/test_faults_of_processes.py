@@ -88,8 +88,8 @@ def a_site(folder: Path, disclosure: str, n_rows: int) -> Iterator[Site]:
     middle = [example_job(folder / name, name=name, **slower)[0] for name in ("first", "second")]
     quick, _ = example_job(folder / "quick", disclosure=disclosure, model=model)
     (folder / "outs").mkdir()
-    for name in (A, B, C, "coordinator"):  # half the usual patience, for the sake of the suite
-        net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
+    for name in (A, B, C, "coordinator"):  # less than the usual patience, for the sake of the suite
+        net.change(name, lambda fields: fields.update(timeouts={"connect_s": 3}))
     with processes(net) as daemons:
         yield Site(folder, net, daemons, long, middle, quick, n_rows)
 

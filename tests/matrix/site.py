@@ -253,7 +253,7 @@ def a_site(folder: Path, *, clocks: bool = False) -> Iterator[Site]:
     folder.mkdir(parents=True, exist_ok=True)
     net = sample_network(folder / "net", 90, disclosure="sealed")
     for name in NODES:
-        timeouts = {"keepalive_s": 1, "connect_s": 3, "round_s": 15, "coordinator_s": 15}
+        timeouts = {"connect_s": 3, "round_s": 15, "coordinator_s": 15}
         net.change(name, lambda fields, said=timeouts: fields.update(timeouts=said))
     for party in PARTIES:
         many = {"max_lkc_releases": 10**6, "max_questions": 10**6}
