@@ -53,43 +53,57 @@ bytes take as long as the rounds of a further making.
 _OPEN, _SIGN = "look_up/open", "look_up/sign"
 
 
+class Tables:
+    """Public tables of equal size, with all that follows from them.
+
+    words:  2**width entries each, of at most 64 bits: uint64, shape (n_tables, 2**width).
+    """
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def size(self) -> int:
+        """Entries of a table."""
+        return int(self.words.shape[1])
+
+    @cached_property
+    def planes(self) -> Words:
+        """Bit planes, for inner products."""
+        return planes_of(self.words)
+
+    @cached_property
+    def digest(self) -> bytes:
+        h = blake3(encode_words(np.array(self.words.shape, dtype=np.uint64)))
+        h.update(octets_of(np.ascontiguousarray(self.words)))
+        return h.digest()
+
+
 @dataclass(frozen=True)
 class Question:
     """Look-ups in tables of equal size.
 
     shares:  our shares of the indices, modulo the size: uint64, shape (count,).
-    tables:  public, 2**width entries each, of at most 64 bits: uint64, shape (n_tables, 2**width).
     of:      number of the table of each index, public: shape (count,).
     """
 
     shares: Words = field(repr=False)
-    tables: Words = field(repr=False)
+    tables: Tables = field(repr=False)
     of: Places = field(repr=False)
 
-    @property
-    def size(self) -> int:
-        """Entries of a table."""
-        return int(self.tables.shape[1])
+    def __len__(self) -> int:
+        return len(self.shares)
 
     def __getitem__(self, part: slice) -> Question:
         return Question(self.shares[part], self.tables, self.of[part])
 
-
-class _Tables:
-    """Tables of a question. Batches of the question share what follows from the tables."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = words
-
-    @cached_property
-    def planes(self) -> Words:
-        return planes_of(self._words)
-
-    @cached_property
+    @property
     def digest(self) -> bytes:
-        h = blake3(encode_words(np.array(self._words.shape, dtype=np.uint64)))
-        h.update(octets_of(np.ascontiguousarray(self._words)))
-        return h.digest()
+        """Digest of the public parts."""
+        return blake3(self.tables.digest + encode_words(self.of.astype(np.uint64))).digest()
 
 
 @dataclass(frozen=True)
@@ -98,21 +112,14 @@ class _Part:
 
     bits:    of its unit vectors.
     number:  of the question in its call.
-    tables:  of the whole question.
     """
 
     bits: int
     number: int
     question: Question = field(repr=False)
-    tables: _Tables = field(repr=False)
 
     def __len__(self) -> int:
-        return len(self.question.shares)
-
-    @property
-    def digest(self) -> bytes:
-        """Digest of the public parts."""
-        return blake3(self.tables.digest + encode_words(self.question.of.astype(np.uint64))).digest()
+        return len(self.question)
 
 
 @dataclass
@@ -189,7 +196,7 @@ class LookUps:
             self._check(question)
         answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
         sizes = enumerate(zip(self._sizes(questions), questions, strict=True))
-        numbered = [_Part(bits, number, each, _Tables(each.tables)) for number, (bits, each) in sizes]
+        numbered = [_Part(bits, number, each) for number, (bits, each) in sizes]
         of_sizes = (
             _batches([part for part in numbered if part.bits == bits], most_at_once(bits))
             for bits in self._stocks
@@ -205,11 +212,11 @@ class LookUps:
         """Return the bits of the unit vectors for each question: the least that fit, or larger ones if the stocks
         then suffice for all.
         """
-        least = [next(bits for bits in self._stocks if each.size <= 1 << bits) for each in questions]
+        least = [next(bits for bits in self._stocks if each.tables.size <= 1 << bits) for each in questions]
         left = {bits: stock.left for bits, stock in self._stocks.items()}
         found = list[int]()
         for bits, question in zip(least, questions, strict=True):
-            count = len(question.shares)
+            count = len(question)
             fitting = [each for each in left if each >= bits and left[each] >= count]
             if not fitting:
                 return least
@@ -225,7 +232,7 @@ class LookUps:
         transfers = yield from self._ready()
         keys = yield from self._keys(transfers, parts)
         pairs = list(zip(questions, keys, strict=True))
-        vectors = [folded(own.vectors, question.size // WORD_BITS) for question, own in pairs]
+        vectors = [folded(own.vectors, question.tables.size // WORD_BITS) for question, own in pairs]
         signs = np.concatenate([signs_of(transfers.role, own) for own in vectors])
         signing = Signing(transfers.role, concatenated([own.signs for own in keys]), signs, width)
         masks = np.concatenate([np.full(len(part), (1 << part.bits) - 1, dtype=np.uint64) for part in parts])
@@ -233,15 +240,15 @@ class LookUps:
         shifts, corrections = yield from self._opened(moved & masks, masks, signing, parts, width)
         products = engine.in_force().inner_products
         sums = [
-            products(part.tables.planes, part.question.of, own, by)
-            for part, own, by in zip(parts, vectors, np.split(shifts, ends[:-1]), strict=True)
+            products(question.tables.planes, question.of, own, by)
+            for question, own, by in zip(questions, vectors, np.split(shifts, ends[:-1]), strict=True)
         ]
         sent = signing.message(np.concatenate(sums), corrections)
         answers = signing.shares((yield from exchange(_SIGN, self.peer, sent)), self.peer, _SIGN)
         return np.split(answers, ends[:-1])
 
     def _check(self, question: Question) -> None:
-        n_tables, size = len(question.tables), question.size
+        n_tables, size = len(question.tables), question.tables.size
         if not WORD_BITS <= size <= 1 << max(self._stocks, default=0) or size & (size - 1):
             raise LocalProtocolError(f"tables of {size} entries with unit vectors of 2**{[*self._stocks]}")
         if question.shares.shape != question.of.shape or question.shares.ndim != 1:
@@ -259,12 +266,11 @@ class LookUps:
         """Take unit vectors for every part."""
         counts = {bits: sum(map(len, same)) for bits, same in groupby(parts, lambda part: part.bits)}
         yield from self._make(transfers, counts)
-        stocks = {bits: self._taken(bits, count) for bits, count in counts.items()}
+        left = {bits: self._taken(bits, count) for bits, count in counts.items()}
         keys = list[UnitVectors]()
         for part in parts:
-            taken = stocks[part.bits]
-            keys.append(taken[: len(part)])
-            stocks[part.bits] = taken[len(part) :]
+            keys.append(left[part.bits][: len(part)])
+            left[part.bits] = left[part.bits][len(part) :]
         return keys
 
     def _taken(self, bits: int, count: int) -> UnitVectors:
@@ -304,7 +310,7 @@ class LookUps:
             b"jointcut/look_up" + self._forward.session_key + encode_words(np.array([self._calls, width]))
         )
         for part in parts:
-            h.update(part.digest)
+            h.update(part.question.digest)
         digest = h.digest()[:DIGEST_BYTES]
         sent = own.astype("<u4").tobytes() + encode_bits(signing.corrections.astype(np.uint8))
         payload = yield from exchange(_OPEN, self.peer, digest + sent)

@@ -15,7 +15,7 @@ from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
-from crypto.lookup import LookUps, Question
+from crypto.lookup import LookUps, Question, Tables
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
@@ -51,10 +51,9 @@ def shared(calls: list[list[Plain]]) -> dict[str, list[list[Question]]]:
     questions: dict[str, list[list[Question]]] = {"g": [], "e": []}
     for call in calls:
         own = [rng.integers(0, 1 << 63, len(indices), dtype=np.uint64) for indices, _, _ in call]
-        questions["g"].append([Question(x, tables, of) for x, (_, tables, of) in zip(own, call, strict=True)])
-        questions["e"].append(
-            [Question(i - x, tables, of) for x, (i, tables, of) in zip(own, call, strict=True)]
-        )
+        asked = [(x, i - x, Tables(words), of) for x, (i, words, of) in zip(own, call, strict=True)]
+        questions["g"].append([Question(x, tables, of) for x, _, tables, of in asked])
+        questions["e"].append([Question(x, tables, of) for _, x, tables, of in asked])
     return questions
 
 
@@ -312,10 +311,11 @@ def test_widths_that_there_are_not(width: int) -> None:
 
 def test_parties_that_ask_otherwise_part() -> None:
     """One entry of a table that differs, or another table for an index."""
-    indices, tables, of = random_plain(4, 2, 7)
-    other = tables.copy()
+    indices, words, of = random_plain(4, 2, 7)
+    other = words.copy()
     other[1, 127] ^= np.uint64(1)
-    for theirs in (Question(indices, other, of), Question(indices, tables, 1 - of)):
+    tables = Tables(words)
+    for theirs in (Question(indices, Tables(other), of), Question(indices, tables, 1 - of)):
         sender, receiver = ot_sessions(0, "g", "e")
         parties = {
             "g": party(LookUps(sender, SeededRng("g")), 7, [[Question(indices, tables, of)]]),
@@ -327,7 +327,7 @@ def test_parties_that_ask_otherwise_part() -> None:
 
 def _question(shares: int = 2, tables: tuple[int, int] = (1, 128), of: list[int] | None = None) -> Question:
     places = np.array([0, 0] if of is None else of)
-    return Question(np.zeros(shares, np.uint64), np.zeros(tables, np.uint64), places)
+    return Question(np.zeros(shares, np.uint64), Tables(np.zeros(tables, np.uint64)), places)
 
 
 @pytest.mark.parametrize(

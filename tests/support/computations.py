@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from crypto.batch import Run, more_rounds
@@ -13,6 +14,13 @@ from crypto.circuit import Circuit, Held, Region, To
 from crypto.rounds import Rounds
 from crypto.two_party import Asked, EvaluatorSession, GarblerSession, Outputs
 from tests.support.sessions import transfer_bytes
+
+
+def numbers_of(outputs: Outputs, name: str) -> list[int]:
+    """Return the words of an output opened to the party."""
+    values = outputs[name]
+    assert isinstance(values, np.ndarray)
+    return [int(value) for value in values[:, 0]]
 
 
 @dataclass(frozen=True)

@@ -207,8 +207,8 @@ class IdealLookUps:
         self.bits = max(sizes)
 
     def look_up(self, questions: Sequence[Question], width: int) -> Rounds[list[Words]]:
-        sizes = [len(question.shares) for question in questions]
-        assert all(question.size <= 1 << self.bits for question in questions)
+        sizes = [len(question) for question in questions]
+        assert all(question.tables.size <= 1 << self.bits for question in questions)
         own = np.concatenate([question.shares for question in questions])
         if self.role is not Held.GARBLER:
             yield from send("ideal/look_up", {self.peer: encode_words(own)})
@@ -217,7 +217,7 @@ class IdealLookUps:
         theirs = decode_words((yield from receive("ideal/look_up", self.peer)), len(own), self.peer, "")
         places = np.split(own + theirs, np.cumsum(sizes)[:-1])
         answers = [
-            question.tables[question.of, (place & np.uint64(question.size - 1)).astype(np.int64)]
+            question.tables.words[question.of, (place & np.uint64(question.tables.size - 1)).astype(np.int64)]
             for question, place in zip(questions, places, strict=True)
         ]
         kept = [uniform_words(self._rng, n) & _mask(width) for n in sizes]

@@ -14,7 +14,7 @@ from crypto.encoding import Words
 from crypto.hashing import BlockHash
 from crypto.inner_products import planes_of
 from crypto.local import run_local
-from crypto.lookup import LookUps, Question
+from crypto.lookup import LookUps, Question, Tables
 from crypto.rng import uniform_words
 from crypto.rounds import Rounds
 from crypto.trees import NODES_AT_ONCE
@@ -185,7 +185,7 @@ def looked_up(engines: tuple[engine.Engine, engine.Engine]) -> tuple[list[list[i
     for name, end, which in zip("ge", ot_sessions("mixed", "g", "e"), engines, strict=True):
         look_ups = LookUps(end, SeededRng(name))
         look_ups.start(10)
-        own = [Question(x if name == "g" else x + np.uint64(7), t, of) for x, t, of in questions]
+        own = [Question(x if name == "g" else x + np.uint64(7), Tables(t), of) for x, t, of in questions]
         parties[name] = under(which, look_ups.look_up(own, 40))
     outputs, transcript = run_local(parties)
     for (x, tables, of), one, other in zip(questions, outputs["g"], outputs["e"], strict=True):

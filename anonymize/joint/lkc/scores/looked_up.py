@@ -20,7 +20,7 @@ from anonymize.score import f_score
 from anonymize.table import Ints
 from crypto.blocks import WORD_BITS
 from crypto.encoding import Words
-from crypto.lookup import Question
+from crypto.lookup import Question, Tables
 from crypto.pieces import slices
 from crypto.point_function import MIN_BITS
 from crypto.rounds import Rounds
@@ -77,7 +77,7 @@ def can_look_up(engine: Engine, most: int) -> bool:
     return engine.look_ups is not None and most.bit_length() <= MOST_BITS
 
 
-def prepare(engine: Engine | None, n_records: int, fewer: Sequence[int] = ()) -> None:
+def prepare(engine: Engine | None, n_records: int, fewer: Sequence[int]) -> None:
     """Announce the table sizes: the bits of the number of records, or the most allowed, and ``fewer`` bits."""
     if engine is not None and engine.look_ups is not None:
         most = min(MOST_BITS, _bits_of(n_records))
@@ -125,7 +125,7 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, wide: in
     for each in np.unique(bits).tolist():
         place = np.flatnonzero(bits == each)
         kinds, of = np.unique(numbers[place], axis=0, return_inverse=True)
-        tables = f_tables(kinds, each, wide)
+        tables = Tables(f_tables(kinds, each, wide))
         questions.append(Question(low_bits(counts[place], each), tables, of.reshape(-1)))
         places.append(place)
     answers = yield from engine.look_ups.look_up(questions, wide)

@@ -29,6 +29,7 @@ from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, EvaluatorSession, GarblerSession
 from tests.support import ideal, jobs
 from tests.support.chi_square import chi_square
+from tests.support.computations import numbers_of
 from tests.support.horizontal import Ran, run_sealed, small_case, small_lkc
 from tests.support.look_ups import OPEN, indices_of
 from tests.support.rng import SeededRng
@@ -132,11 +133,11 @@ def opened_terms(counts: Ints, totals: Ints, has_rest: Bools, penalties: Ints) -
 
     def protocol(session: GarblerSession | EvaluatorSession, share: Words) -> Rounds[list[int]]:
         engine = Engine(session, Observer(), LookUps(session.transfers, SeededRng(session.role.value)))
-        prepare(engine, int(totals.sum(axis=1).max()))
+        prepare(engine, int(totals.sum(axis=1).max()), ())
         losses = yield from looked_up_losses(engine, share, totals, has_rest, penalties, WIDE)
         (words,) = yield from engine.run_all([entered(losses, WIDE)])
         outputs = yield from engine.run(showing, len(losses), words)
-        return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
+        return numbers_of(outputs, "shown")
 
     results, _ = run_local(
         {
