@@ -15,6 +15,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from crypto.errors import LocalProtocolError
+
 R = TypeVar("R")
 
 Inbox: TypeAlias = Mapping[str, bytes]
@@ -45,6 +47,8 @@ def abreast(order: Sequence[str], sessions: Iterable[Rounds[R]]) -> Rounds[list[
 
     No party waits for ever: a party sends what it can, and waits for the earliest message in the order. So all that
     the sender of the earliest awaited message needs has arrived. The rounds are those of the longest session.
+
+    Raises LocalProtocolError if two sessions send to the same peer, or await the same peer, at the same step.
     """
     running = list(sessions)
     outputs: dict[int, R] = {}
@@ -73,6 +77,10 @@ def abreast(order: Sequence[str], sessions: Iterable[Rounds[R]]) -> Rounds[list[
             peer: payload for current in rounds.values() for peer, payload in current.outgoing.items()
         }
         waits = frozenset(peer for current in rounds.values() for peer in current.wait_for)
+        if len(outgoing) + len(waits) < sum(
+            len(each.outgoing) + len(each.wait_for) for each in rounds.values()
+        ):
+            raise LocalProtocolError(f"{order[first[0]]}: two sessions with the same peer at the same step")
         inbox = yield Round(order[first[0]], outgoing, waits)
         for number, current in rounds.items():
             go_on(number, {peer: inbox[peer] for peer in current.wait_for})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from crypto.rounds import Rounds, abreast, exchange, receive, send
 from tests.support.examples import examples
@@ -80,3 +81,15 @@ def test_no_session_is_no_round() -> None:
     with pytest.raises(StopIteration) as end:
         next(abreast(ORDER, []))
     assert end.value.value == []
+
+
+@pytest.mark.parametrize("session", [exchange("b", "q", b"x"), send("b", {"q": b"x"}), receive("b", "q")])
+def test_two_sessions_with_a_peer_at_a_step_are_refused(session: Rounds[object]) -> None:
+    """One of the two messages would be lost."""
+    twin = {
+        "exchange": exchange("b", "q", b"y"),
+        "send": send("b", {"q": b"y"}),
+        "receive": receive("b", "q"),
+    }
+    with pytest.raises(LocalProtocolError, match="two sessions with the same peer"):
+        next(abreast(ORDER, [session, twin[session.__name__]]))
