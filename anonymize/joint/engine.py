@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -11,8 +12,9 @@ from anonymize.joint.conjunction import CONJUNCTION, conjunction_circuit
 from anonymize.table import Ints
 from anonymize.tds import Observer
 from crypto.blocks import WORD_BITS
-from crypto.circuit import Circuit, To
-from crypto.encoding import Words
+from crypto.builder import Builder
+from crypto.circuit import Circuit, Held, To
+from crypto.encoding import Words, as_words
 from crypto.lookup import LookUps
 from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs
@@ -46,6 +48,11 @@ class Engine:
         """Evaluate batches side by side, and count their gates."""
         self._observer.gates(sum(circuit.and_gates * batch for circuit, batch, _ in asked))
         return (yield from self._computation.run_all(asked))
+
+    def carry(self, numbers: Sequence[int], width: int) -> Rounds[CarriedWords]:
+        """Return public numbers as carried words of ``width`` bits."""
+        public = {"word": as_words(numbers).reshape(-1, 1)}
+        return carried((yield from self.run(public_circuit(width), len(numbers), public)), "word")
 
     def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
         """Join the entries of every group into one, by one circuit for any number of pairs; see :meth:`join`."""
@@ -109,6 +116,15 @@ class Engine:
             outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.CARRIED), batch, inputs)
             met = carried(outputs, "met")
         return met
+
+
+@lru_cache(maxsize=64)
+def public_circuit(width: int) -> Circuit:
+    """Return the circuit that turns a public word into a carried word."""
+    b = Builder(f"public/{width}")
+    (word,) = b.input("word", Held.PUBLIC, width)
+    b.output("word", To.CARRIED, [word])
+    return b.build()
 
 
 def in_rows(sizes: Ints, length: int) -> tuple[Ints, Ints]:

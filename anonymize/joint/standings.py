@@ -14,7 +14,7 @@ from typing import TypeAlias
 from anonymize.joint.engine import Engine, Fields, carried
 from crypto.circuit import Circuit
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords
+from crypto.two_party import CarriedWords, expect_outcome
 
 SLOT = "slot"
 """Field with the slot of an entry."""
@@ -87,6 +87,11 @@ class Standings:
         outputs = yield from engine.run(self._better(slot_bits), len(pairs), inputs)
         for place, (one, other) in enumerate(pairs):
             self._winners[one + other] = {name: carried(outputs, name).take([place]) for name in ones[0]}
+
+
+def place_of(slot: int, slots: Sequence[int], peer: str) -> int:
+    """Return the place of an opened slot. Raises RemoteProtocolError for a slot of no entry."""
+    return expect_outcome(slots.index(slot) if slot in slots else len(slots), len(slots), peer)
 
 
 class _Tree:

@@ -243,7 +243,7 @@ MUTANTS = (
     Mutant(
         "joint-synthetic-takes-any-winner",
         "_kruskal",
-        "chosen += (left[expect_outcome(rank, len(left), engine.peer)],)",
+        "chosen += (left[place_of(found[SLOT], left, engine.peer)],)",
         "chosen += (found[SLOT],)",
         ("tests/anonymize/joint/synthetic/test_choice.py::test_a_winner_that_is_not_left_names_the_peer",),
     ),
@@ -1228,9 +1228,9 @@ MUTANTS = (
     ),
     Mutant(
         "a-slot-that-no-entry-has",
-        "Contest.best",
-        "expect_outcome(place, len(slots), engine.peer)",
-        "min(place, len(slots) - 1)",
+        "place_of",
+        "expect_outcome(slots.index(slot) if slot in slots else len(slots), len(slots), peer)",
+        "slots.index(slot) if slot in slots else 0",
         _CONTEST,
     ),
     Mutant(

@@ -68,15 +68,6 @@ def better_circuit(fields: tuple[Field, ...]) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def tag_circuit(width: int) -> Circuit:
-    """Return the circuit that turns a public word into a carried word."""
-    b = Builder(f"tag/{width}")
-    (tag,) = b.input("tag", Held.PUBLIC, width)
-    b.output("tag", To.CARRIED, [tag])
-    return b.build()
-
-
-@lru_cache(maxsize=64)
 def reveal_circuit(fields: tuple[Field, ...]) -> Circuit:
     """Open carried words to both."""
     b = Builder(f"reveal/{fields}")

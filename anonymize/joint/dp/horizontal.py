@@ -228,10 +228,9 @@ class Scores:
             self._of[place] = {"score": best["score"].take([i]), "index": best["tag"].take([i])}
 
     def _keep(self, places: Sequence[Place], scores: CarriedWords) -> Rounds[None]:
-        zeros = {"tag": np.zeros((len(places), 1), dtype=np.uint64)}
-        tags = yield from self._engine.run(circuits.tag_circuit(self._index_bits), len(places), zeros)
+        zeros = yield from self._engine.carry([0] * len(places), self._index_bits)
         for i, place in enumerate(places):
-            self._of[place] = {"score": scores.take([i]), "index": carried(tags, "tag").take([i])}
+            self._of[place] = {"score": scores.take([i]), "index": zeros.take([i])}
 
     def pick(self, places: Sequence[Place], plan: NoisePlan) -> Rounds[Candidate]:
         """Report noisy max over the candidates; only the winner and its split point are opened."""

@@ -405,15 +405,6 @@ def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
     return parts
 
 
-@lru_cache(maxsize=32)
-def slot_circuit(slot_width: int) -> Circuit:
-    """Return the circuit that carries the place of a candidate in the pool."""
-    b = Builder(f"slot/{slot_width}")
-    (slot,) = b.input("slot", Held.PUBLIC, slot_width)
-    b.output("slot", To.CARRIED, [slot])
-    return b.build()
-
-
 LINES = 16
 """Options of an instance of :func:`selection_circuit`."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import noisy_scores, revealed, tag_bits
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
-from anonymize.joint.standings import SLOT, Entry, Standings
+from anonymize.joint.standings import SLOT, Entry, Standings, place_of
 from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, closing_none
 from crypto.builder import Builder
@@ -26,7 +26,7 @@ from crypto.circuits.arithmetic import total_of_absolutes
 from crypto.circuits.constants import NoisePlan
 from crypto.encoding import Words, as_words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, expect_outcome
+from crypto.two_party import CarriedWords
 
 BLOCK = 16
 """Cells of a pair in a gate circuit."""
@@ -105,8 +105,7 @@ def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> R
     circuit = distance_circuit(BLOCK, contest.width, width)
     inputs = {"difference": low_bits(blocks, contest.width).reshape(-1, BLOCK)}
     distances = carried((yield from engine.run(circuit, sum(sizes), inputs)), "score")
-    public = {"tag": as_words(contest.offsets).reshape(-1, 1)}
-    offsets = carried((yield from engine.run(dp_circuits.tag_circuit(width), len(sizes), public)), "tag")
+    offsets = yield from engine.carry(contest.offsets, width)
     summands = CarriedWords.concatenate([offsets, distances])
     of_pair = np.concatenate([np.arange(len(sizes)), np.repeat(np.arange(len(sizes)), sizes)])
     order = np.argsort(of_pair, kind="stable")
@@ -131,8 +130,7 @@ def _kruskal(engine: Engine, noisy: Fields, contest: Contest, n_edges: int) -> R
         left = closing_none(columns, chosen)
         best = yield from standings.best(engine, [entries[i] for i in left], noisy["tag"])
         found = yield from revealed(engine, {SLOT: best[SLOT]})
-        rank = left.index(found[SLOT]) if found[SLOT] in left else len(left)
-        chosen += (left[expect_outcome(rank, len(left), engine.peer)],)
+        chosen += (left[place_of(found[SLOT], left, engine.peer)],)
     return chosen
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import Plans, tag_bits
+from anonymize.joint.engine import public_circuit
 from anonymize.joint.standings import SLOT
 from anonymize.joint.synthetic.choice import BLOCK, Contest, distance_circuit, n_blocks
 from anonymize.synthetic.foreseen import Foreseen
@@ -160,7 +161,7 @@ def _choice(contest: Contest, plan: NoisePlan, n_edges: int) -> Cost:
     fields = (("noisy", dp_circuits.noisy_width(width, plan)), (SLOT, tag_width))
     batches = [
         (distance_circuit(BLOCK, contest.width, width), sum(sizes)),
-        (dp_circuits.tag_circuit(width), n),
+        (public_circuit(width), n),
         *((dp_circuits.sum_circuit(width), batch) for batch in _halvings([1 + size for size in sizes])),
         (dp_circuits.noisy_score_circuit(Held.CARRIED, width, plan, tag_width), n),
         *((dp_circuits.better_circuit(fields), batch) for batch in _matches(n, n_edges)),

@@ -239,7 +239,7 @@ class AddedPool(OpenedPool[_Shared]):
         added = []
         for number, (known, new, rest) in enumerate(each):
             known.terms = known.terms.then(terms.take(new))
-            added.append([*known.terms.then(terms.take(rest)).words, looked_up.take([number])])
+            added.append([*known.terms.words, *terms.take(rest).words, looked_up.take([number])])
         of_all = {"loss": joined(list(chain.from_iterable(added)))}
         sizes = [sum(map(len, words)) for words in added]
         return (yield from engine.reduce(circuits.add_circuit(self._width), of_all, sizes))["loss"]
@@ -276,7 +276,7 @@ class AddedPool(OpenedPool[_Shared]):
             return (), (yield from engine.run(*other))
         of = contexts.owner
         given = contexts.rows, contexts.totals[of], contexts.penalties[of], self._width
-        terms, (outputs,) = yield from terms_beside(engine, *given, [other])
+        terms, outputs = yield from terms_beside(engine, *given, other)
         sizes = contexts.n_children.tolist()
         sums = yield from engine.reduce(circuits.add_circuit(self._width), {"loss": terms}, sizes)
         return (sums["loss"],), outputs

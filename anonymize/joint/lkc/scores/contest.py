@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from anonymize.joint.engine import Engine, Fields, carried, opened
+from anonymize.joint.engine import Engine, Fields, opened
 from anonymize.joint.lkc import circuits
-from anonymize.joint.standings import SLOT, Entry, Standings
+from anonymize.joint.standings import SLOT, Entry, Standings, place_of
 from crypto.circuit import Circuit
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, expect_outcome
+from crypto.two_party import CarriedWords
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,7 @@ class Contest:
         met, told = yield from open_unless(engine, best, [*shown, (SLOT, words.width)], unless)
         if told is None:
             return met, None
-        place = slots.index(told[SLOT]) if told[SLOT] in slots else len(slots)
-        return met, (expect_outcome(place, len(slots), engine.peer), told)
+        return met, (place_of(told[SLOT], slots, engine.peer), told)
 
 
 class _Slots:
@@ -86,9 +83,7 @@ class _Slots:
         greatest = max(self._taken.values())
         if self._words is None or len(self._words) <= greatest:
             bits = max(1, greatest.bit_length())
-            slots = np.arange(1 << bits, dtype=np.uint64).reshape(-1, 1)
-            outputs = yield from engine.run(circuits.slot_circuit(bits), len(slots), {SLOT: slots})
-            self._words = carried(outputs, SLOT)
+            self._words = yield from engine.carry(range(1 << bits), bits)
         return self._words
 
 

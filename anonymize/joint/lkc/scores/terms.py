@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,10 +22,10 @@ FEWEST = 64
 
 
 def terms_beside(
-    engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int, others: Sequence[Asked] = ()
-) -> Rounds[tuple[CarriedWords, list[Outputs]]]:
+    engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide: int, other: Asked
+) -> Rounds[tuple[CarriedWords, Outputs]]:
     """Return the impurity of children in contexts, plus a penalty for each child with a record: words of ``wide``
-    bits. Run other batches side by side; return their outputs, too.
+    bits. Run another batch side by side; return its outputs, too.
 
     counts:     own shares of class counts: uint64, shape (n_rows, n_classes); at least a row.
     bounds:     class counts of each context, public: int64, the same shape. penalties:  public: int64, shape
@@ -36,9 +36,9 @@ def terms_beside(
     of_sizes = list(_by_width(bounds.sum(axis=1)))
     asked = [_f_asked(counts.reshape(-1)[chosen], width) for width, chosen in of_counts]
     asked += [_most_asked(counts[rows], penalties[rows], penalties.max(), width) for width, rows in of_sizes]
-    outputs = yield from engine.run_all([*asked, *others])
+    outputs = yield from engine.run_all([*asked, other])
     scores = [carried(each, "f") for each in outputs[: len(of_counts)]]
-    most = [carried(each, "most") for each in outputs[len(of_counts) : len(asked)]]
+    most = [carried(each, "most") for each in outputs[len(of_counts) : -1]]
     widest = max(words.width for words in scores)
     f = _in_order([words.resized(widest) for words in scores], [chosen for _, chosen in of_counts])
     done: list[CarriedWords] = []
@@ -47,7 +47,7 @@ def terms_beside(
         of_rows = f.take(places[rows].reshape(-1)).resized(circuits.f_bits(width))
         losses = yield from engine.run(circuit, len(rows), {"f": of_rows, "most": words})
         done.append(carried(losses, "loss").resized(wide))
-    return _in_order(done, [rows for _, rows in of_sizes]), outputs[len(asked) :]
+    return _in_order(done, [rows for _, rows in of_sizes]), outputs[-1]
 
 
 def _f_asked(counts: Words, width: int) -> Asked:

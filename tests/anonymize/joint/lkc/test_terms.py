@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.joint.engine import Engine
+from anonymize.joint.engine import Engine, carried, public_circuit
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.terms import COUNT_WIDTHS, FEWEST, terms_beside
 from anonymize.table import MAX_RECORDS, Ints
@@ -18,7 +18,7 @@ from crypto.circuit import Circuit, Held, To
 from crypto.circuits.score import f
 from crypto.local import run_local
 from crypto.rounds import Rounds
-from tests.support.computations import watched
+from tests.support.computations import numbers_of, watched
 from tests.support.sessions import two_party_sessions
 
 WIDE = 62
@@ -36,9 +36,12 @@ def opened_terms(counts: Ints, bounds: Ints, penalties: Ints) -> list[int]:
     shares = {"g": mine, "e": counts.astype(np.uint64) - mine}
 
     def protocol(engine: Engine, share: Any) -> Rounds[list[int]]:
-        words, _ = yield from terms_beside(engine, share, bounds, penalties, WIDE)
+        beside = public_circuit(7), 1, {"word": np.array([[99]], dtype=np.uint64)}
+        words, others = yield from terms_beside(engine, share, bounds, penalties, WIDE, beside)
+        told = yield from engine.run(showing(7), 1, {"word": carried(others, "word")})
+        assert numbers_of(told, "shown") == [99]
         outputs = yield from engine.run(showing(WIDE), len(words), {"word": words})
-        return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
+        return numbers_of(outputs, "shown")
 
     engines = zip("ge", (Engine(session, Observer()) for session in two_party_sessions()), strict=True)
     results, _ = run_local({name: protocol(engine, shares[name]) for name, engine in engines})

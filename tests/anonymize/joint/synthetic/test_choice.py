@@ -12,7 +12,7 @@ import pytest
 
 from anonymize.joint.dp import circuits
 from anonymize.joint.dp.noise import revealed
-from anonymize.joint.engine import Engine, carried
+from anonymize.joint.engine import Engine
 from anonymize.joint.standings import SLOT, Entry, Standings
 from anonymize.joint.synthetic import choice
 from anonymize.joint.synthetic.choice import BLOCK, Contest, distance_circuit, n_blocks
@@ -134,9 +134,7 @@ def carried_words(engine: Engine, values: dict[str, list[int]], width: int) -> R
     """Public numbers as carried words."""
     found = {}
     for name, numbers in values.items():
-        words = np.array(numbers, dtype=np.uint64).reshape(-1, 1)
-        outputs = yield from engine.run(circuits.tag_circuit(width), len(numbers), {"tag": words})
-        found[name] = carried(outputs, "tag")
+        found[name] = yield from engine.carry(numbers, width)
     return found
 
 
