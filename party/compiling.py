@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import threading
+from functools import cache
 
 from crypto import engine
 from crypto.circuits.score import log2_table
@@ -61,8 +62,9 @@ def _compile() -> None:
         engine.use(found)
 
 
+@cache
 def _compiled() -> engine.Engine | str:
-    """Return the compiled engine, or the reason against."""
+    """Return the compiled engine, or the reason against; compile the first time."""
     try:
         from crypto.compiled.loading import load
 

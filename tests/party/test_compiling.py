@@ -22,6 +22,12 @@ def finished() -> None:
                 thread.join()
 
 
+@pytest.fixture(autouse=True)
+def new_process() -> None:
+    """Forget what a test before has compiled."""
+    party.compiling._compiled.cache_clear()
+
+
 @pytest.fixture
 def reference() -> engine.Engine:
     chosen = engine.Reference()

@@ -32,17 +32,10 @@ def import_all() -> None:
     arrow = import_module("jobs.data.arrow")
     for _ in (arrow.pa_csv.ReadOptions, arrow.pc.value_counts, arrow.pq.ParquetFile):  # imported at first use
         pass
-    compile_once()
+    import_module("party.compiling")._compiled()  # else each daemon takes half a second of processor time
     assert len(os.listdir("/proc/self/task")) == 1, "a library has started threads"
     gc.collect()
     gc.freeze()
-
-
-def compile_once() -> None:
-    """Compile the engine for all commands: each daemon would take half a second of processor time for its own."""
-    compiling = import_module("party.compiling")
-    compiled = compiling._compiled()
-    compiling._compiled = lambda: compiled  # type: ignore[attr-defined]
 
 
 def next_command(control: socket.socket) -> dict[str, Any] | None:
