@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,7 +144,8 @@ def test_sessions_abreast_share_each_table(monkeypatch: pytest.MonkeyPatch) -> N
     senders = ("a", "b", "c")
     reading = abreast(STEPS, [oprf_receive("r", peer, own, SeededRng(peer)) for peer in senders])
     sending = {peer: oprf_send(peer, "r", others, 100, SeededRng((peer, 1))) for peer in senders}
-    outputs, _ = run_local({"r": reading, **sending})  # type: ignore[dict-item]
+    parties: dict[str, Rounds[Any]] = {"r": reading, **sending}
+    outputs, _ = run_local(parties)
     for peer, read in zip(senders, outputs["r"], strict=True):
         assert np.array_equal(read[60:], outputs[peer][:40])
     assert len({tuple(tag) for read in outputs["r"] for tag in read.tolist()}) == 300

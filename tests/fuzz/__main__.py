@@ -31,9 +31,8 @@ _STRUCTURED = 0.5
 
 
 def _main(parser: str, runs: int, seconds: float) -> None:
-    own = tempfile.tempdir = tempfile.mkdtemp(
-        prefix="fuzz-"
-    )  # os._exit below ends without taking folders away
+    # A folder for all folders: `os._exit` below ends without taking them away.
+    own = tempfile.tempdir = tempfile.mkdtemp(prefix="fuzz-")
     if atheris is not None:
         with atheris.instrument_imports(include=["anonymize", "jobs", "party", "coordinator", "crypto"]):
             from tests.fuzz.targets import TARGETS, handed
