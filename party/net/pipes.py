@@ -38,29 +38,39 @@ class Listener:
         self._serve = serve
         self._most = most
         self._tasks: set[asyncio.Task[None]] = set()
-        self._accepting = asyncio.create_task(self._accept())
+        self._loop = asyncio.get_running_loop()
+        self._tired: asyncio.TimerHandle | None = None
+        self._listen()
 
     async def close(self) -> None:
         """Listen no more, and end all connections."""
-        await stopped(self._accepting)
+        if self._tired is not None:
+            self._tired.cancel()
+        self._loop.remove_reader(self._listening)
         self._listening.close()
-        await stopped(*self._tasks)  # by now each has begun, and closes what it holds
+        await asyncio.sleep(0)  # each task begins, so that it closes what it holds
+        await stopped(*self._tasks)
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(self._listening)
-            except OSError:  # no more files; or the caller has left
-                await asyncio.sleep(_TIRED_S)
-                continue
-            if len(self._tasks) >= self._most:
-                connection.close()
-                continue
-            connection.setblocking(False)
-            task = asyncio.create_task(self._serve(connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _listen(self) -> None:
+        self._loop.add_reader(self._listening, self._accept)
+
+    def _accept(self) -> None:
+        """Take a connection over at once: nobody can be stopped between the acceptance and the task."""
+        try:
+            connection, _ = self._listening.accept()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # no more files; or the caller has left
+            self._loop.remove_reader(self._listening)
+            self._tired = self._loop.call_later(_TIRED_S, self._listen)
+            return
+        if len(self._tasks) >= self._most:
+            connection.close()
+            return
+        connection.setblocking(False)
+        task = self._loop.create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 async def streams_of(connection: socket.socket) -> Streams:

@@ -1227,6 +1227,13 @@ MUTANTS = (
         _CONTEST,
     ),
     Mutant(
+        "a-connection-that-nobody-closes",
+        "pipes.Listener.close",
+        "await asyncio.sleep(0)",
+        "",
+        ("tests/party/net/test_pipes.py",),
+    ),
+    Mutant(
         "a-slot-that-no-entry-has",
         "place_of",
         "expect_outcome(slots.index(slot) if slot in slots else len(slots), len(slots), peer)",
