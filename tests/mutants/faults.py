@@ -1227,6 +1227,20 @@ MUTANTS = (
         _CONTEST,
     ),
     Mutant(
+        "counts-of-a-refined-entry-stay-as-they-were",
+        "OpenedTable.refine",
+        "stamps[moved] = self._new_stamps(len(moved))",
+        "",
+        ("tests/anonymize/joint/lkc/test_ahead.py",),
+    ),
+    Mutant(
+        "counts-of-candidates-come-late",
+        "_Party._propose",
+        "yield from self._referee.expect(self._open, self)",
+        "",
+        ("tests/anonymize/joint/lkc/test_ahead.py",),
+    ),
+    Mutant(
         "a-connection-that-nobody-closes",
         "pipes.Listener.close",
         "await asyncio.sleep(0)",

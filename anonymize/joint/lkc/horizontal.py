@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from anonymize.candidates import Prospect, Prospects
-from anonymize.criteria.criterion import SideInputs, sides_of
+from anonymize.criteria.criterion import Bools, SideInputs, sides_of
 from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
 from anonymize.errors import PrivacyError
@@ -101,6 +101,14 @@ class Holder(Protocol):
         """Return the plan of a specialization of the current T_g, with own counts."""
         ...
 
+    def counted_in(self, asked: Sequence[tuple[Candidate, Bools]]) -> list[Ints]:
+        """Return own records per (refined entry, child) of candidates, each in some of its refined entries."""
+        ...
+
+    def stamps(self, candidate: Candidate) -> Ints:
+        """Return public numbers of the refined entries; see :meth:`OpenedTable.stamps`."""
+        ...
+
     def placed(self, candidate: Candidate) -> Placed:
         """Return own records of the candidate's node."""
         ...
@@ -127,12 +135,20 @@ class Referee(Protocol):
         """Return the error for a table that violates the requirement."""
         ...
 
-    def start(self, n_records: int, followed: Followed) -> None:
-        """Start after the root check, with a public number of records. ``followed``: figures of T_g for the score."""
+    def start(self, n_records: int, entries: Sequence[Entry], followed: Followed) -> None:
+        """Start after the root check, with a public number of records.
+
+        entries:   of the requirement, given the whole table.
+        followed:  figures of T_g for the score.
+        """
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
         """Enter nodes as candidates. Return the opened candidates, if the score opens any."""
+        ...
+
+    def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
+        """Prepare for any of the candidates to be judged. ``candidates``: all opened ones; holder: ourselves."""
         ...
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
@@ -255,7 +271,7 @@ class _Party:
         self._record_sets = RecordSets(self._told.table)
         terms = terms_of(schema, self._entries)
         self._followed = self._request.goal.followed(self._told.schema, self._told.table, terms)
-        self._referee.start(int(counts.sum()), self._followed)
+        self._referee.start(int(counts.sum()), self._entries, self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
 
     def _grouping(self, cut: Cut) -> Grouping:
@@ -302,6 +318,12 @@ class _Party:
             own = self._told.own_counts(candidate)
             self._counted = Counted(self.plan(candidate), own, self._sides(candidate))
         return self._counted
+
+    def counted_in(self, asked: Sequence[tuple[Candidate, Bools]]) -> list[Ints]:
+        return self._told.own_counts_of_each(asked)
+
+    def stamps(self, candidate: Candidate) -> Ints:
+        return self._told.stamps(candidate)
 
     def placed(self, candidate: Candidate) -> Placed:
         told = self._told
@@ -384,6 +406,7 @@ class _Party:
             profiles = self._profiles(number, node) if totals.any() else []
             profiled += [Profiled(way, own, totals) for way, own in profiles]
         self._open += yield from self._referee.propose(profiled)
+        yield from self._referee.expect(self._open, self)
 
     def _profiles(self, number: int, node: Node) -> list[Profile]:
         """Return own profiles of all ways to specialize a node."""

@@ -33,7 +33,7 @@ from anonymize.joint.messages import (
 )
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
-from anonymize.lkc.requirement import check_root, check_sizes, criteria_of, requirement_unmet
+from anonymize.lkc.requirement import Entry, check_root, check_sizes, criteria_of, requirement_unmet
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -149,7 +149,7 @@ class LeaderReferee:
     def root_error(self) -> PrivacyError:
         return requirement_unmet(self._entries, None)
 
-    def start(self, n_records: int, followed: Followed) -> None:
+    def start(self, n_records: int, entries: Sequence[Entry], followed: Followed) -> None:
         """Create the pool. The leader judges in the clear and needs no widths."""
         self._candidates = self._request.goal.pool(followed)
 
@@ -188,6 +188,11 @@ class LeaderReferee:
         told = decode_words(payload, len(nodes), leader, step)
         self.ledger.reveal("split", told, "all")
         return opened_candidates(nodes, told.tolist(), leader, step)
+
+    def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
+        """Do nothing: the leader asks about several candidates together."""
+        return
+        yield
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         self._observer.phase("share")

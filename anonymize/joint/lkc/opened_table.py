@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
 from anonymize.linked_columns import CountedBlock, Entries, linked_cells, linked_root
 from anonymize.lkc.plan import Part
@@ -26,11 +27,15 @@ from anonymize.table import CodedTable, Ints, Schema, tally
 
 @dataclass
 class _Layer:
-    """Block: its opened counts, and own records in it."""
+    """Block: its opened counts, and own records in it.
+
+    stamps:  of each entry; see :meth:`OpenedTable.stamps`.
+    """
 
     block: CountedBlock
     table: GeneralizedTable = field(repr=False)
     records: LocalRecords = field(repr=False)
+    stamps: Ints = field(repr=False)
 
 
 class OpenedTable:
@@ -40,6 +45,7 @@ class OpenedTable:
         self._whole, self._table = schema, table
         self._blocks = tuple(blocks)
         self._layers: list[_Layer] = []
+        self._n_stamps = 0
 
     @property
     def own_root(self) -> Ints:
@@ -52,7 +58,8 @@ class OpenedTable:
         for block, root in zip(self._blocks, self._by_block(counts), strict=True):
             table = fully_generalized(n_columns, root)
             cells = block.own(self._table).cells
-            self._layers.append(_Layer(block, table, LocalRecords(self._table, cells, table)))
+            records = LocalRecords(self._table, cells, table)
+            self._layers.append(_Layer(block, table, records, self._new_stamps(table.n_entries)))
 
     def agree_in_all(self, counts: Ints) -> bool:
         """Return True if all blocks have equally many records; counts: of all parties."""
@@ -96,6 +103,30 @@ class OpenedTable:
             [layer.records.counts(candidate, layer.table.entries_of(candidate)) for layer in layers]
         )
 
+    def own_counts_of_each(self, asked: Sequence[tuple[Candidate, Bools]]) -> list[Ints]:
+        """Count as :meth:`own_counts` for several candidates, each in some of its refined entries, shape (n_entries
+        of all blocks,).
+        """
+        starts, counts = [0] * len(asked), []
+        for layer in self._layers:
+            of_layer = []
+            for number, (candidate, taken) in enumerate(asked):
+                entries, start = layer.table.entries_of(candidate), starts[number]
+                starts[number] += len(entries)
+                of_layer.append((candidate, entries[taken[start : starts[number]]]))
+            counts.append(layer.records.counts_of_each(of_layer))
+        return [np.concatenate(of_blocks) for of_blocks in zip(*counts, strict=True)]
+
+    def stamps(self, candidate: Candidate) -> Ints:
+        """Return a number of every refined entry, shape (n_entries of all blocks,). An entry has a new number after
+        each specialization that refines the entry; no other entry ever has the same number.
+        """
+        return np.concatenate([layer.stamps[layer.table.entries_of(candidate)] for layer in self._layers])
+
+    def _new_stamps(self, count: int) -> Ints:
+        first, self._n_stamps = self._n_stamps, self._n_stamps + count
+        return np.arange(first, self._n_stamps)
+
     def agree_on(self, candidate: Candidate, counts: Ints) -> bool:
         """Return True if every (leaf partition, child) has equally many records in all blocks; counts: of all
         parties.
@@ -115,6 +146,12 @@ class OpenedTable:
             refinement = refine(layer.table, candidate, own)
             layer.records.follow(candidate, refinement)
             layer.table = refinement.table
+            moved = refinement.targets[refinement.targets >= 0]
+            stamps = np.concatenate(
+                [layer.stamps, np.zeros(layer.table.n_entries - len(layer.stamps), np.int64)]
+            )
+            stamps[moved] = self._new_stamps(len(moved))
+            layer.stamps = stamps
             made.append(refinement)
         return made[0]
 

@@ -14,6 +14,7 @@ import numpy as np
 from anonymize.criteria.criterion import (
     RECORDS,
     Bools,
+    Criterion,
     Form,
     Measure,
     SideCount,
@@ -26,6 +27,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.ahead import Ahead
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.horizontal import Counted, Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of
@@ -92,10 +94,11 @@ def anonymize_sealed(
                     (``request.linked``) all counts are by block. With the scores `added` and `tdr` candidates and
                     split points are opened as soon as a node appears. When no candidate is left, for nodes whose
                     children leave separately, the child with all records, if any. Leader and deputy together could
-                    open everything.
+                    open everything, with `added` and `tdr` also the counts of candidates that are never taken.
     Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
-                    more for every applied candidate, 3 for every discarded one, 2 for every skipped interval (goal
-                    general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next candidate.
+                    more for every applied candidate, 3 for every discarded one (2 with `added` and `tdr`, whose
+                    candidates' counts are shared before), 2 for every skipped interval (goal general); with two
+                    parties 10, 6, 2, 2. A discarded candidate comes with the next candidate.
                     Batches side by side of more chunks of instances than may be under way at once
                     (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide grids
                     with many classes do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores
@@ -144,6 +147,7 @@ class SealedReferee:
         self._is_kept = False
         self._kept: Shares | None = None
         self._next: Found | bytes | None = None
+        self._ahead = Ahead()
         self.ledger = party.ledger
 
     def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
@@ -161,10 +165,11 @@ class SealedReferee:
     def root_error(self) -> PrivacyError:
         return root_refused(self._entries)
 
-    def start(self, n_records: int, followed: Followed) -> None:
+    def start(self, n_records: int, entries: Sequence[Entry], followed: Followed) -> None:
         schema = self._request.schema
         most_points = max(column.n_leaves for column in schema.qid)
         self._n_records = n_records
+        self._share_bits = max(_CELL_BITS, width_for((1 << bits_of(criteria_of(entries), n_records)) - 1))
         widths = widths_for(n_records, schema.n_classes, most_points)
         bench = Bench(schema, widths, self._engine, followed, leads=self._roster.leads)
         self._pool = self._empty_pool(bench)
@@ -177,7 +182,7 @@ class SealedReferee:
         return (yield from self._pair.share_counts(counts, totals, _CELL_BITS))
 
     def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
-        if not self._is_kept:  # nothing was judged, so nothing has been shared: to share is to consent
+        if not self._is_kept:  # nothing was judged, so the counts are shared now: this shows the consent
             return (yield from self._open((yield from self._share_told(counts, totals)), counts, totals))
         yield from self._pair.hear_consent("sealed/consent")
         return (yield from self._open(self._kept, counts, totals))
@@ -231,6 +236,17 @@ class SealedReferee:
         self.ledger.reveal("split", told, "all")
         return opened_candidates(nodes, told.tolist(), deputy, step)
 
+    def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
+        """Share the counts of all candidates that are not shared yet: no candidate then waits for its counts."""
+        every = [
+            (each, stamps := holder.stamps(each), self._ahead.missing(each, stamps)) for each in candidates
+        ]
+        asked = [(each, stamps, missing) for each, stamps, missing in every if missing.any()]
+        own = holder.counted_in([(each, missing) for each, _, missing in asked])
+        shares = yield from self._share_each([counts[:, :-1] for counts in own], self._share_bits)
+        for number, (each, stamps, missing) in enumerate(asked):
+            self._ahead.put(each, stamps, missing, shares[number] if shares else None)
+
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         shares = yield from self._share_each(sums, width_for(self._n_records))
         self._observer.phase("score")
@@ -268,11 +284,16 @@ class SealedReferee:
 
     def drop(self, applied: Candidate) -> None:
         self._pool.drop(applied)
+        self._ahead.drop(applied)
 
     def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
-        return self.ledger.reveal("valid", (yield from self._judged(holder.counted(candidate))), "all")
+        own, stamps = holder.counted(candidate), holder.stamps(candidate)
+        valid = yield from self._judged(own, stamps, self._ahead.missing(candidate, stamps))
+        self._ahead.discard(candidate)
+        return self.ledger.reveal("valid", valid, "all")
 
-    def _judged(self, own: Counted) -> Rounds[bool]:
+    def _judged(self, own: Counted, stamps: Ints, missing: Bools) -> Rounds[bool]:
+        """Judge a candidate; ``missing``: the refined entries whose counts are not shared yet."""
         plan = own.plan
         tests = GroupTests(plan, self._n_records)
         self._is_kept = tests.any
@@ -283,17 +304,20 @@ class SealedReferee:
         taken = plan.sides_at_stake
         some: Bools = np.logical_or.reduce(taken, axis=(0, 1))
         side_inputs = plan.sums_of_sides(own.sides, some)[taken]
-        told = own.counts[:, :-1]
+        told = own.counts[missing, :-1]
         counted = self._counted(told.size, [plan.sides[i] for i in np.nonzero(taken)[2].tolist()])
         words = np.concatenate([told.reshape(-1), side_inputs])
-        share = yield from self._share(words, tests.share_bits, counted)
-        self._kept = None if share is None else share[: told.size].astype(_CELL)
+        share = yield from self._share(words, self._share_bits, counted)
+        self._kept = None
         self._observer.phase("validity")
         if self._engine is None or share is None:
             return self._hear_verdict((yield from self._pair.tell_ahead(_VALID, b"")))
         side_shares = np.zeros(taken.shape, dtype=np.uint64)
         side_shares[taken] = share[told.size :]
-        sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), side_shares)
+        given = share[: told.size].reshape(told.shape)
+        counts = self._ahead.whole(plan.candidate, stamps, missing, given)
+        self._kept = counts.reshape(-1).astype(_CELL)
+        sums = plan.joined(plan.sums_of_cells(counts), side_shares)
         met = yield from tests.met(self._engine, tests.by_child(sums, leads=self._roster.leads))
         return (yield from self._verdict(met))
 
@@ -397,6 +421,12 @@ class RootTests:
         return (yield from engine.all_met([carried(outputs, "met"), *met]))
 
 
+def bits_of(criteria: Sequence[Criterion], n_records: int) -> int:
+    """Return the bits for counts of ``n_records`` records and all their forms in criteria; 0 without a criterion."""
+    forms = (f for criterion in criteria for case in criterion.cases for f in case)
+    return max((form.bits(n_records) + (not form.is_signed) for form in forms), default=0)
+
+
 class GroupTests:
     """Tests of a validity check; the set of tests is public."""
 
@@ -410,14 +440,7 @@ class GroupTests:
 
     @property
     def bits(self) -> int:
-        """Bits for counts and all their forms."""
-        forms = (f for criterion in self._plan.criteria for case in criterion.cases for f in case)
-        return max(form.bits(self._n_records) + (not form.is_signed) for form in forms)
-
-    @property
-    def share_bits(self) -> int:
-        """Width of shares for opened counts and all their forms."""
-        return max(_CELL_BITS, width_for((1 << self.bits) - 1))
+        return bits_of(self._plan.criteria, self._n_records)
 
     def by_child(self, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
         """Return own shares of every (group, child); the public totals are part of the leader's shares."""

@@ -34,7 +34,7 @@ from anonymize.joint.lkc.selection import Options, Selector
 from anonymize.joint.party import begin
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
-from anonymize.lkc.requirement import criteria_of
+from anonymize.lkc.requirement import Entry, criteria_of
 from anonymize.scores.score import Followed
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -188,8 +188,8 @@ class _Live:
 class StrictReferee(SealedReferee):
     """Sealed referee that judges every candidate inside before the best valid one is taken."""
 
-    def start(self, n_records: int, followed: Followed) -> None:
-        super().start(n_records, followed)
+    def start(self, n_records: int, entries: Sequence[Entry], followed: Followed) -> None:
+        super().start(n_records, entries, followed)
         self._live: list[_Live] = []
 
     def _empty_pool(self, bench: Bench) -> Pool:
@@ -221,8 +221,7 @@ class StrictReferee(SealedReferee):
         """Test the untested groups."""
         if not checks:
             return
-        bits = max(GroupTests(check.plan, self._n_records).share_bits for check in checks)
-        shares = yield from self._share_each([check.own for check in checks], bits)
+        shares = yield from self._share_each([check.own for check in checks], self._share_bits)
         self._observer.phase("validity")
         if self._engine is not None:
             yield from self._verdicts.judge(self._engine, checks, shares)

@@ -1,0 +1,72 @@
+"""Shares of the counts of opened candidates, given to the pair before a candidate is taken.
+
+A party shares its records per (refined entry, child but the last). An entry is shared once, as long as no
+specialization refines the entry. Shares open nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.cut import Candidate, Order
+from anonymize.table import Ints
+from crypto.encoding import Words
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Counts of a candidate that all parties have shared.
+
+    stamps:  of the refined entries, ascending by entry: int64, shape (n_entries,).
+    words:   own shares: uint64, shape (n_entries, n_children - 1); None outside the pair.
+    """
+
+    candidate: Candidate
+    stamps: Ints = field(repr=False)
+    words: Words | None = field(repr=False)
+
+
+class Ahead:
+    """Counts shared so far, at a party.
+
+    ``stamps``: as :meth:`anonymize.joint.lkc.opened_table.OpenedTable.stamps`.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[Order, _Given] = {}
+
+    def missing(self, candidate: Candidate, stamps: Ints) -> Bools:
+        """Return the refined entries whose counts are not shared: shape (n_entries,)."""
+        given = self._given.get(candidate.order)
+        return np.ones(len(stamps), dtype=bool) if given is None else ~np.isin(stamps, given.stamps)
+
+    def put(self, candidate: Candidate, stamps: Ints, missing: Bools, share: Words | None) -> None:
+        """Note that the missing counts are shared. ``share``: as in :meth:`whole`; None outside the pair."""
+        words = None if share is None else self.whole(candidate, stamps, missing, share)
+        self._given[candidate.order] = _Given(candidate, stamps, words)
+
+    def whole(self, candidate: Candidate, stamps: Ints, missing: Bools, share: Words) -> Words:
+        """Return own shares of all refined entries: uint64, shape (n_entries, n_children - 1).
+
+        share:  of the missing entries, in their order.
+        """
+        words = np.empty((len(stamps), share.shape[1]), dtype=np.uint64)
+        words[missing] = share
+        if not missing.all():
+            given = self._given[candidate.order]
+            assert given.words is not None, "at the pair"
+            words[~missing] = given.words[
+                np.isin(given.stamps, stamps)
+            ]  # entries keep their numbers, so their order
+        return words
+
+    def drop(self, applied: Candidate) -> None:
+        """Forget the candidates of a specialized node."""
+        self._given = {k: given for k, given in self._given.items() if not given.candidate.is_beside(applied)}
+
+    def discard(self, candidate: Candidate) -> None:
+        """Forget a judged candidate."""
+        self._given.pop(candidate.order, None)
