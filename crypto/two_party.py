@@ -71,7 +71,7 @@ from crypto.encoding import WORD, Words, decode_bits, decode_words, encode_bits,
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.garbling import Evaluation, Garbling
 from crypto.hashing import derive_key
-from crypto.ot.columns import stream_of
+from crypto.keystreams import stream_of
 from crypto.ot.extension import OtReceiver, OtSender, parts, setup_receiver, setup_sender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import CipherContext
 
 from crypto import engine
-from crypto.blocks import BLOCK_BITS, BLOCK_BYTES, WORD_BITS
+from crypto.blocks import BLOCK_BITS, WORD_BITS
 from crypto.encoding import WORD, Words
-
-_FROM_ZERO = modes.CTR(bytes(BLOCK_BYTES))
-"""Mode of all keystreams: each session makes hundreds."""
-
-
-def stream_of(seed: bytes) -> CipherContext:
-    """Return the keystream of AES-128 in counter mode under a seed; the seed has no further use."""
-    return Cipher(algorithms.AES(seed), _FROM_ZERO).encryptor()
 
 
 class ColumnWork:

@@ -37,9 +37,10 @@ from crypto.blocks import (
 from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
+from crypto.keystreams import stream_of
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
-from crypto.ot.columns import ColumnWork, stream_of
+from crypto.ot.columns import ColumnWork
 from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send

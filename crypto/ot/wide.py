@@ -21,8 +21,9 @@ from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, bits_of, encode_blocks,
 from crypto.encoding import WORD, Words, expect_length, octets_of
 from crypto.errors import RemoteProtocolError
 from crypto.hashing import derive_key
+from crypto.keystreams import stream_of
 from crypto.ot import code, consistency
-from crypto.ot.columns import ColumnWork, stream_of
+from crypto.ot.columns import ColumnWork
 from crypto.ot.extension import (
     OtReceiver,
     OtSender,
