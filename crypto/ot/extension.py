@@ -37,7 +37,7 @@ from crypto.blocks import (
 from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
-from crypto.keystreams import stream_of
+from crypto.keystreams import stream_of, streams_of
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
 from crypto.ot.columns import ColumnWork
@@ -88,10 +88,10 @@ class OtSender(_End):
             :func:`reverse_sender` 0. Never leaves the party.
     """
 
-    def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
+    def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes) -> None:
         super().__init__(peer, session_key)
         self.delta = delta
-        self._streams = [stream_of(seed) for seed in seeds]
+        self._streams = streams_of(seeds)
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
         self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
@@ -119,11 +119,10 @@ class OtSender(_End):
 class OtReceiver(_End):
     """The receiver's secrets: both seeds of each base transfer, and the coins that hide the choices."""
 
-    def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
+    def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes) -> None:
         super().__init__(peer, session_key)
-        self._zero = [stream_of(zero) for zero, _ in pairs]
-        self._one = [stream_of(one) for _, one in pairs]
-        self._coins = stream_of(derive_key(b"".join(zero + one for zero, one in pairs), b"ot/coins"))
+        self._zero, self._one = map(streams_of, pairs)
+        self._coins = stream_of(derive_key(encode_blocks(np.concatenate(pairs, axis=1)), b"ot/coins"))
         self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
@@ -178,13 +177,14 @@ def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:
     choice_bits = bits_of(np.frombuffer(rng.bytes(BLOCK_BYTES), dtype="<u8"))
     choice_bits[0] = 1  # the garbler's point-and-permute bit
     chosen = yield from base_receive(me, peer, choice_bits.tolist(), rng)
-    return OtSender(peer, block_of(choice_bits), chosen.seeds, _session_key(chosen.binding))
+    return OtSender(peer, block_of(choice_bits), _blocks(chosen.seeds), _session_key(chosen.binding))
 
 
 def setup_receiver(me: str, peer: str, rng: Rng) -> Rounds[OtReceiver]:
     """Set up a session in which ``me`` will receive; see :func:`setup_sender`."""
     sent = yield from base_send(me, peer, BLOCK_BITS, rng)
-    return OtReceiver(peer, sent.pairs, _session_key(sent.binding))
+    zero, one = map(_blocks, zip(*sent.pairs, strict=True))
+    return OtReceiver(peer, (zero, one), _session_key(sent.binding))
 
 
 def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
@@ -207,13 +207,12 @@ def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
     choice_bits = bits_of(np.frombuffer(rng.bytes(BLOCK_BYTES), dtype="<u8"))
     choice_bits[0] = 0
     seeds = yield from random_receive(receiver, choice_bits)
-    return OtSender(receiver.peer, block_of(choice_bits), _seeds(seeds), _reverse_key(receiver))
+    return OtSender(receiver.peer, block_of(choice_bits), seeds, _reverse_key(receiver))
 
 
 def reverse_receiver(sender: OtSender) -> Rounds[OtReceiver]:
     """Set up a session in which the sender of an existing session will receive; see :func:`reverse_sender`."""
-    zero, one = yield from random_send(sender, BLOCK_BITS)
-    pairs = tuple(zip(_seeds(zero), _seeds(one), strict=True))
+    pairs = yield from random_send(sender, BLOCK_BITS)
     return OtReceiver(sender.peer, pairs, _reverse_key(sender))
 
 
@@ -410,8 +409,8 @@ def _reverse_key(end: _End) -> bytes:
     return derive_key(end.session_key, b"ot/reverse", end.next_number())
 
 
-def _seeds(blocks: Blocks) -> tuple[bytes, ...]:
-    return tuple(encode_blocks(block) for block in blocks)
+def _blocks(seeds: tuple[bytes, ...]) -> Blocks:
+    return np.frombuffer(b"".join(seeds), dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def _check_count(count: int) -> None:

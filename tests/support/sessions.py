@@ -16,10 +16,10 @@ from tests.support.rng import SeededRng
 def ot_sessions(seed: object = 0, sender: str = "s", receiver: str = "r") -> tuple[OtSender, OtReceiver]:
     rng = SeededRng((seed, "session"))
     delta = random_blocks(rng, 1)[0] | np.array([1, 0], dtype=np.uint64)
-    pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
-    chosen = tuple(pair[bit] for pair, bit in zip(pairs, bits_of(delta), strict=True))
+    zero, one = random_blocks(rng, 2 * 128).reshape(128, 2, 2).swapaxes(0, 1)
+    chosen = np.where(bits_of(delta)[:, np.newaxis] == 1, one, zero)
     key = rng.bytes(16)
-    return OtSender(receiver, delta, chosen, key), OtReceiver(sender, pairs, key)
+    return OtSender(receiver, delta, chosen, key), OtReceiver(sender, (zero, one), key)
 
 
 def two_party_sessions(seed: object = 0) -> tuple[GarblerSession, EvaluatorSession]:

@@ -226,12 +226,13 @@ def the_receivers_coins(pair: tuple[bytes, bytes], skip: int, payload: bytes, co
 @pytest.mark.parametrize("counts", [[1], [64, 3], [100, 130, 7]])
 def test_iknp_follows_the_paper(counts: list[int]) -> None:
     rng = SeededRng("paper")
-    pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
+    zero, one = random_blocks(rng, 2 * 128).reshape(128, 2, 2).swapaxes(0, 1)
+    pairs = [(a.tobytes(), b.tobytes()) for a, b in zip(zero, one, strict=True)]
     delta = random_blocks(rng, 1)[0]
     s = bits_of(delta).tolist()
-    slow = SlowIknp(list(pairs), s)
-    receiver = OtReceiver("s", pairs, bytes(16))
-    sender = OtSender("r", delta, tuple(p[b] for p, b in zip(pairs, s, strict=True)), bytes(16))
+    slow = SlowIknp(pairs, s)
+    receiver = OtReceiver("s", (zero, one), bytes(16))
+    sender = OtSender("r", delta, np.where(np.reshape(s, (128, 1)) == 1, one, zero), bytes(16))
     for count in counts:
         r = coins(count, count)
         payload, t = receiver.extend(pack_bits(r), count)
