@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 from llvmlite import ir
 
-from crypto.compiled.code import WORDS, Code, Value
+from crypto.compiled.code import WORDS, Carried, Code, Value
 
 ROUNDS = 10
 KEY_WORDS = 2 * (ROUNDS + 1)
-_CONSTANTS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1B, 0x36)
+_ONES, _POLYNOMIAL = 1 << 32 | 1, 0x11B
+"""The number 1 in both halves of a word, and AES's polynomial: for the double of a constant."""
 _WIDTHS = {2: "", 4: ".256", 8: ".512"}
 """Suffixes, by number of lanes, that LLVM adds to the name of an instruction."""
 
@@ -32,14 +33,17 @@ def write_key_schedule(module: ir.Module, name: str) -> None:
     c = Code(module, name, [WORDS, WORDS])
     given, keys = c.arguments
     zero = c.constant(0, 0)
-    key = c.load(given, 0, 2)
-    c.store(key, keys, 0)
-    for i, constant in enumerate(_CONSTANTS, 1):
-        last = c.call("llvm.x86.aesni.aeskeygenassist", key, constant).pick(1, 1) >> 32
-        key = key ^ (key << 32) ^ zero.pick(0, 2, other=key >> 32)
-        key = key ^ zero.pick(0, 2, other=key)
-        key = key ^ last ^ (last << 32)
-        c.store(key, keys, 2 * i)
+    key, constant = Carried(c.load(given, 0, 2)), Carried(c.word(_ONES))
+    c.store(key.value, keys, 0)
+    with c.count(1, ROUNDS, 1, key, constant) as i:
+        k, last = key.value, key.value.pick(1, 1) >> 32
+        # Of four equal columns, AES's last round substitutes the octets and adds the constant.
+        turned = (last ^ (last << 32)).rotate(8)
+        added = c.call("llvm.x86.aesni.aesenclast", turned, constant.value.spread(2))
+        k = k ^ (k << 32) ^ zero.pick(0, 2, other=k >> 32)
+        key.value = k ^ zero.pick(0, 2, other=k) ^ added
+        c.store(key.value, keys, i * 2)
+        constant.value = (constant.value << 1) ^ (constant.value >> 7 & _ONES) * _POLYNOMIAL
     c.end()
 
 
