@@ -1,5 +1,5 @@
-"""Engines for the bulk of the computing: gates of garbled circuits, the bit transpose of oblivious transfer,
-trees and inner products of look-ups, and digests of set intersection.
+"""Engines for the bulk of the computing: gates of garbled circuits, keystreams and the bit transpose of oblivious
+transfer, trees and inner products of look-ups, and digests of set intersection.
 
 NumPy is the reference. A compiled engine computes the same bits faster. Messages, their timing and coins do not
 depend on the engine, so parties may use different engines. A process has a single engine in force, for all work
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from crypto import trees
+from crypto import keystreams, trees
 from crypto.blocks import Blocks, Octets, transpose_rows
 from crypto.circuit import Circuit, Rows
 from crypto.digests import digests_of
@@ -33,6 +33,13 @@ class Gates(Protocol):
 
     def run(self, piece: Piece, table: Words) -> None:
         """Work through the next piece; ``table`` is written by the garbler's side and read by the evaluator's."""
+
+
+class Keystreams(Protocol):
+    """Keystreams of AES-128 in counter mode from zero; :class:`crypto.keystreams.Keystreams`."""
+
+    def fill(self, rows: Words) -> None:
+        """Fill row i with the next words of stream i; shape (n, width), contiguous."""
 
 
 class Trees(Protocol):
@@ -67,6 +74,10 @@ class Engine(Protocol):
         """Return the evaluator's gates."""
         ...
 
+    def keystreams(self, seeds: Blocks) -> Keystreams:
+        """Return keystreams, one a seed, like :class:`crypto.keystreams.Keystreams`."""
+        ...
+
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
         """Transpose like :func:`crypto.blocks.transpose_rows`."""
 
@@ -88,6 +99,7 @@ class Reference:
 
     garbler = GarblerGates
     evaluator = EvaluatorGates
+    keystreams = keystreams.Keystreams
     transpose = staticmethod(transpose_rows)
     trees = trees.Trees
     inner_products = staticmethod(inner_products)

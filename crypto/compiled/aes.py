@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from llvmlite import ir
 
-from crypto.compiled.code import WORDS, Carried, Code, Value
+from crypto.compiled.code import WORD, WORDS, Carried, Code, Value
 
 ROUNDS = 10
 KEY_WORDS = 2 * (ROUNDS + 1)
@@ -29,21 +29,23 @@ def lanes_of(features: Mapping[str, bool]) -> tuple[int, ...]:
 
 
 def write_key_schedule(module: ir.Module, name: str) -> None:
-    """Write the function (key, round keys): of 2 words the KEY_WORDS."""
-    c = Code(module, name, [WORDS, WORDS])
-    given, keys = c.arguments
+    """Write the function (keys, round keys; count): of 2 words the KEY_WORDS, key after key."""
+    c = Code(module, name, [WORDS] * 2 + [WORD])
+    given, keys, count = c.arguments
     zero = c.constant(0, 0)
-    key, constant = Carried(c.load(given, 0, 2)), Carried(c.word(_ONES))
-    c.store(key.value, keys, 0)
-    with c.count(1, ROUNDS, 1, key, constant) as i:
-        k, last = key.value, key.value.pick(1, 1) >> 32
-        # Of four equal columns, AES's last round substitutes the octets and adds the constant.
-        turned = (last ^ (last << 32)).rotate(8)
-        added = c.call("llvm.x86.aesni.aesenclast", turned, constant.value.spread(2))
-        k = k ^ (k << 32) ^ zero.pick(0, 2, other=k >> 32)
-        key.value = k ^ zero.pick(0, 2, other=k) ^ added
-        c.store(key.value, keys, i * 2)
-        constant.value = (constant.value << 1) ^ (constant.value >> 7 & _ONES) * _POLYNOMIAL
+    with c.count(0, count - 1) as number:
+        at = number * KEY_WORDS
+        key, constant = Carried(c.load(given, number * 2, 2)), Carried(c.word(_ONES))
+        c.store(key.value, keys, at)
+        with c.count(1, ROUNDS, 1, key, constant) as i:
+            k, last = key.value, key.value.pick(1, 1) >> 32
+            # Of four equal columns, AES's last round substitutes the octets and adds the constant.
+            turned = (last ^ (last << 32)).rotate(8)
+            added = c.call("llvm.x86.aesni.aesenclast", turned, constant.value.spread(2))
+            k = k ^ (k << 32) ^ zero.pick(0, 2, other=k >> 32)
+            key.value = k ^ zero.pick(0, 2, other=k) ^ added
+            c.store(key.value, keys, at + i * 2)
+            constant.value = (constant.value << 1) ^ (constant.value >> 7 & _ONES) * _POLYNOMIAL
     c.end()
 
 
@@ -60,12 +62,29 @@ def tweaks_from(first: Value, lanes: int) -> Value:
     return (first.spread(lanes) + first.code.constant(*numbers)) & low
 
 
+class Cipher:
+    """AES under a key, in a function under construction."""
+
+    def __init__(self, code: Code, round_keys: Value, at: Value | int = 0) -> None:
+        """Load the key schedule that stands ``at`` words into an array."""
+        self._code = code
+        self._keys = [code.load(round_keys, at + 2 * i, 2) for i in range(ROUNDS + 1)]
+
+    def __call__(self, x: Value) -> Value:
+        """Emit the encryption of blocks side by side."""
+        width = x.raw.type.count
+        first, *inner, last = (key.pick(*[0, 1] * (width // 2)) for key in self._keys)
+        x = x ^ first
+        for key in inner:
+            x = self._code.call(f"llvm.x86.aesni.aesenc{_WIDTHS[width]}", x, key)
+        return self._code.call(f"llvm.x86.aesni.aesenclast{_WIDTHS[width]}", x, last)
+
+
 class Hash:
     """H(x, i) = π(π(x) ⊕ i) ⊕ π(x), in a function under construction."""
 
     def __init__(self, code: Code, round_keys: Value) -> None:
-        self._code = code
-        self._keys = [code.load(round_keys, 2 * i, 2) for i in range(ROUNDS + 1)]
+        self._permute = Cipher(code, round_keys)
 
     def __call__(self, x: Value, tweak: Value) -> Value:
         """Emit the hash of blocks.
@@ -74,11 +93,3 @@ class Hash:
         """
         permuted = self._permute(x)
         return self._permute(permuted ^ tweak) ^ permuted
-
-    def _permute(self, x: Value) -> Value:
-        width = x.raw.type.count
-        first, *inner, last = (key.pick(*[0, 1] * (width // 2)) for key in self._keys)
-        x = x ^ first
-        for key in inner:
-            x = self._code.call(f"llvm.x86.aesni.aesenc{_WIDTHS[width]}", x, key)
-        return self._code.call(f"llvm.x86.aesni.aesenclast{_WIDTHS[width]}", x, last)

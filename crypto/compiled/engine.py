@@ -17,12 +17,13 @@ from llvmlite import binding, ir
 from numpy.typing import NDArray
 
 from crypto import trees
-from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets
+from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets, encode_blocks
 from crypto.circuit import Circuit, Group, Kind, Rows
 from crypto.compiled import blake2b
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
 from crypto.compiled.inner_products import SCRATCH_ROWS, SCRATCH_WORDS, write_inner_products
+from crypto.compiled.keystreams import write_keystreams
 from crypto.compiled.transpose import LANES, TILE_WORDS, write_transpose
 from crypto.compiled.trees import write_grow, write_leaves
 from crypto.encoding import WORD, Words
@@ -46,9 +47,10 @@ class Compiled:
         lanes: the numbers of words on which the CPU's AES works at once, most first.
         """
         self._code = _compile(_module(lanes))
-        self._expand_key = self._function("expand_key", [_ARRAY] * 2)
+        self._expand_keys = self._function("expand_keys", [_ARRAY] * 2 + [_NUMBER])
         self._garble = self._function("garble", _GATES)
         self._evaluate = self._function("evaluate", _GATES)
+        self.keystream = self._function("keystreams", [_ARRAY] * 2 + [_NUMBER] * 3)
         self._transpose = self._function("transpose", [_ARRAY] * 3 + [_NUMBER])
         self._inner_products = self._function("inner_products", [_ARRAY] * 6 + [_NUMBER] * 3)
         self.grow = self._function("grow", [_ARRAY] * 5 + [_NUMBER] * 5)
@@ -64,6 +66,10 @@ class Compiled:
     def evaluator(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> CompiledGates:
         """Return the evaluator's gates."""
         return CompiledGates(self, self._evaluate, circuit, n, _NO_OFFSET, key, labels, public)
+
+    def keystreams(self, seeds: Blocks) -> CompiledKeystreams:
+        """Return keystreams like :class:`crypto.keystreams.Keystreams`."""
+        return CompiledKeystreams(self, seeds)
 
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
         """Transpose like :func:`crypto.blocks.transpose_rows`, without scratch; the rows do not change."""
@@ -96,11 +102,12 @@ class Compiled:
         """Digest like :func:`crypto.digests.digests_of`."""
         return self._digests(rows, size)
 
-    def round_keys(self, key: bytes) -> Words:
-        """Return AES-128's key schedule."""
-        keys = np.empty(KEY_WORDS, dtype=np.uint64)
-        self._expand_key(_address(np.frombuffer(key, dtype=np.uint64, count=2)), _address(keys))
-        return keys
+    def round_keys(self, keys: bytes) -> Words:
+        """Return the key schedules of AES-128 for keys of 16 bytes each; shape (n, KEY_WORDS)."""
+        given = np.frombuffer(keys, dtype=np.uint64).reshape(-1, 2)
+        expanded = np.empty((len(given), KEY_WORDS), dtype=np.uint64)
+        self._expand_keys(_address(given), _address(expanded), len(given))
+        return expanded
 
     def _function(self, name: str, arguments: Sequence[type]) -> ctypes._CFunctionType:
         return ctypes.CFUNCTYPE(None, *arguments)(self._code.get_function_address(name))
@@ -154,6 +161,31 @@ class CompiledGates:
             self._tweak,
         )
         self._tweak += 2 * self._n * piece.and_gates
+
+
+class CompiledKeystreams:
+    """Keystreams that go on together; :class:`crypto.engine.Keystreams`."""
+
+    def __init__(self, engine: Compiled, seeds: Blocks) -> None:
+        self._engine = engine  # the code lives as long as this does
+        self._round_keys = engine.round_keys(encode_blocks(seeds))
+        self._position = 0
+
+    def __repr__(self) -> str:
+        return f"CompiledKeystreams(n={len(self._round_keys)}, <secret>)"
+
+    def fill(self, rows: Words) -> None:
+        """Fill row i with the next words of stream i; shape (n, width), contiguous."""
+        n, width = rows.shape
+        assert n == len(self._round_keys)
+        block, skipped = divmod(self._position, 2)
+        stop = skipped + width
+        whole = stop + stop % 2
+        blocks = rows if whole == width else np.empty((n, whole), dtype=np.uint64)
+        self._engine.keystream(_address(self._round_keys), _address(blocks), n, whole, block)
+        if blocks is not rows:
+            rows[:] = blocks[:, skipped:stop]
+        self._position += width
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +322,10 @@ def _rows_below(bound: int, group: Group, rows: NDArray[np.intp]) -> NDArray[np.
 
 def _module(lanes: Sequence[int]) -> str:
     module = ir.Module("jointcut")
-    write_key_schedule(module, "expand_key")
+    write_key_schedule(module, "expand_keys")
     Garble(module, "garble", lanes)
     Evaluate(module, "evaluate", lanes)
+    write_keystreams(module, "keystreams", lanes)
     write_transpose(module, "transpose", LANES)
     write_grow(module, "grow", lanes)
     write_leaves(module, "leaves")

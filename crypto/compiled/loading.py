@@ -47,14 +47,14 @@ def load() -> Compiled:
 
 
 def check(compiled: engine.Engine) -> None:
-    """Compare every kind of gate, on both sides and under two keys, a transpose, trees and inner products.
+    """Compare every kind of gate, on both sides and under two keys, keystreams, a transpose, trees and inner
+    products.
 
     Raises Wrong.
     """
     reference = engine.Reference()
-    if any(
-        computed(compiled) != computed(reference) for computed in (_gates, _transposed, _grown, _products)
-    ):
+    work = _gates, _streamed, _transposed, _grown, _products
+    if any(computed(compiled) != computed(reference) for computed in work):
         raise Wrong("compiled code does not compute what the reference does")
 
 
@@ -97,6 +97,15 @@ def _pass(
             side.run(piece, table)
         seen.append(table.tobytes())
     return seen + [labels.tobytes() for labels in rows]
+
+
+def _streamed(tested: engine.Engine) -> list[bytes]:
+    """Return keystreams that begin and go on."""
+    streams = tested.keystreams(_some(_INSTANCES).reshape(-1, 2))
+    rows = [np.zeros((_INSTANCES, width), dtype=np.uint64) for width in (_COLUMNS, _INSTANCES)]
+    for part in rows:
+        streams.fill(part)
+    return [part.tobytes() for part in rows]
 
 
 def _transposed(tested: engine.Engine) -> bytes:

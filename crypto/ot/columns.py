@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import CipherContext
 
 from crypto import engine
 from crypto.blocks import BLOCK_BITS, WORD_BITS
-from crypto.encoding import WORD, Words
+from crypto.encoding import Words
 
 
 class ColumnWork:
@@ -24,18 +21,15 @@ class ColumnWork:
         self.second = np.empty(columns * width, dtype=np.uint64)
         self._columns = columns
         self._scratch = np.empty(WORD_BITS * width, dtype=np.uint64)
-        self._zeros = memoryview(bytes(WORD * width))
 
     def rows(self, memory: Words, width: int) -> Words:
         return memory[: self._columns * width].reshape(self._columns, width)
 
-    def expand(self, streams: Sequence[CipherContext], memory: Words, width: int) -> Words:
+    def expand(self, streams: engine.Keystreams, memory: Words, width: int) -> Words:
         """Fill row i with the next ``width`` words of stream i; shape (columns, width)."""
-        n_bytes = WORD * width
-        zeros, target = self._zeros[:n_bytes], memory.data.cast("B")
-        for i, stream in enumerate(streams):
-            stream.update_into(zeros, target[i * n_bytes : (i + 1) * n_bytes])
-        return self.rows(memory, width)
+        rows = self.rows(memory, width)
+        streams.fill(rows)
+        return rows
 
     def transpose(self, rows: Words) -> Words:
         """Return a row a transfer: uint64, shape (64 * width, columns / 64). Overwrites ``rows``."""

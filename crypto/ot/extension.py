@@ -23,6 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto import engine
 from crypto.blocks import (
     BLOCK_BITS,
     BLOCK_BYTES,
@@ -37,7 +38,7 @@ from crypto.blocks import (
 from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
-from crypto.keystreams import stream_of, streams_of
+from crypto.keystreams import stream_of
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
 from crypto.ot.columns import ColumnWork
@@ -91,7 +92,7 @@ class OtSender(_End):
     def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes) -> None:
         super().__init__(peer, session_key)
         self.delta = delta
-        self._streams = streams_of(seeds)
+        self._streams = engine.in_force().keystreams(seeds)
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
         self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
@@ -121,7 +122,7 @@ class OtReceiver(_End):
 
     def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes) -> None:
         super().__init__(peer, session_key)
-        self._zero, self._one = map(streams_of, pairs)
+        self._zero, self._one = map(engine.in_force().keystreams, pairs)
         self._coins = stream_of(derive_key(encode_blocks(np.concatenate(pairs, axis=1)), b"ot/coins"))
         self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 

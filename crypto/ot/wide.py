@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crypto import engine
 from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, bits_of, encode_blocks, words_for
 from crypto.encoding import WORD, Words, expect_length, octets_of
 from crypto.errors import RemoteProtocolError
 from crypto.hashing import derive_key
-from crypto.keystreams import stream_of, streams_of
+from crypto.keystreams import stream_of
 from crypto.ot import code, consistency
 from crypto.ot.columns import ColumnWork
 from crypto.ot.extension import (
@@ -65,7 +66,7 @@ class WideSender(_End):
     def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes, capacity: int) -> None:
         super().__init__(peer, session_key, capacity)
         self.delta = delta
-        self._streams = streams_of(seeds)
+        self._streams = engine.in_force().keystreams(seeds)
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
 
     def extend(self, payload: bytes, count: int, step: str) -> Words:
@@ -122,7 +123,7 @@ class WideReceiver(_End):
 
     def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes, capacity: int) -> None:
         super().__init__(peer, session_key, capacity)
-        self._zero, self._one = map(streams_of, pairs)
+        self._zero, self._one = map(engine.in_force().keystreams, pairs)
         self._coins = stream_of(derive_key(b"".join(map(encode_blocks, pairs)), b"ot/wide/coins"))
 
     def extend(self, choices: Choices) -> tuple[bytes, Words]:

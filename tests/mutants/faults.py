@@ -30,6 +30,7 @@ _COMPILED_LOOK_UPS = ("tests/crypto/compiled/test_look_ups.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
+_KEYSTREAMS = ("tests/crypto/compiled/test_keystreams.py",)
 _BLAKE2B = ("tests/crypto/compiled/test_blake2b.py",)
 _OPRF = ("tests/crypto/test_oprf.py",)
 _PSI = ("tests/crypto/test_intersection.py",)
@@ -2187,7 +2188,7 @@ MUTANTS = (
     ),
     Mutant(
         "compiled-aes-of-one-round-more",
-        "Hash._permute",
+        "Cipher.__call__",
         "aesenclast{",
         "aesenc{",
         _COMPILED,
@@ -2198,6 +2199,27 @@ MUTANTS = (
         "low.pick(lane, lanes + lane, other=high)",
         "low.pick(lane, lane, other=high)",
         _COMPILED,
+    ),
+    Mutant(
+        "compiled-keystreams-that-begin-again",
+        "CompiledKeystreams.fill",
+        "self._position += width",
+        "self._position = 0",
+        _KEYSTREAMS,
+    ),
+    Mutant(
+        "compiled-keystreams-under-a-single-key",
+        "write_keystreams",
+        "Cipher(c, round_keys, stream * KEY_WORDS)",
+        "Cipher(c, round_keys)",
+        _KEYSTREAMS,
+    ),
+    Mutant(
+        "compiled-keystreams-that-read-other-memory",
+        "CompiledKeystreams.fill",
+        "assert n == len(self._round_keys)",
+        "",
+        _KEYSTREAMS,
     ),
     Mutant(
         "compiled-gates-that-read-other-memory",

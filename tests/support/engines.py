@@ -1,4 +1,4 @@
-"""Engines in tests: whatever a test garbles, evaluates, transposes or digests is computed by both, and compared."""
+"""Engines in tests: both compute whatever a test garbles, evaluates, expands, transposes or digests; compared."""
 
 from __future__ import annotations
 
@@ -67,6 +67,9 @@ class Both:
             copy,
         )
 
+    def keystreams(self, seeds: Blocks) -> engine.Keystreams:
+        return _BothKeystreams(engine.Reference.keystreams(seeds), self.other.keystreams(seeds))
+
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
         seen = np.empty_like(out)
         self.other.transpose(rows.copy(), scratch, seen)
@@ -89,6 +92,17 @@ class Both:
         wanted = engine.Reference.digests(rows, size)
         assert np.array_equal(self.other.digests(rows, size), wanted), "the engines digest differently"
         return wanted
+
+
+class _BothKeystreams:
+    def __init__(self, one: engine.Keystreams, other: engine.Keystreams) -> None:
+        self.one, self.other = one, other
+
+    def fill(self, rows: Words) -> None:
+        seen = np.empty_like(rows)
+        self.one.fill(rows)
+        self.other.fill(seen)
+        assert np.array_equal(seen, rows), "the engines' keystreams differ"
 
 
 class _BothTrees:

@@ -18,7 +18,7 @@ from crypto.compiled import loading
 from crypto.compiled.aes import lanes_of
 from crypto.compiled.loading import Unusable, Wrong
 
-WHATS = ["labels", "table", "transpose", "sums", "bits", "leaves", "products"]
+WHATS = ["labels", "table", "keystreams", "transpose", "sums", "bits", "leaves", "products"]
 
 
 class Bent(Both):
@@ -36,6 +36,9 @@ class Bent(Both):
             engine.Reference.evaluator(*given), given[3], "" if self.what == "table" else self.what
         )
 
+    def keystreams(self, seeds: np.ndarray) -> engine.Keystreams:
+        return _BentKeystreams(engine.Reference.keystreams(seeds), self.what)
+
     def transpose(self, *given: Any) -> None:
         engine.Reference.transpose(*given)
         given[2][-1, 1] ^= np.uint64(self.what == "transpose")
@@ -45,6 +48,15 @@ class Bent(Both):
 
     def inner_products(self, *given: Any) -> np.ndarray:
         return _bent(engine.Reference.inner_products(*given), self.what == "products")
+
+
+class _BentKeystreams:
+    def __init__(self, streams: engine.Keystreams, what: str) -> None:
+        self.streams, self.what = streams, what
+
+    def fill(self, rows: np.ndarray) -> None:
+        self.streams.fill(rows)
+        _bent(rows, self.what == "keystreams")
 
 
 class _BentTrees:
