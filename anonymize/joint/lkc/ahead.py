@@ -1,4 +1,4 @@
-"""Shares of the counts of opened candidates, given to the pair before a candidate is taken.
+"""Shares of the counts of public candidates, given to the pair before a candidate is taken.
 
 A party shares its records per (refined entry, child but the last). An entry is shared once, as long as no
 specialization refines the entry. Shares open nothing.

@@ -144,11 +144,13 @@ class Referee(Protocol):
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        """Enter nodes as candidates. Return the opened candidates, if the score opens any."""
+        """Enter nodes as candidates. Return the public ones: opened by the score, otherwise those with fixed
+        children.
+        """
         ...
 
     def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Prepare for any of the candidates to be judged. ``candidates``: all opened ones; holder: ourselves."""
+        """Prepare for any of the candidates to be judged. ``candidates``: all public ones; holder: ourselves."""
         ...
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:

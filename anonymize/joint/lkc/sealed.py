@@ -94,11 +94,12 @@ def anonymize_sealed(
                     (``request.linked``) all counts are by block. With the scores `added` and `tdr` candidates and
                     split points are opened as soon as a node appears. When no candidate is left, for nodes whose
                     children leave separately, the child with all records, if any. Leader and deputy together could
-                    open everything, with `added` and `tdr` also the counts of candidates that are never taken.
+                    open everything, also the counts of public candidates that are never taken.
     Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
-                    more for every applied candidate, 3 for every discarded one (2 with `added` and `tdr`, whose
-                    candidates' counts are shared before), 2 for every skipped interval (goal general); with two
-                    parties 10, 6, 2, 2. A discarded candidate comes with the next candidate.
+                    more for every applied candidate, 3 for every discarded one, 2 for every skipped interval (goal
+                    general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next candidate. A
+                    public next candidate without side counts at stake takes 1 less with more parties, as its counts
+                    are shared before: any of `added` and `tdr`, and with other scores one with fixed children.
                     Batches side by side of more chunks of instances than may be under way at once
                     (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide grids
                     with many classes do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores
@@ -226,7 +227,9 @@ class SealedReferee:
         parts = yield from self._share_each(own, width_for(self._n_records))
         self._observer.phase("score")
         splits = yield from self._pool.add(nodes, parts)
-        return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
+        if self._request.goal.wants_sums:
+            return (yield from self._opened(nodes, splits))
+        return [node.prospect.specialized(1) for node in nodes if not node.has_options]
 
     def _opened(self, nodes: Sequence[Profiled], splits: Sequence[int]) -> Rounds[Sequence[Candidate]]:
         """Open to all the candidates that the pair found, and their split points."""

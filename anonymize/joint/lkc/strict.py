@@ -200,7 +200,8 @@ class StrictReferee(SealedReferee):
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
         self._live += [_Live(profiled) for profiled in nodes]
-        return (yield from super().propose(nodes))
+        yield from super().propose(nodes)
+        return ()
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
         self._observer.phase("count")
