@@ -181,7 +181,7 @@ def test_consents_are_the_same_whatever_the_owner_asks_for() -> None:
 
 
 def test_where_nothing_is_tested_shares_come_after_consent() -> None:
-    """K = 1, nothing protected: counts are shared to be opened, not before."""
+    """K = 1, nothing protected: the counts to be opened are shared with the consent, not before."""
     tables, request = small_case()
     bare = dataclasses.replace(request, requirement=AskedList((Ask(2, (Size(1),)),)))
     sent: list[Message] = []
@@ -193,7 +193,8 @@ def test_where_nothing_is_tested_shares_come_after_consent() -> None:
     with pytest.raises(Refused):
         run_sealed(tables, bare, observers={"p2": Owner(1)}, tamper=noting)
     shared = [m for m in sent if (m.step, m.sender) == ("shares/share", "p2")]
-    assert len(shared) == 3  # for the root check, for the root, for the scores of the first candidates
+    # For the root check, for the root, for the scores of the first candidates, and in case one is tested.
+    assert len(shared) == 4
 
 
 def test_a_consent_that_says_anything_is_refused() -> None:
