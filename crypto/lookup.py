@@ -77,6 +77,7 @@ class Tables:
 
     @cached_property
     def digest(self) -> bytes:
+        """Digest of the shape and the entries."""
         h = blake3(encode_words(np.array(self.words.shape, dtype=np.uint64)))
         h.update(octets_of(np.ascontiguousarray(self.words)))
         return h.digest()

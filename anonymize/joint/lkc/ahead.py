@@ -58,9 +58,8 @@ class Ahead:
         if not missing.all():
             given = self._given[candidate.order]
             assert given.words is not None, "at the pair"
-            words[~missing] = given.words[
-                np.isin(given.stamps, stamps)
-            ]  # entries keep their numbers, so their order
+            # Entries that stay as they were keep their numbers, so their order.
+            words[~missing] = given.words[np.isin(given.stamps, stamps)]
         return words
 
     def drop(self, applied: Candidate) -> None:
