@@ -118,7 +118,7 @@ def ci(checkout: Path, home: Path) -> subprocess.CompletedProcess[str]:
 STAGES = {
     "demo": "make demo",
     "tools": "make .venv/.dev",
-    "wheel": "python -m pytest -m install",
+    "wheel": "python -m pytest -m install tests/test_installed.py",
     "check": "make check",
     "route": "python -m benchmarks.route",
     "mutants": "python -m tests.mutants --drawn",
