@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 
 from tests.mutants.drawing import OF_ALL, OF_CHANGED, changed_files, drawn
 from tests.mutants.faults import MUTANTS
-from tests.mutants.mutant import Misplaced, Mutant, Sources
-from tests.mutants.running import survivors
+from tests.mutants.mutant import ROOT, Misplaced, Mutant, Sources
+from tests.mutants.running import CAUGHT, survivors
 from tests.support.bare import bare
 
 QUICK = ("overdraft",)
@@ -193,3 +194,19 @@ def test_mutants_are_caught_and_a_harmless_change_is_not(
     assert survivors([*quick, harmless, broken], library, sound_first=True) == ["harmless", "broken"]
     out = capsys.readouterr().out
     assert (out.count("caught "), out.count("ALIVE "), out.count("BROKEN ")) == (len(QUICK), 1, 1)
+
+
+def test_a_run_that_cannot_begin_catches_nothing(tmp_path: Path) -> None:
+    """Each run is a fork; the next one is not disturbed."""
+    (tmp_path / "test_one.py").write_text("def test_one():\n    assert 1 == 2\n")
+    (tmp_path / "broken.py").write_text("raise ValueError\n")
+    asked = [["-p", "broken"], ["test_one.py"], ["test_none.py"]]
+    lines = [
+        json.dumps({"folder": str(tmp_path), "arguments": arguments, "printed": str(tmp_path / "printed")})
+        for arguments in asked
+    ]
+    command = [sys.executable, "-P", ROOT / "tests" / "mutants" / "forking.py"]
+    done = subprocess.run(
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, env=bare(), check=True
+    )
+    assert done.stdout.split() == ["3", str(CAUGHT), "4"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -30,11 +32,11 @@ def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool 
     sound_first:  run each set of tests once without a fault; tests that fail so catch nothing. Continuous
                   integration does without, because the suite runs these tests, too.
     """
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name, ExitStack() as stack:
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = min(len(mutants), os.cpu_count() or 1)
         for number in range(workers):
-            copies.put(Copy.make(Path(name, str(number)), number))
+            copies.put(stack.enter_context(copied(Path(name, str(number)), number)))
         sound = _Sound(copies)
 
         def survives(mutant: Mutant) -> bool:
@@ -46,8 +48,8 @@ def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool 
                 done = copy.run(mutant.tests, *sources.mutated(mutant))
             finally:
                 copies.put(copy)
-            caught = done.returncode == CAUGHT
-            said = "" if caught else _end_of(done)
+            caught = done.code == CAUGHT
+            said = "" if caught else f"\n{done.end}"
             print(f"{'caught ' if caught else 'ALIVE  '} {mutant.name}{said}", flush=True)
             return not caught
 
@@ -57,21 +59,21 @@ def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool 
 
 
 @dataclass(frozen=True)
+class Done:
+    """A run of tests that is over: pytest's exit code, and the end of what it printed."""
+
+    code: int
+    end: str
+
+
+@dataclass(frozen=True)
 class Copy:
-    """A copy of the sources in which one mutant at a time runs. Its tests use ports of their own (`worker`)."""
+    """A copy of the sources in which one mutant at a time runs, and the process that forks for each run."""
 
     folder: Path
-    worker: str
+    forking: subprocess.Popen[str]
 
-    @classmethod
-    def make(cls, folder: Path, number: int) -> Copy:
-        folder.mkdir()
-        copy_sources(folder)
-        return cls(folder, f"gw{number}")
-
-    def run(
-        self, tests: Sequence[str], path: str | None = None, text: str = ""
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, tests: Sequence[str], path: str | None = None, text: str = "") -> Done:
         """Run tests, with another text of the file ``path`` if one is given; leave the copy as it was."""
         original = "" if path is None else (self.folder / path).read_text("utf-8")
         if path is not None:
@@ -79,14 +81,30 @@ class Copy:
         try:
             # All cases, and the same examples each time: a mutant is caught always or never.
             options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing", "-m", _TESTS)
-            command = [sys.executable, "-m", "pytest", *options, *tests]
-            environ = {**os.environ, "PYTEST_XDIST_WORKER": self.worker, "PYTEST_XDIST_TESTRUNUID": "mutants"}
-            return subprocess.run(
-                command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False
-            )
+            printed = self.folder / "printed"
+            asked = {"folder": str(self.folder), "arguments": [*options, *tests], "printed": str(printed)}
+            assert self.forking.stdin is not None
+            assert self.forking.stdout is not None
+            self.forking.stdin.write(json.dumps(asked) + "\n")
+            self.forking.stdin.flush()
+            code = int(self.forking.stdout.readline())
+            return Done(code, printed.read_text("utf-8", "replace")[-4000:])
         finally:
             if path is not None:
                 (self.folder / path).write_text(original, "utf-8")
+
+
+@contextmanager
+def copied(folder: Path, number: int) -> Iterator[Copy]:
+    """Copy the sources. The tests of each copy use ports of their own, by the number of the copy."""
+    folder.mkdir()
+    copy_sources(folder)
+    environ = {**os.environ, "PYTEST_XDIST_WORKER": f"gw{number}", "PYTEST_XDIST_TESTRUNUID": "mutants"}
+    command = [sys.executable, "-P", Path(__file__).with_name("forking.py")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
+    ) as forking:
+        yield Copy(folder, forking)
 
 
 class _Sound:
@@ -106,12 +124,8 @@ class _Sound:
                     done = copy.run(tests)
                 finally:
                     self._copies.put(copy)
-                self._told[tests] = _end_of(done) if done.returncode else ""
+                self._told[tests] = done.end if done.code else ""
             return self._told[tests]
-
-
-def _end_of(done: subprocess.CompletedProcess[str]) -> str:
-    return f"\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 
 def copy_sources(folder: Path) -> None:
