@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
@@ -23,6 +25,8 @@ from anonymize.partition import (
     refine,
 )
 from anonymize.table import CodedTable, Ints, Schema, tally
+
+V = TypeVar("V", bound="np.generic[Any]")
 
 
 @dataclass
@@ -107,14 +111,16 @@ class OpenedTable:
         """Count as :meth:`own_counts` for several candidates, each in some of its refined entries, shape (n_entries
         of all blocks,).
         """
-        starts, counts = [0] * len(asked), []
-        for layer in self._layers:
-            of_layer = []
-            for number, (candidate, taken) in enumerate(asked):
-                entries, start = layer.table.entries_of(candidate), starts[number]
-                starts[number] += len(entries)
-                of_layer.append((candidate, entries[taken[start : starts[number]]]))
-            counts.append(layer.records.counts_of_each(of_layer))
+        taken = zip(*(self._by_layer(candidate, entries) for candidate, entries in asked), strict=True)
+        counts = [
+            layer.records.counts_of_each(
+                [
+                    (each, layer.table.entries_of(each)[own])
+                    for (each, _), own in zip(asked, of_layer, strict=True)
+                ]
+            )
+            for layer, of_layer in zip(self._layers, taken, strict=bool(asked))
+        ]
         return [np.concatenate(of_blocks) for of_blocks in zip(*counts, strict=True)]
 
     def stamps(self, candidate: Candidate) -> Ints:
@@ -155,9 +161,10 @@ class OpenedTable:
             made.append(refinement)
         return made[0]
 
-    def _by_layer(self, candidate: Candidate, counts: Ints) -> list[Ints]:
+    def _by_layer(self, candidate: Candidate, values: NDArray[V]) -> list[NDArray[V]]:
+        """Split values of the refined entries of all blocks by block."""
         sizes = [len(layer.table.entries_of(candidate)) for layer in self._layers]
-        return np.split(counts, np.cumsum(sizes)[:-1])
+        return np.split(values, np.cumsum(sizes)[:-1])
 
     @property
     def linked(self) -> GeneralizedTable:
