@@ -39,7 +39,7 @@ class Keystreams(Protocol):
     """Keystreams of AES-128 in counter mode from zero; :class:`crypto.keystreams.Keystreams`."""
 
     def fill(self, rows: Words) -> None:
-        """Fill row i with the next words of stream i; shape (n, width), contiguous."""
+        """Fill row i with the next blocks of stream i; shape (n, width), contiguous, ``width`` even."""
 
 
 class Trees(Protocol):

@@ -27,7 +27,7 @@ class Keystreams:
         return f"Keystreams(n={len(self._streams)}, <secret>)"
 
     def fill(self, rows: Words) -> None:
-        """Fill row i with the next words of stream i; shape (n, width), contiguous."""
+        """Fill row i with the next blocks of stream i; shape (n, width), contiguous, ``width`` even."""
         n_bytes = WORD * rows.shape[1]
         zeros, target = bytes(n_bytes), rows.data.cast("B")
         for i, stream in enumerate(self._streams):

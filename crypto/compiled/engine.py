@@ -169,23 +169,18 @@ class CompiledKeystreams:
     def __init__(self, engine: Compiled, seeds: Blocks) -> None:
         self._engine = engine  # the code lives as long as this does
         self._round_keys = engine.round_keys(encode_blocks(seeds))
-        self._position = 0
+        self._block = 0
 
     def __repr__(self) -> str:
         return f"CompiledKeystreams(n={len(self._round_keys)}, <secret>)"
 
     def fill(self, rows: Words) -> None:
-        """Fill row i with the next words of stream i; shape (n, width), contiguous."""
+        """Fill row i with the next blocks of stream i; shape (n, width), contiguous, ``width`` even."""
         n, width = rows.shape
         assert n == len(self._round_keys)
-        block, skipped = divmod(self._position, 2)
-        stop = skipped + width
-        whole = stop + stop % 2
-        blocks = rows if whole == width else np.empty((n, whole), dtype=np.uint64)
-        self._engine.keystream(_address(self._round_keys), _address(blocks), n, whole, block)
-        if blocks is not rows:
-            rows[:] = blocks[:, skipped:stop]
-        self._position += width
+        assert width % 2 == 0
+        self._engine.keystream(_address(self._round_keys), _address(rows), n, width, self._block)
+        self._block += width // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _pass(
 def _streamed(tested: engine.Engine) -> list[bytes]:
     """Return keystreams that begin and go on."""
     streams = tested.keystreams(_some(_INSTANCES).reshape(-1, 2))
-    rows = [np.zeros((_INSTANCES, width), dtype=np.uint64) for width in (_COLUMNS, _INSTANCES)]
+    rows = [np.zeros((_INSTANCES, width), dtype=np.uint64) for width in (2 * _COLUMNS, 2 * _INSTANCES)]
     for part in rows:
         streams.fill(part)
     return [part.tobytes() for part in rows]

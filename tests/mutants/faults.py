@@ -2203,8 +2203,8 @@ MUTANTS = (
     Mutant(
         "compiled-keystreams-that-begin-again",
         "CompiledKeystreams.fill",
-        "self._position += width",
-        "self._position = 0",
+        "self._block += width // 2",
+        "self._block = 0",
         _KEYSTREAMS,
     ),
     Mutant(
