@@ -208,16 +208,21 @@ class CompiledTrees:
         self._root = root
         self._correction: Blocks | None = None
         whole = count - count % trees.STRAND
-        parts = (slice(0, whole), trees.STRAND), (slice(whole, count), count - whole)
-        self._strands = [self._strands_of(part, size) for part, size in parts if part.start < part.stop]
+        both = (slice(0, whole), trees.STRAND), (slice(whole, count), count - whole)
+        parts = [(part, size) for part, size in both if part.start < part.stop]
+        ahead = max(size for _, size in parts)
+        # The vectors of a strand take the place of the strand before, which is read no more; there is room for the
+        # first. So the memory is touched once.
+        self._memory = np.empty((ahead + count, 2 * self._room), dtype=np.uint64)
+        nodes = self._memory[ahead:]
+        self._strands = [self._strands_of(part, size, nodes[part]) for part, size in parts]
 
     def __repr__(self) -> str:
         return f"CompiledTrees(count={self._count}, <secret>)"
 
-    def _strands_of(self, part: slice, size: int) -> _Strands:
-        n = (part.stop - part.start) // size
-        nodes, hashes = (np.empty((n, self._room, size, 2), dtype=np.uint64) for _ in range(2))
-        return _Strands(part, n, size, nodes, hashes)
+    def _strands_of(self, part: slice, size: int, memory: Words) -> _Strands:
+        nodes = memory.reshape(-1, self._room, size, 2)
+        return _Strands(part, len(nodes), size, nodes, np.empty_like(nodes))
 
     def sum(self) -> Blocks:
         """Grow the level and hash it; return the XOR of the hashes of every tree, shape (count, 2)."""
@@ -255,11 +260,14 @@ class CompiledTrees:
         self._correction = np.ascontiguousarray(correction)
 
     def vectors(self, correction: Blocks) -> Words:
-        """Return the corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
+        """Return the corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves).
+
+        The trees end with this: the vectors take the memory of the nodes.
+        """
         assert correction.shape == (self._count, 2)
         assert self._n_nodes == self._room
         correction = np.ascontiguousarray(correction)
-        out = np.empty((self._count, 2 * self._room), dtype=np.uint64)
+        out = self._memory[: self._count]
         for strands in self._strands:
             self._engine.leaves(
                 _address(strands.nodes),
