@@ -12,8 +12,9 @@ chain of free gates, kind), so every group of equal gates is a single slice of r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ from crypto.circuit import (
     OutputGroup,
     Region,
     To,
+    gates_of,
 )
 from crypto.errors import LocalProtocolError
 
@@ -259,31 +261,44 @@ class _Numbering:
         first_public = len(regions[Region.PUBLIC])
         self._public_gates, self.public_rows = self._number(np.isin(self._kind, _PUBLIC_GATES), first_public)
 
-    def _number(self, gates: NDArray[np.bool_], first: int) -> tuple[list[Index], int]:
-        """Give rows to live gates in the order of level and kind; return the groups' wires."""
+    def _number(self, gates: NDArray[np.bool_], first: int) -> tuple[tuple[Index, Index], int]:
+        """Give rows to live gates in the order of level and kind.
+
+        Returns the wires, the place of the first one of every group among them, and the next row.
+        """
         wires = np.flatnonzero(gates & self._live)
         key = self._level[wires] * len(Kind) + self._kind[wires]
         order = np.argsort(key, kind="stable")
         wires, key = wires[order], key[order]
         self._row[wires] = first + np.arange(len(wires))
-        return np.split(wires, np.flatnonzero(np.diff(key)) + 1), first + len(wires)
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        return (wires, starts), first + len(wires)
 
     def groups(self, *, public: bool) -> tuple[Group, ...]:
-        wires = self._public_gates if public else self._secret_gates
-        return tuple(self._group(w) for w in wires if len(w))
-
-    def _group(self, wires: Index) -> Group:
-        left, right = self._left[wires], self._right[wires]
-        start = int(self._row[wires[0]])
-        return Group(
-            kind=Kind(int(self._kind[wires[0]])),
-            start=start,
-            stop=start + len(wires),
-            a=self._row[left >> 1],
-            b=self._row[right >> 1],
-            invert_a=np.flatnonzero(left & 1),
-            invert_b=np.flatnonzero(right & 1),
+        wires, starts = self._public_gates if public else self._secret_gates
+        kinds, rows = self._kind[wires[starts]].tolist(), self._row[wires[starts]].tolist()
+        ends = np.append(starts, len(wires))
+        lengths = np.diff(ends).tolist()
+        operands = [self._operands(literals[wires], ends) for literals in (self._left, self._right)]
+        return tuple(
+            Group(Kind(kind), row, row + length, a, b, invert_a, invert_b)
+            for kind, row, length, (a, invert_a), (b, invert_b) in zip(
+                kinds, rows, lengths, *operands, strict=True
+            )
         )
+
+    def _operands(self, literals: Index, ends: Index) -> Iterator[tuple[Index, Index]]:
+        """Yield an operand's rows and inverted places for each group.
+
+        literals: the operand of every gate; ends: the first gate of every group, and the number of gates.
+        """
+        rows, inverted = self._row[literals >> 1], np.flatnonzero(literals & 1)
+        cuts = np.searchsorted(inverted, ends)
+        inverted -= np.repeat(ends[:-1], np.diff(cuts))
+        for (start, stop), (first, last) in zip(
+            pairwise(ends.tolist()), pairwise(cuts.tolist()), strict=True
+        ):
+            yield rows[start:stop], inverted[first:last]
 
     def input(self, group: InputGroup) -> InputGroup:
         rows = {region: self._first[region] + i for region, i in group.first_rows.items()}
@@ -375,8 +390,16 @@ def _digest(circuit: Circuit) -> bytes:
         text(o.name, o.to.value, o.width, o.count, o.mask)
         array(o.rows)
         array(o.inverted)
-    for g in (*circuit.public_groups, *circuit.groups):
-        text(int(g.kind), g.start, g.stop)
-        for values in (g.a, g.b, g.invert_a, g.invert_b):
+    for groups in (circuit.public_groups, circuit.groups):
+        gates = gates_of(groups)
+        for values in (
+            gates.kinds,
+            gates.starts,
+            gates.lengths,
+            gates.a,
+            gates.b,
+            gates.invert_a,
+            gates.invert_b,
+        ):
             array(values)
     return h.digest()

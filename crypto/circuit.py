@@ -11,7 +11,7 @@ the clear, and AND with a public bit is a selection. Both are free of communicat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TypeAlias
@@ -147,6 +147,53 @@ class Group:
             inside_a,
             inside_b,
         )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Gates:
+    """Gates of groups, column by column.
+
+    kinds, starts, lengths:  of every group: kind, first row, number of gates.
+    rows:                    the row of every gate, group after group.
+    a, b:                    the operands of every gate.
+    invert_a, invert_b:      numbers of the gates with an inverted operand.
+    """
+
+    kinds: Index
+    starts: Index
+    lengths: Index
+    rows: Index
+    a: Index
+    b: Index
+    invert_a: Index
+    invert_b: Index
+
+
+def gates_of(groups: Sequence[Group]) -> Gates:
+    """Return the gates of groups, to work on all of them at once."""
+    kinds, starts, stops = (
+        np.array([getattr(group, name) for group in groups], dtype=np.intp)
+        for name in ("kind", "start", "stop")
+    )
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    a, b, invert_a, invert_b = (
+        [getattr(group, name) for group in groups] for name in ("a", "b", "invert_a", "invert_b")
+    )
+    rows = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    return Gates(
+        kinds,
+        starts,
+        lengths,
+        rows,
+        _joined(a),
+        _joined(b),
+        *(_joined(each) + np.repeat(before, [len(part) for part in each]) for each in (invert_a, invert_b)),
+    )
+
+
+def _joined(parts: Sequence[Index]) -> Index:
+    return np.concatenate([np.empty(0, dtype=np.intp), *parts])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

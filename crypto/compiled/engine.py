@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from crypto import trees
 from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets, encode_blocks
-from crypto.circuit import Circuit, Group, Kind, Rows
+from crypto.circuit import Circuit, Kind, Rows, gates_of
 from crypto.compiled import blake2b
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
@@ -304,23 +304,18 @@ def operands_of(circuit: Circuit) -> Words:
 
     Raises LocalProtocolError for a gate that reads a row before the row is there.
     """
+    gates = gates_of(circuit.groups)
+    starts = np.repeat(gates.starts, gates.lengths)
+    secret_b = np.repeat(np.isin(gates.kinds, (Kind.XOR, Kind.AND)), gates.lengths)
+    bounds = starts, np.where(secret_b, starts, circuit.public_rows)
     operands = np.zeros((circuit.rows, 2), dtype=np.uint64)
-    for group in circuit.groups:
-        rows = operands[group.start : group.stop]
-        secret_b = group.kind in (Kind.XOR, Kind.AND)
-        if group.kind is not Kind.LIFT:
-            rows[:, 0] = _rows_below(group.start, group, group.a)
-        rows[:, 1] = _rows_below(group.start if secret_b else circuit.public_rows, group, group.b)
-        rows <<= np.uint64(1)
-        rows[group.invert_a, 0] |= np.uint64(1)
-        rows[group.invert_b, 1] |= np.uint64(1)
+    read = (gates.a, gates.invert_a), (gates.b, gates.invert_b)
+    for column, bound, (rows, inverted) in zip(operands.T, bounds, read, strict=True):
+        if len(rows) != len(bound) or ((rows < 0) | (rows >= bound)).any():
+            raise LocalProtocolError("a circuit whose gates read rows that are not there yet")
+        column[gates.rows] = rows << 1
+        column[gates.rows[inverted]] |= np.uint64(1)
     return operands
-
-
-def _rows_below(bound: int, group: Group, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    if len(rows) != group.stop - group.start or not 0 <= rows.min() <= rows.max() < bound:
-        raise LocalProtocolError("a circuit whose gates read rows that are not there yet")
-    return rows
 
 
 def _module(lanes: Sequence[int]) -> str:
