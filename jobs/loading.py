@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 from anonymize.errors import SchemaError
@@ -60,6 +61,14 @@ def import_models() -> None:
     for name in MODELS:
         for partition in PARTITIONS:
             model_named(name).modes(partition)
+
+
+def import_packages() -> None:
+    """Import every module of every model. Normally a module is imported at first use, for instance by a page."""
+    for module in MODELS.values():
+        package = import_module(module.rpartition(".")[0])
+        for found in walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
 
 
 def open_task(bundle: Bundle) -> Task:

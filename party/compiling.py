@@ -12,10 +12,12 @@ import logging
 import threading
 from functools import cache
 
+import numpy as np
+
 from crypto import engine
 from crypto.circuits.score import log2_table
 from jobs.data.arrow import pa_csv, pc
-from jobs.loading import import_models
+from jobs.loading import import_packages
 
 log = logging.getLogger("party")
 
@@ -39,8 +41,8 @@ def prepare() -> None:
 
 
 def _prepare() -> None:
-    import_models()
-    for _ in (pa_csv.ReadOptions, pc.value_counts):  # Arrow is imported at first use
+    import_packages()
+    for _ in (pa_csv.ReadOptions, pc.value_counts, np.ma):  # imported at first use; np.ma by np.unique
         pass
     log2_table()
     engine.begin(ENOUGH_GATES)
