@@ -86,7 +86,7 @@ def run_command(command: click.Command, name: str) -> None:
         code = command.main(prog_name=name, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), flush=True)
+        _print(error.format_message(), sys.stdout)
         sys.exit(Exit.USAGE)
     except click.UsageError as error:
         if "json" in _formats(sys.argv):  # click gave up before reading our option
@@ -185,7 +185,7 @@ def say(
     if wants_json():
         shown = json.dumps({"message": shown} if fields is None else fields)
     try:
-        print(shown, flush=True)
+        _print(shown, sys.stdout)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise PartyError(
@@ -202,9 +202,17 @@ def tell(line: str) -> None:
     """Print a line on standard error. A program with an unreadable error stream goes on."""
     fit = "\n".join(printable(each, None) for each in line.split("\n"))
     try:
-        print(fit, file=sys.stderr, flush=True)
+        _print(fit, sys.stderr)
     except OSError:
         _leave(sys.stderr)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    """Print in one piece. `print` writes the line's end by itself, and a line of another thread's log, or of the
+    other stream into the same file, may come between.
+    """
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 class _JsonLines(logging.Formatter):

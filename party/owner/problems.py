@@ -82,7 +82,8 @@ def tell_owner(lines: Sequence[str]) -> None:
     """Show the owner's own numbers, if somebody watches: on a terminal only, never in a log file."""
     if sys.stderr.isatty():
         with suppress(OSError):  # the terminal is gone
-            print("\n".join(printable(line, None) for line in lines), file=sys.stderr, flush=True)
+            sys.stderr.write("".join(f"{printable(line, None)}\n" for line in lines))  # in one piece
+            sys.stderr.flush()
 
 
 def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, book: ProblemBook) -> None:

@@ -176,6 +176,12 @@ class _Block(io.StringIO):
         super().__init__()
         self.arrived = ""
 
+        self.pieces: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.pieces.append(text)
+        return super().write(text)
+
     def flush(self) -> None:
         self.arrived = self.getvalue()
 
@@ -184,12 +190,14 @@ class _Block(io.StringIO):
     "shown", [lambda: say("x"), lambda: note("x"), lambda: show_problem(Problem("bug", "x"))]
 )
 def test_whatever_is_said_leaves_at_once(monkeypatch: pytest.MonkeyPatch, shown: Callable[[], None]) -> None:
+    """And in one piece: a line of a log into the same file comes before or after."""
     stream = _Block()
     monkeypatch.setattr("sys.stdout", stream)
     monkeypatch.setattr("sys.stderr", stream)
     shown()
-    assert stream.arrived
     assert stream.arrived == stream.getvalue()
+    (piece,) = stream.pieces
+    assert piece.endswith("\n")
 
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202eHello\nerror: forged\x9b"
