@@ -5,7 +5,7 @@ The only module with knowledge of every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -17,12 +17,10 @@ from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.file.clusters import read_model
 from jobs.file.fields import parse_model
 from jobs.file.job import Job, check_columns, require_confirmed
-from jobs.file.key_errors import line_of, path_named, remedy_of
 from jobs.file.schema import check_values
 from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
 from jobs.json_text import read_json
 from jobs.modes import mode_of
-from jobs.moved_keys import advice_on
 from jobs.partitions import PARTITIONS
 from jobs.task import Model, Task
 
@@ -44,10 +42,6 @@ MADE = (
     "marginals.csv",
 )
 """Possible files and folders of a release of any model, apart from report and digests."""
-
-
-_OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
-"""Errors with a place in the hierarchy file."""
 
 
 def model_named(name: str) -> Model:
@@ -126,7 +120,9 @@ def task_of(fields: Any, path: Path, read: Callable[[Path], str] = read_text) ->
     try:
         check_task(task)
     except SchemaError as error:
-        raise _located(error, path, fields, named) from None
+        from jobs.file.key_errors import located
+
+        raise located(error, path, fields, named) from None
     return task
 
 
@@ -138,8 +134,10 @@ def _read_named(read: Callable[[Path], str], path: Path, keys: Sequence[str], fi
     try:
         return read(path.parent / file)
     except ConfigError as error:
+        from jobs.file.key_errors import place_of
+
         problem = error.problem
-        where, named = _place(path, keys, fields), ".".join(keys)
+        where, named = place_of(path, keys, fields), ".".join(keys)
         raise ConfigError(
             problem.error_id, f"{where}: {named}: {problem.message}", remedy=problem.remedy or _PATHS
         ) from None
@@ -152,42 +150,6 @@ def _key_of(fields: Any, column: str, file: str) -> tuple[str, ...]:
     """Return the path of the key of a column that names a file, as far as the column shows the key."""
     keys = fields["columns"][column]
     return ("columns", column, *[key for key, value in keys.items() if value == file][:1])
-
-
-def _place(path: Path | str, keys: Iterable[str], fields: Any) -> str:
-    """Return a job file with the line of a key, if the line is known."""
-    line = line_of(keys, fields)
-    return f"{path}: line {line}" if line else str(path)
-
-
-def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
-    """Return an error about a key or a column with the place.
-
-    The place is a line of the hierarchy file if the error has such a line; otherwise the job file, with the line of
-    the named key or of the column.
-
-    named: the file of values, by column.
-    """
-    said = str(error)
-    column = () if error.column is None else ("columns", error.column)
-    keys = path_named(said, fields, column) or column
-    if not keys:
-        return error
-    where = _place(path, keys, fields)
-    file = None if error.column is None else named.get(error.column)
-    names_a_key = said.startswith(f"columns.{error.column}.")
-    if file is not None and error.error_id in _OF_TAXONOMIES and not names_a_key:
-        filed = str(path.parent / file)
-        where = filed if error.line is not None else f"{where}: {filed}"
-    return SchemaError(
-        error.error_id,
-        f"{where}: {said}",
-        column=error.column,
-        remedy=error.remedy,
-        private=error.private,
-        cause=error.cause,
-        line=error.line,
-    )
 
 
 def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
@@ -253,7 +215,7 @@ def read_task(encoded: bytes) -> Task:
 
 def parse_job(fields: Any, where: str) -> Job:
     """Validate a job read from YAML or JSON. Raises ConfigError with the path of every wrong key."""
-    job = parse_model(Job, fields, where, "job-invalid", advice_on)
+    job = parse_model(Job, fields, where, "job-invalid", _advice_on)
     model = model_named(job.model.name)
     try:
         model.check_first(job)
@@ -262,12 +224,21 @@ def parse_job(fields: Any, where: str) -> Job:
         model.check(job)
         mode = mode_of(model, job)
     except ValueError as error:
-        place = _place(where, path_named(str(error), fields), fields)
+        from jobs.file.key_errors import path_named, place_of, remedy_of
+
+        place = place_of(where, path_named(str(error), fields), fields)
         raise ConfigError("job-invalid", f"{place}: {error}", remedy=remedy_of(str(error), fields)) from None
     if len(job.roster) < mode.least:
         message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
         raise ConfigError("job-too-few-parties", message)
     return job
+
+
+def _advice_on(keys: Sequence[str], job: Any) -> str:
+    """Return the advice on an unknown key, from the keys of all models."""
+    from jobs.moved_keys import advice_on
+
+    return advice_on(keys, job)
 
 
 def check_task(task: Task) -> None:

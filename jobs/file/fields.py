@@ -33,7 +33,9 @@ from anonymize.joint.disclosure import ALLOWED
 from anonymize.table import MAX_RECORDS
 from jobs.data.table_file import DATE, NO_DATE
 from jobs.errors import ConfigError
-from jobs.file.key_errors import Advice, explained, no_advice
+
+if TYPE_CHECKING:
+    from jobs.file.key_errors import Advice
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -283,6 +285,11 @@ else:
     Level = Literal[LEVELS]
 
 
+def no_advice(keys: Sequence[str], fields: Any) -> str:
+    """Return no advice on an unknown key."""
+    return ""
+
+
 def parse_model(model: type[F], fields: Any, where: str, error_id: str, advice: Advice = no_advice) -> F:
     """Validate fields against a model. Raises ConfigError listing each problem with the key's path.
 
@@ -305,6 +312,8 @@ def error_in(
     advice: Advice = no_advice,
 ) -> ConfigError:
     """Return the error for fields that are refused by a model, with each problem and the key's path."""
+    from jobs.file.key_errors import explained
+
     items = error.errors(include_url=False, include_context=True)
     is_job = error_id == "job-invalid"  # a configuration is its owner's, and its values may go to a log
     found = explained(items, fields, advice, partial(known_keys, model), show=is_job)

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from anonymize.errors import SchemaError
 from jobs.errors import printable
 from jobs.file.yaml_text import Keys
 
@@ -37,15 +39,12 @@ _FORMS = {
 }
 _OWN = {"value_error", "assertion_error"}
 """Kinds of findings with a sentence of ours. All other kinds have a sentence of pydantic."""
+_OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
+"""Errors with a place in the hierarchy file."""
 
 
 Advice: TypeAlias = Callable[[Sequence[str], Any], str]
 """Function from the path of an unknown key, and the file, to advice; empty without advice."""
-
-
-def no_advice(keys: Sequence[str], fields: Any) -> str:
-    """Return no advice on an unknown key."""
-    return ""
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ class _Finding:
 def explained(
     items: Iterable[Mapping[str, Any]],
     fields: Any,
-    advice: Advice = no_advice,
-    known: Callable[[Sequence[str]], Iterable[str]] = lambda above: (),
+    advice: Advice,
+    known: Callable[[Sequence[str]], Iterable[str]],
     *,
     show: bool = False,
 ) -> Problems:
@@ -355,6 +354,42 @@ def line_of(keys: Iterable[str], fields: Any) -> int | None:
             break
         fields = inner
     return line
+
+
+def place_of(path: Path | str, keys: Iterable[str], fields: Any) -> str:
+    """Return a file with the line of a key, if the line is known."""
+    line = line_of(keys, fields)
+    return f"{path}: line {line}" if line else str(path)
+
+
+def located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
+    """Return an error about a key or a column of a job file with the place.
+
+    The place is a line of the hierarchy file if the error has such a line; otherwise the job file, with the line of
+    the named key or of the column.
+
+    named: the file of values, by column.
+    """
+    said = str(error)
+    column = () if error.column is None else ("columns", error.column)
+    keys = path_named(said, fields, column) or column
+    if not keys:
+        return error
+    where = place_of(path, keys, fields)
+    file = None if error.column is None else named.get(error.column)
+    names_a_key = said.startswith(f"columns.{error.column}.")
+    if file is not None and error.error_id in _OF_TAXONOMIES and not names_a_key:
+        filed = str(path.parent / file)
+        where = filed if error.line is not None else f"{where}: {filed}"
+    return SchemaError(
+        error.error_id,
+        f"{where}: {said}",
+        column=error.column,
+        remedy=error.remedy,
+        private=error.private,
+        cause=error.cause,
+        line=error.line,
+    )
 
 
 def path_named(message: str, fields: Any, above: Sequence[str] = ()) -> tuple[str, ...]:
