@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from anonymize.errors import DataError
-from anonymize.joint.disclosure import Allowed
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from jobs.file.bundle import Bundle
 from jobs.file.clusters import clusters_of
@@ -26,6 +25,7 @@ from jobs.release.sums import SUMS
 if TYPE_CHECKING:
     from anonymize.clusters import Clusters
     from anonymize.joint.columns import Columns
+    from anonymize.joint.disclosure import Allowed
     from anonymize.joint.roster import Roster
     from anonymize.tds import Observer
     from crypto.mixing import OpeningKey

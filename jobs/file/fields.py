@@ -29,7 +29,6 @@ from pydantic import (
 )
 
 from anonymize.dates import is_form, is_step
-from anonymize.joint.disclosure import ALLOWED
 from anonymize.table import MAX_RECORDS
 from jobs.data.table_file import DATE, NO_DATE
 from jobs.errors import ConfigError
@@ -269,10 +268,10 @@ FilePath = Annotated[Path, BeforeValidator(_path), PlainSerializer(str)]
 Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(check_address)]
 Nested = Mapping[str, Any] | list[str]
 
-LEVELS = tuple(
-    dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
-)
-"""Levels of disclosure of joint LKC jobs: the levels of all modes `partition/level`."""
+LEVELS = ("sealed", "leader", "strict")
+"""Levels of disclosure of joint LKC jobs: the levels of all modes `partition/level` of
+:data:`anonymize.joint.disclosure.ALLOWED`.
+"""
 RECORD, PERSON = "record", "person"
 """Units of K."""
 DEFAULT_LEVEL = "sealed"

@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
@@ -25,6 +24,7 @@ from jobs.options import Noted
 from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.joint.disclosure import Allowed
     from jobs.lkc.result import Made
     from jobs.lkc.tables import Written
     from jobs.page.parts import Section

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from jobs.data.sources import Source
@@ -29,6 +28,7 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.joint.disclosure import Allowed
     from anonymize.release import Release
     from jobs.lkc.result import Made
     from jobs.owner.rules import Rule

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
@@ -20,6 +19,7 @@ from jobs.lkc.settings import KD
 from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
+    from anonymize.joint.disclosure import Allowed
     from jobs.lkc.result import Made
 
 

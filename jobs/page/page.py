@@ -9,7 +9,6 @@ from typing import Any
 from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import Content, document, tag
-from jobs.page.learned import learned
 from jobs.page.parts import Section, checked, facts, listing, number, paragraph, sentence, size, warning
 from jobs.page.words import with_words
 from jobs.release.checking import read_report
@@ -160,6 +159,8 @@ def _learned(task: Task) -> Section:
     title = "What each participant learned"
     if not task.job.roster:
         return Section(title, [paragraph("One holder made the table. Nobody else took part.")])
+    from jobs.page.learned import learned
+
     found = [(tag("h3", audience), listing(words)) for audience, words in learned(task)]
     if not found:
         return Section(title, [paragraph("Parties and coordinator learned the release, and nothing else.")])
