@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from anonymize.joint.columns import class_schema
 from anonymize.table import Schema
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
 from jobs.file.job import Job, check_domains
-from jobs.reading import load_columns
 from jobs.task import Partition, Task
 
 if TYPE_CHECKING:
@@ -101,9 +99,13 @@ class Vertical:
 
     def result_schema(self, task: Task) -> Schema:
         """Return the schema for class counts only, known to all parties."""
+        from anonymize.joint.columns import class_schema
+
         return class_schema(task.schema)
 
     def load(self, task: Task, source: Source, me: str) -> LoadedColumns:
+        from jobs.vertical import load_columns
+
         return load_columns(source, task, me)
 
 

@@ -17,8 +17,9 @@ from jobs.data.arrow import pa
 from jobs.data.coders import Coder
 from jobs.data.coding import Published
 from jobs.data.sources import Source
-from jobs.reading import check_rows, coding_of, holding_of
+from jobs.reading import check_rows, coding_of
 from jobs.task import Task
+from jobs.vertical import holding_of
 
 if TYPE_CHECKING:
     from anonymize.clusters import Clusters

@@ -8,16 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.joint.columns import Holding
-from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrowest
+from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
-from jobs.data.ids import id_bytes
 from jobs.data.sources import Source
-from jobs.data.tables import Loaded, LoadedColumns
+from jobs.data.tables import Loaded
 from jobs.data.worded import Worded
 from jobs.file.columns import Column
 from jobs.task import Task
@@ -109,37 +106,6 @@ def row_by_row(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool)
         occurring=occurring,
     )
     return replace(table, weights=coded.weights)
-
-
-def load_columns(source: Source, task: Task, me: str) -> LoadedColumns:
-    """Read our columns and ids of a vertical job.
-
-    :func:`jobs.data.ids.id_bytes` tells how ids are compared. A row without an id is dropped. In LKC jobs a missing
-    cell drops its row, too, if the job says so for a column of ours. In DP jobs every row with an id takes part.
-    Raises DataError as :func:`load_table`.
-    """
-    coding = coding_of(task, me, matched=True)
-    check_columns(source, task, me)
-    coded = source.collapse(coding)
-    check_rows(coded, coding)
-    return LoadedColumns(holding_of(coded, task.schema), coded.rows)
-
-
-def holding_of(coded: Coded, schema: Schema) -> Holding:
-    """Return the records of a vertical job in the form for the protocols."""
-    return Holding(
-        id_bytes(coded.ids),
-        tuple(_own(coded, column.name, column.n_leaves) for column in schema.qid),
-        _own(coded, schema.class_name, schema.n_classes),
-        tuple(_own(coded, column.name, len(column.domain)) for column in schema.sensitive),
-    )
-
-
-def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | None:
-    """Return the codes of a column of ours in the narrowest type; None for another party's column."""
-    if name is None or name not in coded.columns:
-        return None
-    return coded.columns[name].codes.astype(narrowest(size), copy=False)
 
 
 def notes_on_dates(source: Source, task: Task) -> list[str]:

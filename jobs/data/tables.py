@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from anonymize.joint.columns import Holding
 from anonymize.release import LabelledColumn
 from anonymize.table import CodedTable, Ints
 from jobs.data.rows_read import RowsRead, matched_fields, matched_words
+
+if TYPE_CHECKING:
+    from anonymize.joint.columns import Holding
 
 
 class Table(Protocol):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from typing import TYPE_CHECKING
 
 from anonymize.dates import ISO, DateGrid, calendar_cells, calendar_tree, from_dates
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
-from anonymize.joint.columns import Columns
 from anonymize.shallow_taxonomy import shallow
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
@@ -20,6 +20,9 @@ from jobs.file.columns import Column, DateDomain, NumericDomain
 from jobs.file.job import Job
 from jobs.file.makers import ROOT
 from jobs.synthetic.settings import CELL, NEVER
+
+if TYPE_CHECKING:
+    from anonymize.joint.columns import Columns
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
 """Value hierarchy of every column that is specialized or has a hierarchy."""
@@ -106,6 +109,8 @@ def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColum
 
 def holders_of(job: Job) -> Columns:
     """Return the holders of the columns of a vertical job."""
+    from anonymize.joint.columns import Columns
+
     owner = {name: party for party in job.roster for name in job.contributed_by(party)}
     (class_name,) = job.names("class") or (None,)
     return Columns(

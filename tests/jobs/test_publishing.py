@@ -15,7 +15,8 @@ from jobs.data.sources import Csv, Source
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.publishing import cell_columns, generalized_rows
-from jobs.reading import load_columns, load_table
+from jobs.reading import load_table
+from jobs.vertical import load_columns
 from tests.support import jobs
 from tests.support.csv_tables import GOOD, HEADER, lines
 from tests.support.samples import columns, single_job, vertical_job

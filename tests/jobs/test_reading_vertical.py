@@ -12,7 +12,7 @@ from jobs.data.sources import Csv, Source
 from jobs.data.tables import Loaded, LoadedColumns
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
-from jobs.reading import load_columns
+from jobs.vertical import load_columns
 from tests.support import jobs
 from tests.support.samples import columns, joint_job, vertical_job
 
