@@ -87,6 +87,9 @@ class SideCount:
     is_additive: ClassVar[bool] = False
 
 
+PERSONS = SideCount("persons")
+"""Different people of a group, counted at each holder."""
+
 Measure: TypeAlias = Tally | SideCount
 """Measure that is added up in every group; ``follows``: the last child is the rest of a public total."""
 

@@ -16,21 +16,18 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.criteria.criterion import (
+    PERSONS,
     RECORDS,
     Bools,
     Criterion,
     Form,
     Relative,
-    SideCount,
     SideInputs,
     Tally,
     sides_of,
 )
 from anonymize.criteria.size import LargeEnough, Size
 from anonymize.table import Ints, Schema
-
-PERSONS = SideCount("persons")
-"""Different people of a group, counted at each holder."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
+    PERSONS,
     Criterion,
     Demand,
     Measure,
@@ -27,7 +28,6 @@ from anonymize.criteria.criterion import (
     tallies_of,
 )
 from anonymize.criteria.groups import GroupTest
-from anonymize.criteria.persons import PERSONS
 from anonymize.criteria.views import count_by, measures_of, views_of
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.qid_groups import Scope

@@ -18,8 +18,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from anonymize.candidates import Prospect, Prospects
-from anonymize.criteria.criterion import Bools, SideInputs, sides_of
-from anonymize.criteria.persons import PERSONS
+from anonymize.criteria.criterion import PERSONS, Bools, SideInputs, sides_of
 from anonymize.cut import Candidate, Cut, top
 from anonymize.errors import PrivacyError
 from anonymize.grouping import Grouping, grouping_of_cut

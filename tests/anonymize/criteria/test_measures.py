@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import (
+    PERSONS,
     RECORDS,
     Bools,
     Criterion,
@@ -27,7 +28,7 @@ from anonymize.criteria.criterion import (
     SideInputs,
     Tally,
 )
-from anonymize.criteria.persons import PERSONS, EnoughPersons, PersonOfRow
+from anonymize.criteria.persons import EnoughPersons, PersonOfRow
 from anonymize.errors import PrivacyError
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.led import anonymize_led

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.criteria.clear import met_by_group
-from anonymize.criteria.criterion import RECORDS
-from anonymize.criteria.persons import PERSONS, EnoughPersons, PersonOfRow, Persons
+from anonymize.criteria.criterion import PERSONS, RECORDS
+from anonymize.criteria.persons import EnoughPersons, PersonOfRow, Persons
 from anonymize.criteria.size import Size
 from anonymize.errors import DataError, PrivacyError
 from anonymize.lkc.requirement import criteria_of_size
