@@ -12,7 +12,6 @@ from anonymize.errors import SchemaError
 from anonymize.lkc.requirement import AskedList, criteria_of
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from anonymize.scores.score import Score, score_of
-from anonymize.scores.weighted import Weighted
 from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded
@@ -264,7 +263,11 @@ def job_score(job: Job) -> Score:
     score = score_of(job.lkc.score, job.lkc.contexts)
     said = {i: job.columns[name].weight for i, name in enumerate(job.generalized)}
     weights = {i: weight for i, weight in said.items() if weight is not None}
-    return Weighted(score, weights) if weights else score
+    if not weights:
+        return score
+    from anonymize.scores.weighted import Weighted
+
+    return Weighted(score, weights)
 
 
 def check_score(job: Job) -> None:
