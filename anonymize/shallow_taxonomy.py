@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anonymize.errors import SchemaError
-from anonymize.taxonomy import Node, Taxonomy
+from anonymize.taxonomy import Node, Taxonomy, require_different_labels
 
 
 @dataclass(frozen=True)
@@ -64,15 +62,3 @@ def depths_of(taxonomy: Taxonomy) -> list[int]:
         for child in children:
             depths[child] = depths[place] + 1
     return depths
-
-
-def require_different_labels(column: str, labels: Sequence[str]) -> None:
-    """Raise SchemaError if two groups at a level of a taxonomy have the same label."""
-    for label, times in Counter(labels).items():
-        if times > 1:
-            raise SchemaError(
-                "taxonomy-invalid",
-                f"column {column}: at this `level` two groups of the taxonomy have the label {label!r}",
-                column=column,
-                remedy="rename one of the groups, or choose a different `level`",
-            )

@@ -399,3 +399,15 @@ def _numbered(tree: _Tree) -> Taxonomy:
         for label, below in zip(labels, children, strict=True)
     )
     return Taxonomy(tuple(leaves), printed, tuple(nodes), tuple(children))
+
+
+def require_different_labels(column: str, labels: Sequence[str]) -> None:
+    """Raise SchemaError if two groups at a level of a taxonomy have the same label."""
+    for label, times in Counter(labels).items():
+        if times > 1:
+            raise SchemaError(
+                "taxonomy-invalid",
+                f"column {column}: at this `level` two groups of the taxonomy have the label {label!r}",
+                column=column,
+                remedy="rename one of the groups, or choose a different `level`",
+            )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from anonymize.dates import ISO, DateGrid, calendar_cells, calendar_tree, from_dates
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
-from anonymize.shallow_taxonomy import shallow
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.data.table_file import as_read
@@ -53,7 +52,11 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
         taxonomy = from_arx_csv(files[name], name, missing_leaf=missing_leaf)
     else:
         taxonomy = from_nested(tree, name, missing_leaf=missing_leaf)
-    return shallow(taxonomy, column.level, name) if column.role == "qid" and column.level else taxonomy
+    if column.role == "qid" and column.level:
+        from anonymize.shallow_taxonomy import shallow
+
+        return shallow(taxonomy, column.level, name)
+    return taxonomy
 
 
 def _grid(name: str, column: Column) -> Grid:

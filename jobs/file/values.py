@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from anonymize.errors import DataError, SchemaError
 from anonymize.grid import Grid
-from anonymize.shallow_taxonomy import require_different_labels
 from anonymize.table import Categories, SensitiveColumn
-from anonymize.taxonomy import MISSING, Node, Taxonomy
+from anonymize.taxonomy import MISSING, Node, Taxonomy, require_different_labels
 from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder
 from jobs.data.table_file import as_read
 from jobs.data.texts import alike
