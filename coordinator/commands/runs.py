@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-import jointcut
 from coordinator.arguments import (
     config_option,
     delimiter_option,
@@ -219,6 +218,8 @@ def demo(out: Path | None) -> None:
 
 def _examples() -> Path:
     """Return the folder of examples: inside an installed package, or beside the package in the sources."""
+    import jointcut
+
     package = Path(jointcut.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
