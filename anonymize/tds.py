@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from anonymize.criteria.criterion import Violation
 from anonymize.cut import Candidate, Cut
-from anonymize.grouping import Grouping
 from anonymize.table import Ints, Schema
+
+if TYPE_CHECKING:
+    from anonymize.grouping import Grouping
 
 R = TypeVar("R")
 Turn: TypeAlias = Generator[Any, Any, R]
