@@ -175,8 +175,6 @@ def _no_step(task: Task, name: str) -> str:
 
 def _ends(task: Task, report: Mapping[str, Any]) -> Iterator[tuple[QidColumn, Mapping[str, Any]]]:
     """Yield the values of each column of a joint table with a reason that needs a sentence."""
-    if not task.job.roster:
-        return
     for column in task.schema.qid:
         for each in report.get("stopped", {}).get(column.name, ()):
             if each["reason"] not in NO_NEED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -15,7 +15,6 @@ from jobs.data.counted import counted, noun
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
-from jobs.lkc.joint_stopping import advice_jointly, why
 from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
 from jobs.lkc.sentences import promises_of, weakness_of
@@ -159,10 +158,19 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
         if joined := about_joined(counts):
             yield paragraph(joined)
         yield bars(_without_rare(counts) if role in ("plain", "class") else counts, name)
-    frees = [f"{words}." for words in (*advice(task.job, stopped, {}), *advice_jointly(task, report))]
+    frees = [f"{words}." for words in (*advice(task.job, stopped, {}), *_advice_jointly(task, report))]
     if frees:
         yield tag("h3", "To keep more detail")
         yield listing(frees)
+
+
+def _advice_jointly(task: Task, report: Mapping[str, Any]) -> Sequence[str]:
+    """Say what would free detail of a joint table."""
+    if not task.job.roster:
+        return ()
+    from jobs.lkc.joint_stopping import advice_jointly
+
+    return advice_jointly(task, report)
 
 
 _RARE = 10
@@ -193,6 +201,8 @@ _WHY: Mapping[str, str] = {
 
 def _why(task: Task, name: str, stopped: Stopped) -> str:
     if stopped.reason not in _WHY:
+        from jobs.lkc.joint_stopping import why
+
         return (
             f"{named(task.job, name, stopped.values)}: no finer{why(task, name, {'reason': stopped.reason})}."
         )

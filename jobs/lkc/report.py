@@ -24,7 +24,6 @@ from jobs.data.rows_read import RowsRead
 from jobs.file.columns import Column
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.joint_stopping import advice_jointly, reasons_jointly
 from jobs.lkc.linked_columns import parts_apart, told_beside_groups
 from jobs.lkc.requirement import job_score
 from jobs.lkc.sentences import linked_words, notes_on, verified_words
@@ -205,8 +204,15 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     worth = [risk["meaning"]] if risk.get("below_k") or risk.get("linked") else []
     worth += [risk["as_it_is"]["meaning"]] if "as_it_is" in risk else []
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
-    notes = [*report.get("notes", []), *reasons_jointly(task, report), *advice_jointly(task, report)]
+    notes = [*report.get("notes", []), *(_stopped_jointly(task, report) if task.job.roster else ())]
     return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *notes])
+
+
+def _stopped_jointly(task: Task, report: Mapping[str, Any]) -> list[str]:
+    """Say why a joint table is no finer, and what would free detail."""
+    from jobs.lkc.joint_stopping import advice_jointly, reasons_jointly
+
+    return [*reasons_jointly(task, report), *advice_jointly(task, report)]
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
