@@ -11,10 +11,13 @@ has values of two holders side by side.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from anonymize.linked_columns import Blocks
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job
+
+if TYPE_CHECKING:
+    from anonymize.linked_columns import Blocks
 
 
 def blocks_of(job: Job) -> Blocks:

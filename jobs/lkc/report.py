@@ -11,7 +11,6 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
-from anonymize.lkc.linked_columns import count_linked, groups_of
 from anonymize.lkc.metrics import measure_loss, measure_partitions, measure_risk
 from anonymize.lkc.stopped import Stopped
 from anonymize.release import Release, cut_labels
@@ -182,6 +181,8 @@ def _linked(task: Task, release: Release) -> int | None:
     job, parts = task.job, parts_apart(task.job)
     if not parts:
         return None
+    from anonymize.lkc.linked_columns import count_linked, groups_of
+
     shuffled_among = (*form_of(job).groups(job), *told_beside_groups(job))
     return count_linked(release, groups_of(release, shuffled_among), parts)
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
-from anonymize.linked_columns import Blocks
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
 from jobs import plain_columns
@@ -23,6 +23,9 @@ from jobs.lkc.options.option import Option, in_order
 from jobs.lkc.settings import LkcModel
 from jobs.promises import inferred, promise, weakness
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from anonymize.linked_columns import Blocks
 
 
 def notes_on(task: Task) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anonymize.lkc.linked_columns import groups_of, shuffled_apart
 from anonymize.release import Release, Rng
 from jobs.file.job import Job
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
@@ -28,6 +27,8 @@ def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
     """Return the tables. Class and plain columns stay with the quasi-identifiers. Vertical holders have shuffled."""
     blocks = blocks_of(job)
     if job.lkc.link is not None and len(blocks) > 1:
+        from anonymize.lkc.linked_columns import groups_of, shuffled_apart
+
         rows = rows.in_rows()
         rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)
     return {TABLE: rows.ordered(job.published).merged()}
