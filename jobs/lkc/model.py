@@ -21,11 +21,10 @@ from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.method import method_of
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.limited import Limited
 from jobs.reading import load_table
 from jobs.release.csv import PARTS_OF_TABLE, TABLE
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
+from jobs.task import Charges, Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from anonymize.joint.disclosure import Allowed
@@ -46,9 +45,14 @@ class LkcPrivacy(Model):
 
     name = "lkc"
     reading = Reading(load_table, coder, per_person=lambda job: job.lkc.unit == PERSON)
-    charges = Limited(requirement.known, requirement.largest_k)
     made = (TABLE, PARTS_OF_TABLE, GROUPS, SENSITIVE)
     tells_seconds = True
+
+    @property
+    def charges(self) -> Charges:
+        from jobs.owner.limited import Limited
+
+        return Limited(requirement.known, requirement.largest_k)
 
     def check_first(self, job: Job) -> None:
         requirement.check_partition(job)

@@ -15,14 +15,13 @@ from jobs.file.schema import Domains
 from jobs.file.values import sensitive_columns
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.limited import Limited
 from jobs.owner.rules import Rule
 from jobs.release.csv import TABLE
 from jobs.sequences import requirement
 from jobs.sequences.coders import coder
 from jobs.sequences.reading import load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
+from jobs.task import Charges, Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.data.tables import Table
@@ -36,9 +35,14 @@ class Sequences(Model):
 
     name = "sequences"
     reading = Reading(load_tracks, coder)
-    charges = Limited()
     made = (TABLE,)
     tells_seconds = True
+
+    @property
+    def charges(self) -> Charges:
+        from jobs.owner.limited import Limited
+
+        return Limited()
 
     def check_first(self, job: Job) -> None:
         requirement.check_partition(job)
