@@ -25,9 +25,8 @@ from jobs.dp.settings import DpModel
 from jobs.errors import ConfigError
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column
-from jobs.file.databases import Held
 from jobs.file.fields import DEFAULT_LEVEL, Address, Fields, Level, Name
-from jobs.file.table import TextFile
+from jobs.file.table import Held, TextFile
 from jobs.lkc import settings as lkc
 from jobs.lkc.settings import Lkc
 from jobs.sequences import settings as sequences

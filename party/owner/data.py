@@ -11,9 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from jobs.data.sources import Csv, Excel, Feather, Parquet, Source
-from jobs.file.databases import Held, Opened
 from jobs.file.fields import FilePath
-from jobs.file.table import TextFile, WordedFile
+from jobs.file.table import Held, Opened, TextFile, WordedFile
 
 
 class CsvFile(TextFile):

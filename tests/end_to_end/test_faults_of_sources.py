@@ -18,7 +18,6 @@ import pytest
 
 from jobs.data.streaming import Streamed
 from jobs.errors import Exit
-from jobs.file import databases
 from tests.support.commands import Ran, invoke, listing
 from tests.support.jobs import write_csv
 from tests.support.joint import sample_rows
@@ -273,7 +272,7 @@ def test_a_disk_that_is_full_when_duckdb_outgrows_its_memory(
 ) -> None:
     """Nearly all rows differ, so DuckDB has more to count than it can hold."""
     disk(2 << 20)
-    monkeypatch.setattr(databases, "_LEAST_MB", 40)
+    monkeypatch.setattr("jobs.file.table._LEAST_MB", 40)
     rng = np.random.default_rng(0)
     table = pa.table({name: rng.integers(0, 4000, 2_000_000) for name in "ab"})
     pq.write_table(table, places.folder / "all.parquet")
