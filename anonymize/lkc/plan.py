@@ -36,8 +36,7 @@ from anonymize.linked_columns import CountedBlock
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable
-from anonymize.qid_groups import Groups, distinct_groups
-from anonymize.record_sets import Names
+from anonymize.qid_groups import Groups, Names, distinct_groups
 from anonymize.table import Codes, Ints, tally
 
 N = TypeVar("N", bound=np.generic)

@@ -20,8 +20,7 @@ from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.partition import GeneralizedTable, Refinement
-from anonymize.qid_groups import Groups, distinct_groups
-from anonymize.record_sets import Names, RecordSets
+from anonymize.qid_groups import Groups, Names, RecordSets, distinct_groups
 from anonymize.score import FRACTION_BITS, impurity, information_gain
 from anonymize.scores.score import Followed, MovingPool, Ranked, Terms, Wanted
 from anonymize.table import Ints, Schema

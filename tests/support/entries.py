@@ -20,7 +20,7 @@ from anonymize.linked_columns import Blocks, counted_blocks
 from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, Entry
 from anonymize.partition import GeneralizedTable
-from anonymize.record_sets import Names
+from anonymize.qid_groups import Names
 from anonymize.table import Schema
 from anonymize.verification.tables import Claim
 from tests.support.closeness import Close

@@ -40,7 +40,7 @@ from anonymize.lkc.requirement import (
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.naming import Naming, named_by
 from anonymize.partition import GeneralizedTable
-from anonymize.record_sets import RecordSets
+from anonymize.qid_groups import RecordSets
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Codes, Ints
 from anonymize.taxonomy import Node

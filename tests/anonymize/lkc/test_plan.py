@@ -20,7 +20,7 @@ from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.single import anonymize_single
 from anonymize.partition import LocalRecords, fully_generalized, refine
-from anonymize.record_sets import RecordSets
+from anonymize.qid_groups import RecordSets
 from anonymize.table import Ints
 from tests.support import jobs
 from tests.support.entries import plan_of
