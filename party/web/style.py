@@ -1,6 +1,6 @@
 """Style of the owner's page: the style of the pages about releases, with navigation and forms."""
 
-from jobs.page.style import STYLE as OF_RELEASES
+from jobs.page.html import STYLE as OF_RELEASES
 
 STYLE = (
     OF_RELEASES
