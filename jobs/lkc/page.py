@@ -15,9 +15,8 @@ from jobs.data.counted import counted, noun
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.inferences import inferences
-from jobs.lkc.limits import limits_of
 from jobs.lkc.method import method_of
-from jobs.lkc.sentences import promises_of, weakness_of
+from jobs.lkc.sentences import limits_of, promises_of, weakness_of
 from jobs.lkc.stopping import NO_NEED, advice, named
 from jobs.page.html import tag
 from jobs.page.page import promises

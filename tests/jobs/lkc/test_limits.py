@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.lkc.limits import limits_of
+from jobs.lkc.sentences import limits_of
 from tests.support import jobs
 from tests.support.samples import AS_IT_IS, columns, joint_job, single_job, vertical_job
 
