@@ -127,7 +127,7 @@ def test_a_kd_page_has_the_fewest_values_and_the_distance(tmp_path: Path) -> Non
 def test_many_sets_of_columns_have_the_share_of_all_columns_as_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.lkc.inferences._MOST_SUBSETS", 2)
+    monkeypatch.setattr("jobs.lkc.page._MOST_SUBSETS", 2)
     text, rows = page_of(tmp_path, DOMAIN, {"L": "2", "K": "4", "C": "1"})
     of_all = percent(greatest(rows, 3, SAME))
     assert f"ill, L=2 K=4 at most {of_all} " in text
