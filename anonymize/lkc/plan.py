@@ -34,7 +34,7 @@ from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.linked_columns import CountedBlock
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
-from anonymize.lkc.sides import SidesOfGroups
+from anonymize.lkc.validity import SidesOfGroups
 from anonymize.partition import GeneralizedTable
 from anonymize.qid_groups import Groups, Names, distinct_groups
 from anonymize.table import Codes, Ints, tally

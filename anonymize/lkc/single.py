@@ -9,7 +9,6 @@ import numpy as np
 from anonymize.candidates import Prospects, propose
 from anonymize.criteria.criterion import SideInputs, Violation, sides_of
 from anonymize.cut import Candidate, Order, top
-from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import (
     Entry,
     Requirement,
@@ -18,8 +17,7 @@ from anonymize.lkc.requirement import (
     most_columns,
     terms_of,
 )
-from anonymize.lkc.sides import SidesOfGroups
-from anonymize.lkc.validity import PartitionTest, coarsest_cells
+from anonymize.lkc.validity import PairTest, PartitionTest, SidesOfGroups, coarsest_cells
 from anonymize.naming import Naming, all_in_one, named_by
 from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
 from anonymize.scores.score import NOTHING, Score, Wanted

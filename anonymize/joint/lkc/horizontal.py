@@ -37,7 +37,7 @@ from anonymize.lkc.requirement import (
     terms_of,
     whole_table,
 )
-from anonymize.lkc.sides import SidesOfGroups
+from anonymize.lkc.validity import SidesOfGroups
 from anonymize.naming import Naming, named_by
 from anonymize.partition import GeneralizedTable
 from anonymize.qid_groups import RecordSets

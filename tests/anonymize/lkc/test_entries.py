@@ -15,10 +15,9 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.errors import PrivacyError
-from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import Ask, AskedList, Entry, concerned, most_columns
 from anonymize.lkc.single import anonymize_single
-from anonymize.lkc.validity import PartitionTest
+from anonymize.lkc.validity import PairTest, PartitionTest
 from anonymize.qid_groups import Scope
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable

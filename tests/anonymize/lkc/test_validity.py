@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.criterion import inferences
 from anonymize.errors import PrivacyError, SchemaError
-from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import (
     Entry,
     check_root,
@@ -21,7 +20,7 @@ from anonymize.lkc.requirement import (
     most_records,
     root_refused,
 )
-from anonymize.lkc.validity import PartitionTest, coarsest_cells
+from anonymize.lkc.validity import PairTest, PartitionTest, coarsest_cells
 from anonymize.qid_groups import Scope
 from anonymize.table import MAX_RECORDS, Schema, SensitiveColumn
 from tests.support import jobs
