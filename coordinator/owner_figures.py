@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from coordinator.voice import CONSOLE, Note
+from coordinator.progress import CONSOLE, Note
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source

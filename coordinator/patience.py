@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from coordinator.progress import CONSOLE, Note, Voice
 from coordinator.proposing import Answers, propose
 from coordinator.run import Attempt, run_joint
-from coordinator.voice import CONSOLE, Note, Voice
 from jobs.data.counted import counted
 from jobs.errors import CATALOGUE, ConfigError, Exit, PartyError
 from jobs.file.fields import duration_of, seconds_of

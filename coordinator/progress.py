@@ -1,4 +1,7 @@
-"""Progress of a job, on standard error: a bar on a terminal, else a line each, or JSON lines if asked for."""
+"""Progress of a job, on standard error: a bar on a terminal, else a line each, or JSON lines if asked for.
+
+The voice of a run has the progress, and notes to the owner of a table.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -17,7 +21,7 @@ from rich.text import Text
 from anonymize.tds import ROOT, Observer, Step
 from jobs.data.meter import Meter, Rows
 from jobs.errors import printable
-from party.cli.console import tell, wants_json
+from party.cli.console import note, tell, wants_json
 
 _ROWS_S = 2.0
 _MANY_ROWS = 1_000_000
@@ -306,3 +310,25 @@ class Turns(Observer):
 
     def trial(self, number: int, most: int) -> None:
         self._progress.trial(number, most)
+
+
+class Note(Protocol):
+    """Function that takes a note for the owner: a text for people, fields for programs."""
+
+    def __call__(self, text: str, **fields: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Voice of a run.
+
+    progress:  begins to show a job, by name and number of parties.
+    note:      takes each note.
+    """
+
+    progress: Callable[[str, int], Progress]
+    note: Note
+
+
+CONSOLE = Voice(progress_of, note)
+"""Voice of the commands: standard error."""

@@ -13,9 +13,8 @@ from anonymize.tds import ROOT, Observer
 from coordinator.completing import completed
 from coordinator.conduct import Conductor
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
-from coordinator.progress import OWN_FIGURES, Turns
+from coordinator.progress import CONSOLE, OWN_FIGURES, Turns, Voice
 from coordinator.single import tell_noted
-from coordinator.voice import CONSOLE, Voice
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng

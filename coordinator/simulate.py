@@ -22,9 +22,8 @@ from anonymize.errors import AnonymizeError
 from coordinator.arguments import source_of
 from coordinator.daemons import Daemons
 from coordinator.owner_figures import keep_own_of_all, tell_own_of_all
-from coordinator.progress import OWN_FIGURES
+from coordinator.progress import CONSOLE, OWN_FIGURES, Voice
 from coordinator.run import run_joint
-from coordinator.voice import CONSOLE, Voice
 from jobs.data.dialect import SNIFFED, Dialect
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError

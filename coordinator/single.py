@@ -6,8 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from coordinator.owner_figures import tell_charged, tell_refused, tell_rows
-from coordinator.progress import RowsShown, Turns
-from coordinator.voice import CONSOLE, Voice
+from coordinator.progress import CONSOLE, RowsShown, Turns, Voice
 from jobs.data.sources import Source
 from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
 from jobs.stopwatch import Stopwatch

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from coordinator.progress import ForPeople, Progress, progress_of
-from coordinator.voice import Voice
+from coordinator.progress import ForPeople, Progress, Voice, progress_of
 
 
 def listening(progress: bool | None) -> tuple[Voice, list[str]]:

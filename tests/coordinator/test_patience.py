@@ -14,7 +14,7 @@ import pytest
 
 from coordinator import patience
 from coordinator.patience import Patience, run_patiently
-from coordinator.voice import Voice
+from coordinator.progress import Voice
 from jobs.errors import PartyError, Problem
 from jobs.options import NO_OPTIONS
 from jointcut.api.voices import Silent

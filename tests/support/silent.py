@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.voice import Voice
+from coordinator.progress import Voice
 from jointcut.api.voices import Silent
 
 SILENT = Voice(lambda *_: Silent(), lambda *_, **__: None)
