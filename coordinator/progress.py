@@ -19,7 +19,7 @@ from rich.table import Column
 from rich.text import Text
 
 from anonymize.tds import ROOT, Observer, Step
-from jobs.data.meter import Meter, Rows
+from jobs.data.rows_read import Meter, Rows
 from jobs.errors import printable
 from party.cli.console import note, tell, wants_json
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from anonymize.errors import DataError
 from jobs.data import table_file
-from jobs.data.meter import NO_METER, Meter
+from jobs.data.rows_read import NO_METER, Meter
 from jobs.data.worded import Worded
 from jobs.data.wording import AS_WRITTEN, Wording
 

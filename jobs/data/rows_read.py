@@ -1,11 +1,14 @@
-"""Fate of the rows of a table: for its owner's own console and files; never shared, logged or sent."""
+"""Fate of the rows of a table, and the meter of a pass: for its owner's own console and files.
+
+The numbers are never shared, logged or sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from jobs.data.counted import counted, noun
 
@@ -136,3 +139,17 @@ def matched_words(n_ids: int, n_matched: int) -> list[str]:
     """Return sentences on the matched ids, with a hint if few match."""
     lines = [f"{n_matched:,} of your {counted(n_ids, 'id', 'ids')} matched"]
     return [*lines, _HINT] if n_matched < FEW * n_ids else lines
+
+
+Rows: TypeAlias = Callable[[], int | None]
+"""Function that gives the number of rows of a table, about; None: unknown."""
+
+
+class Meter:
+    """Receiver of the progress of each pass over a table, for the owner's console. This meter ignores everything."""
+
+    def rows(self, read: int, of: Rows) -> None:
+        """Note the number of rows that a pass has read so far. of: gives the rows of the table."""
+
+
+NO_METER = Meter()

@@ -18,8 +18,8 @@ from typing import Any, Protocol, Self
 from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Dialect, is_packed, open_text
-from jobs.data.meter import NO_METER, Meter
 from jobs.data.row_blocks import batches_of_lines, has_quote
+from jobs.data.rows_read import NO_METER, Meter
 from jobs.data.table_file import (
     about_header,
     damaged,

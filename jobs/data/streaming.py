@@ -30,8 +30,7 @@ from jobs.data.coders import (
 )
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
-from jobs.data.meter import NO_METER, Meter
-from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
+from jobs.data.rows_read import NO_METER, UNUSABLE, WITHOUT_VALUE, Meter, RowsRead, Stray
 from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
 

@@ -14,7 +14,7 @@ import pytest
 from jobs.data.coders import BAD, Categorical
 from jobs.data.coding import Coding, Published
 from jobs.data.duckdb import DuckDb
-from jobs.data.meter import Meter, Rows
+from jobs.data.rows_read import Meter, Rows
 from jobs.data.sources import Csv, Feather, FileSource, Parquet, Source
 from tests.support.jobs import write_csv
 
