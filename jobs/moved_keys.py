@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from jobs.dp.settings import DpModel
+from jobs.dp.settings import DpModel, SyntheticModel
 from jobs.file.job import Job
 from jobs.lkc.settings import LkcList, LkcModel, LkcSettings, Requirement
 from jobs.sequences.settings import SequencesModel
-from jobs.synthetic.settings import SyntheticModel
 
 OF_MODELS: Mapping[str, AbstractSet[str]] = {
     "lkc": LkcModel.model_fields.keys() | LkcList.model_fields.keys(),

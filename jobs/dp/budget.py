@@ -19,13 +19,12 @@ from jobs.data.rows_read import RowsRead, Stray
 from jobs.data.sources import Source
 from jobs.data.table_file import as_read
 from jobs.data.tables import Loaded, Table
-from jobs.dp.settings import DpModel
+from jobs.dp.settings import DpModel, SyntheticModel
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_domains
 from jobs.owner.policy import Policy
 from jobs.owner.rules import AT_LEAST, AT_MOST_EXACTLY, REQUIRED, Rule, Setting
 from jobs.reading import load_table
-from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
 MOST_OUTSIDE = Fraction(1, 2)

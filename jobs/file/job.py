@@ -21,7 +21,8 @@ from anonymize.scores.names import needs_class
 from jobs import plain_columns
 from jobs.data.dialect import FEATHER, PARQUET, WORKBOOKS
 from jobs.data.texts import alike, cure_of, fault_of
-from jobs.dp.settings import DpModel
+from jobs.dp import settings as dp
+from jobs.dp.settings import CELL, NEVER, SYNTHETIC, DpSettings
 from jobs.errors import ConfigError
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column
@@ -31,23 +32,8 @@ from jobs.lkc import settings as lkc
 from jobs.lkc.settings import Lkc
 from jobs.sequences import settings as sequences
 from jobs.sequences.settings import SequencesModel
-from jobs.synthetic import settings as synthetic
-from jobs.synthetic.settings import CELL, NEVER, SYNTHETIC, SyntheticModel
 
 MAX_COLUMNS = 1000
-
-
-def _method(fields: object) -> str:
-    """Return the branch of `model.dp`; for any other method, `diffgen` raises the error."""
-    method = fields.get("method") if isinstance(fields, Mapping) else getattr(fields, "method", None)
-    return f"<{SYNTHETIC}>" if method == SYNTHETIC else "<diffgen>"
-
-
-DpSettings = Annotated[
-    Annotated[DpModel, Tag("<diffgen>")] | Annotated[SyntheticModel, Tag(f"<{SYNTHETIC}>")],
-    Discriminator(_method),
-]
-"""Settings under `model.dp`, by method."""
 
 
 class Privacy(Fields):
@@ -166,7 +152,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 
 _COMPLETED: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "lkc": lkc.completed,
-    "dp": synthetic.completed,
+    "dp": dp.completed,
     "sequences": sequences.completed,
 }
 """Completion of a job's omitted fields, by key under `model`."""

@@ -15,10 +15,10 @@ from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.data.table_file import as_read
 from jobs.data.texts import alike, fault_of
+from jobs.dp.settings import CELL, NEVER
 from jobs.file.columns import Column, DateDomain, NumericDomain
 from jobs.file.job import Job
 from jobs.file.makers import ROOT
-from jobs.synthetic.settings import CELL, NEVER
 
 if TYPE_CHECKING:
     from anonymize.joint.columns import Columns

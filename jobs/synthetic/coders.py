@@ -15,7 +15,7 @@ from anonymize.grid import Grid
 from jobs.data.coders import Coder, Numeric, taxonomy_coder
 from jobs.data.table_file import as_read
 from jobs.dp.coders import class_coder
-from jobs.synthetic.settings import NEVER
+from jobs.dp.settings import NEVER
 from jobs.task import Task
 
 _FIRST = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.marginals import marginals_csv
 from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import synthetic_csv
 from jobs.synthetic.verify import require_verified
 from jobs.task import Collected, Rendered, Task

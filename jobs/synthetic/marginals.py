@@ -19,10 +19,10 @@ from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.synthetic.opened import Measured
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Node
+from jobs.dp.settings import MARGINALS
 from jobs.errors import PartyError
 from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.replay import edge_number, replayed
-from jobs.synthetic.settings import MARGINALS
 from jobs.task import Task
 
 _NAMES = ("table", "column", "value", "other_column", "other_value", "class", "count", "scale")

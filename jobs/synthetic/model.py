@@ -11,6 +11,7 @@ from anonymize.tds import Observer
 from jobs.data.sources import Source
 from jobs.dp import budget
 from jobs.dp.charged import Charged, reading_by
+from jobs.dp.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
@@ -18,7 +19,6 @@ from jobs.owner.rules import Rule
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic import requirement
 from jobs.synthetic.coders import coder
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from jobs.data.counted import counted
 from jobs.data.row_order import Numbers, OrderedPair, count_pairs
 from jobs.data.sources import Source
 from jobs.data.streaming import Streamed
+from jobs.dp.settings import SyntheticModel
 from jobs.synthetic.requirement import ordered_columns
-from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
 

@@ -13,8 +13,8 @@ from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.dp import budget
+from jobs.dp.settings import CELL, NEVER, SyntheticModel
 from jobs.file.job import Job, check_table
-from jobs.synthetic.settings import CELL, NEVER, SyntheticModel
 from jobs.task import Task
 
 MOST_PAIR_CELLS = 1 << 25

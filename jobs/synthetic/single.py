@@ -10,6 +10,7 @@ from anonymize.synthetic.single import synthesize_single
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from jobs.data.sources import Source
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.dp.single import Made, made_in_folder
 from jobs.options import Noted, Options
 from jobs.release.checking import read_report
@@ -18,7 +19,6 @@ from jobs.stopwatch import Stopwatch
 from jobs.synthetic.files import render
 from jobs.synthetic.requirement import requirement
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.verify import require_verified
 from jobs.task import Rendered, Task
 

@@ -21,11 +21,11 @@ from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
 from jobs.data.arrow import pa
 from jobs.data.coders import numbers_in
+from jobs.dp.settings import SYNTHETIC_TABLE
 from jobs.errors import PartyError
 from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
 from jobs.synthetic.requirement import ordered_columns, unordered_dates
-from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
 
 _PURPOSE = b"synthetic table 1\n"

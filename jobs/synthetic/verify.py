@@ -15,6 +15,7 @@ from typing import Any
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.data.counted import counted
 from jobs.dp.repetition import require_report
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import PartyError
 from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT
@@ -22,7 +23,6 @@ from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult, joint_result
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import require_drawn
 from jobs.task import Checked, Task
 

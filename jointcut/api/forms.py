@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from jobs.dp.settings import DpModel
+from jobs.dp.settings import SYNTHETIC, DpModel, SyntheticModel
 from jobs.errors import ConfigError
 from jobs.file import columns, makers
 from jobs.file.clusters import ClusterSettings
@@ -19,7 +19,6 @@ from jobs.file.fields import error_in
 from jobs.file.job import PartyEntry, TableFile
 from jobs.lkc import settings as lkc
 from jobs.sequences.settings import SequencesModel
-from jobs.synthetic.settings import SYNTHETIC, SyntheticModel
 from jointcut.api.errors import told
 from jointcut.api.wording import as_arguments
 from jointcut.api.written import written

@@ -13,7 +13,6 @@ import jobs.file.job
 import jobs.file.makers
 import jobs.lkc.settings
 import jobs.sequences.settings
-import jobs.synthetic.settings
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 Text: TypeAlias = str | int | float | bool
@@ -558,7 +557,7 @@ class Dp(jobs.dp.settings.DpModel):
         accept_large_epsilon: `true` consents to an epsilon above 10, which protects very little.
         """
 
-class Synthetic(jobs.synthetic.settings.SyntheticModel):
+class Synthetic(jobs.dp.settings.SyntheticModel):
     def __init__(
         self,
         *,

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.data.arrow import pa, pc
+from jobs.dp.settings import SYNTHETIC_TABLE
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
 from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE
 from jobs.release.folder import OWN, OWN_PAGE, refuse_existing
 from jobs.release.stores import store_of
 from jobs.release.sums import SUMS, release_digest
-from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
 from jointcut.api.errors import path_of, told
 

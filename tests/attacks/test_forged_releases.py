@@ -16,6 +16,7 @@ from jobs.dp.files import render as counts_of_result
 from jobs.dp.replay import replayed_run
 from jobs.dp.reread import readings
 from jobs.dp.result import DpResult, joint_result
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.delivery import checked_release
@@ -26,7 +27,6 @@ from jobs.synthetic.files import render as tables_of_result
 from jobs.synthetic.replay import counts_of, edges_of
 from jobs.synthetic.replay import replayed_run as synthetic_run
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Checked, Task
 from tests.support import dp_jobs, jobs, synthetic_jobs
 from tests.support.commands import invoke

@@ -10,10 +10,10 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import PARTITIONS, dp_network

@@ -20,6 +20,7 @@ from coordinator.verify import verify_folder
 from crypto.errors import RemoteProtocolError
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS, read_counts
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import PartyError, Problem, json_object, problem_of
 from jobs.file.clusters import read_model
 from jobs.file.yaml_text import parse_yaml
@@ -28,7 +29,6 @@ from jobs.loading import decode_task, load_task
 from jobs.release.csv import REPORT, TABLE, csv_header, read_csv
 from jobs.release.signatures import Statement, _read, read_signatures
 from jobs.release.sums import SUMS
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Task
 from party.net import conversions
 from party.net.link import ABORT, MAX_MESSAGE_BYTES, RunKey, _Assembly, check_envelope

@@ -12,13 +12,12 @@ import pytest
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.scores.rows import SCORES
 from jobs.description import description_fields, description_lines
-from jobs.dp.settings import DpModel
+from jobs.dp.settings import DpModel, SyntheticModel
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Clock, Column, DateDomain, NumericDomain, SetOf
 from jobs.file.job import Job, PartyEntry
 from jobs.lkc.settings import LkcSettings, Requirement
 from jobs.sequences.settings import SequencesModel
-from jobs.synthetic.settings import SyntheticModel
 from tests.support import jobs
 from tests.support.clusters import NEAR, clusters, joint_clusters, single_clusters
 from tests.support.commands import invoke

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import PartyError
 from jobs.release.delivery import checked_release
 from jobs.release.sums import SUMS, sums_of
 from jobs.synthetic.files import render
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support.delivered import made_files
 from tests.support.synthetic_jobs import made
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.dp.settings import SYNTHETIC_TABLE
 from jobs.release.csv import read_csv
-from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support.commands import invoke
 from tests.support.shared import shared
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from jobs.dp.settings import SYNTHETIC_TABLE
 from jobs.reading import load_table
 from jobs.release.csv import read_csv
-from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.samples import COLUMNS

@@ -13,6 +13,7 @@ import pytest
 from anonymize.synthetic import loop
 from anonymize.synthetic.marginals import Axis
 from crypto.local import Transcript
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import BudgetError, PartyError
 from jobs.release.csv import REPORT
 from jobs.release.delivery import checked_release
@@ -20,7 +21,6 @@ from jobs.release.encoded import decoded_arrays, encoded_arrays
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.synthetic.files import render
 from jobs.synthetic.result import SyntheticResult, decode_result
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.verify import require_verified
 from tests.support import jobs
 from tests.support.delivered import made_files

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from jobs.dp.settings import SYNTHETIC_TABLE
 from jobs.errors import ConfigError
 from jobs.loading import check_task, parse_job
 from jobs.synthetic.report import many_mended
-from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.network import yaml_of

@@ -11,6 +11,7 @@ import pytest
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.dp.single import release_to_folder
 from jobs.errors import BudgetError
 from jobs.options import NO_OPTIONS, Noted, Options
@@ -21,7 +22,6 @@ from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic import single
 from jobs.synthetic.marginals import read_marginals
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.dp_jobs import dp_single

@@ -19,6 +19,7 @@ from anonymize.synthetic.loop import Synthesis
 from anonymize.synthetic.marginals import Axis, pairs_of
 from anonymize.tds import Observer, Turn, at_once, run_single
 from coordinator.verify import verify_folder
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT
 from jobs.release.making import files_of
@@ -29,7 +30,6 @@ from jobs.synthetic.marginals import marginals_csv, read_marginals
 from jobs.synthetic.replay import counts_of, edge_number, edges_of, replayed
 from jobs.synthetic.requirement import requirement
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import require_drawn, synthetic_csv
 from jobs.synthetic.verify import require_verified
 from jobs.task import Task
