@@ -24,7 +24,7 @@ from jobs.file.bundle import Bundle
 from jobs.file.clusters import digest_of
 from jobs.file.job import Job
 from jobs.loading import check_task, open_task, parse_job
-from jobs.page.words import WORDS
+from jobs.page.parts import WORDS
 from jobs.task import Task
 from party.cli.schemas import FORMATS, AsEditorsRead
 

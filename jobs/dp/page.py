@@ -31,9 +31,9 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
+    term,
     warning,
 )
-from jobs.page.words import term
 from jobs.task import Task
 
 

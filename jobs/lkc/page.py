@@ -36,9 +36,10 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
+    term,
     warning,
+    with_term,
 )
-from jobs.page.words import term, with_term
 from jobs.task import Task
 
 

@@ -30,9 +30,11 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
+    term,
     warning,
+    with_term,
+    with_words,
 )
-from jobs.page.words import term, with_term, with_words
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import OWN_PAGE, place_for_owner

@@ -9,8 +9,18 @@ from typing import Any
 from jobs.data.counted import counted
 from jobs.data.rows_read import RowsRead
 from jobs.page.html import Content, document, tag
-from jobs.page.parts import Section, checked, facts, listing, number, paragraph, sentence, size, warning
-from jobs.page.words import with_words
+from jobs.page.parts import (
+    Section,
+    checked,
+    facts,
+    listing,
+    number,
+    paragraph,
+    sentence,
+    size,
+    warning,
+    with_words,
+)
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS, release_digest

@@ -23,9 +23,10 @@ from jobs.page.parts import (
     paragraph,
     percent,
     sentence,
+    term,
     warning,
+    with_term,
 )
-from jobs.page.words import term, with_term
 from jobs.promises import weakness
 from jobs.sequences.domains import time_column
 from jobs.sequences.own_page import sizes_of_paths

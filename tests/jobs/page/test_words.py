@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.page.page import PAGE
-from jobs.page.parts import Section
-from jobs.page.words import WORDS, term, with_words
+from jobs.page.parts import WORDS, Section, term, with_words
 from jobs.release.folder import OWN_PAGE
 from tests.jobs.page.releases import JOBS
 
