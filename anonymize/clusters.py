@@ -21,9 +21,6 @@ from anonymize.table import Codes, Ints, QidColumn
 UNIT = 1 << 16
 LEAF = 46341
 """2^16 / √2, rounded."""
-MAX_CLUSTERS = 256
-MAX_COORDINATES = 1 << 20
-"""Most coordinates of all centroids together."""
 _BLOCK = 1 << 20
 """Number of distances in memory at once: 8 MiB."""
 Distance: TypeAlias = Callable[[Codes], Ints]

@@ -24,9 +24,9 @@ from benchmarks.shared_jobs import OUT, SHARED, shared_job
 from benchmarks.support import Row, publish
 from evaluation.cluster_commands import fitted
 from evaluation.clustering import clustered, released_points
+from jobs.clusters import clusters_of
 from jobs.data.sources import Csv, Source
 from jobs.data.tables import Loaded
-from jobs.file.clusters import clusters_of
 from jobs.lkc.single import anonymized
 from jobs.loading import load_task
 from jobs.reading import load_table

@@ -19,9 +19,9 @@ from anonymize.clusters import n_features
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import ALLOWED, Allowed, mixed_reveals
 from anonymize.joint.lkc.scores.rows import SCORES
+from jobs.clusters import digest_of
 from jobs.errors import ConfigError
 from jobs.file.bundle import Bundle
-from jobs.file.clusters import digest_of
 from jobs.file.job import Job
 from jobs.loading import check_task, open_task, parse_job
 from jobs.page.parts import WORDS

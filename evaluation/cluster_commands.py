@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from anonymize.agreement import Agreement, agreement, contingency
-from anonymize.clusters import MAX_CLUSTERS, UNIT
+from anonymize.clusters import UNIT
 from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
 from anonymize.tds import Observer
 from coordinator.arguments import data_option, delimiter_option, table_source
@@ -26,10 +26,11 @@ from evaluation.clustering import (
 )
 from evaluation.commands import OWN
 from evaluation.learners import library
+from jobs.clusters import clusters_of, digest_of
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
-from jobs.file.clusters import ClusterModel, clusters_of, digest_of
+from jobs.file.clusters import MAX_CLUSTERS, ClusterModel
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.lkc.single import anonymized, rows_kept
 from jobs.reading import load_table

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from anonymize.errors import DataError
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from jobs.file.bundle import Bundle
-from jobs.file.clusters import clusters_of
 from jobs.file.job import Job
 from jobs.file.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
 from jobs.release.csv import REPORT
@@ -84,7 +83,11 @@ class Task:
     def clusters(self) -> Clusters | None:
         """Model that tells records apart where the goal is clusters. Raises SchemaError."""
         asked = self.job.clusters
-        return None if asked is None else clusters_of(asked.opened, self.qid)
+        if asked is None:
+            return None
+        from jobs.clusters import clusters_of
+
+        return clusters_of(asked.opened, self.qid)
 
     @cached_property
     def schema(self) -> Schema:

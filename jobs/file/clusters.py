@@ -8,21 +8,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from anonymize.clusters import MAX_CLUSTERS, MAX_COORDINATES, UNIT, Clusters, n_features
-from anonymize.errors import SchemaError
-from anonymize.grid import Grid
-from anonymize.table import QidColumn
 from jobs.errors import ConfigError
 from jobs.file.fields import Fields, Name, parse_model
 from jobs.file.yaml_text import is_too_deep
 from jobs.json_text import read_json
 
+MAX_CLUSTERS = 256
+MAX_COORDINATES = 1 << 20
+"""Most coordinates of all centroids together."""
+GREATEST = 1 << 16
+"""Largest coordinate: :data:`anonymize.clusters.UNIT`."""
+DIGEST_CHARS = 16
 _DECIMAL = re.compile("[+]?0*[0-9]{1,5}")
 
 
@@ -31,13 +32,12 @@ def _coordinate(value: object) -> int:
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         return int(value)
     if type(value) is not int:
-        raise ValueError(f"write a whole number from 0 to {UNIT}")
+        raise ValueError(f"write a whole number from 0 to {GREATEST}")
     return value
 
 
-Coordinate = Annotated[int, Field(ge=0, le=UNIT), BeforeValidator(_coordinate)]
+Coordinate = Annotated[int, Field(ge=0, le=GREATEST), BeforeValidator(_coordinate)]
 Centroid = tuple[Coordinate, ...]
-_DIGEST_CHARS = 16
 
 
 class ModelColumn(Fields):
@@ -45,7 +45,7 @@ class ModelColumn(Fields):
 
     name: str = Field(description="A quasi-identifier of the job.")
     values: str = Field(
-        pattern=f"^[0-9a-f]{{{_DIGEST_CHARS}}}$",
+        pattern=f"^[0-9a-f]{{{DIGEST_CHARS}}}$",
         description="Digest of its leaves, or of the edges of its grid: a model fits only this column.",
     )
 
@@ -93,7 +93,7 @@ class ClusterModel(Fields):
     @property
     def digest(self) -> str:
         """Digest of the whole model. The digest tells two models apart."""
-        return hashlib.sha256(self.encoded).hexdigest()[:_DIGEST_CHARS]
+        return hashlib.sha256(self.encoded).hexdigest()[:DIGEST_CHARS]
 
     @property
     def encoded(self) -> bytes:
@@ -145,40 +145,3 @@ def read_model(text: str, where: str) -> ClusterModel:
     if model.model_dump(mode="json") != fields:
         raise ConfigError("job-invalid", f"{where}: centroids: write numbers, not texts")
     return model
-
-
-def digest_of(column: QidColumn) -> str:
-    """Return the digest of a column's values, in the form of a model."""
-    values = column.values
-    if isinstance(values, Grid):
-        leaves: Sequence[str] = [values.edge_label(i) for i in range(len(values.edges))]
-    else:
-        leaves = values.leaves
-    text = json.dumps([column.is_numeric, *leaves], ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
-
-
-def clusters_of(model: ClusterModel, schema: Sequence[QidColumn]) -> Clusters:
-    """Return the model over the columns of a schema. Raises SchemaError for a model that does not fit."""
-    for problem in _misfits(model, schema):
-        raise SchemaError(
-            "job-invalid",
-            f"model.lkc.clusters.model: {problem}",
-            remedy="fit a model for this job: coordinator clusters fit",
-        )
-    numbers = {column.name: i for i, column in enumerate(schema)}
-    return Clusters(tuple(numbers[name] for name in model.names), np.array(model.centroids, dtype=np.int64))
-
-
-def _misfits(model: ClusterModel, schema: Sequence[QidColumn]) -> Iterator[str]:
-    known = {column.name: column for column in schema}
-    for column in model.columns:
-        if column.name not in known:
-            yield f"the job has no quasi-identifier {column.name!r}"
-        elif column.values != digest_of(known[column.name]):
-            yield f"column {column.name} has a different taxonomy or grid than the model"
-    if len(set(model.names)) < len(model.columns):
-        yield "a column is named twice"
-    wanted = sum(n_features(known[name]) for name in model.names if name in known)
-    if len(model.centroids[0]) != wanted:
-        yield f"the model's centroids have {len(model.centroids[0])} coordinates, but the columns {wanted}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from jobs.file.clusters import digest_of
+from jobs.clusters import digest_of
 from jobs.file.schema import qid_of
 from tests.support import jobs
 from tests.support.samples import columns, joint_job, single_job

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from anonymize.clusters import UNIT
 from anonymize.errors import SchemaError
 from anonymize.tds import Observer
 from jobs.data import sources
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError, PolicyError
-from jobs.file.clusters import read_model
+from jobs.file.clusters import GREATEST, read_model
 from jobs.lkc.sentences import notes_on
 from jobs.lkc.single import anonymized
 from jobs.loading import check_task, decode_task, load_task, parse_job
@@ -112,6 +113,10 @@ def test_malformed_models(changes: dict[str, Any], tmp_path: Path) -> None:
     assert len(caught.value.problem.message) < 1000
     with pytest.raises(ConfigError):
         parse_job({**single_clusters(), "clusters": {"model": json.loads(text)}}, "job")
+
+
+def test_a_feature_of_one_is_the_greatest_coordinate() -> None:
+    assert GREATEST == UNIT
 
 
 def test_numbers_as_text_are_for_job_files(tmp_path: Path) -> None:
