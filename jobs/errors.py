@@ -14,7 +14,6 @@ from enum import IntEnum
 from typing import Any
 
 from anonymize.errors import AnonymizeError
-from crypto.errors import LocalProtocolError, RemoteProtocolError
 from jobs.json_text import read_json
 
 MAX_SHARED_CHARS = 500
@@ -567,6 +566,8 @@ class JobFailed(PartyError):
 
 def problem_of(error: BaseException) -> Problem:
     """Map any error to the problem for display and sending: the only table of the kind."""
+    from crypto.errors import LocalProtocolError, RemoteProtocolError
+
     match error:
         case PartyError():
             return error.problem

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anonymize.tds import Observer
-from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
 from jobs.data.tables import Table
 from jobs.file.job import Job
@@ -20,6 +19,8 @@ SECONDS = HiddenCosts(seconds=None, links=True)
 
 def no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:
     """Stand for the protocol of a single holder, who runs no protocol. Raises LocalProtocolError."""
+    from crypto.errors import LocalProtocolError
+
     raise LocalProtocolError(f"{me} is a single holder, who runs no protocol")
 
 
