@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anonymize.table import Schema
-from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
 from jobs.file.job import Job, check_domains
 from jobs.task import Partition, Task
 
 if TYPE_CHECKING:
+    from jobs.data.sources import Source
     from jobs.owner.rules import Rule
 
 _ANY_SIZE = (1 << 32) - 1

@@ -6,6 +6,7 @@ A source is handed a :class:`jobs.data.coding.Coding` and nothing else of the ta
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +14,13 @@ from anonymize.errors import DataError
 from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
-from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.data.worded import Worded
 from jobs.file.columns import Column
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from jobs.data.sources import Source
 
 
 def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:

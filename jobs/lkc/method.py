@@ -16,17 +16,17 @@ from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.arrow import pa
-from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.file.job import Job
 from jobs.lkc.settings import KD, TOP_DOWN
-from jobs.options import Noted
 from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
     from anonymize.joint.disclosure import Allowed
+    from jobs.data.sources import Source
     from jobs.lkc.result import Made
     from jobs.lkc.tables import Written
+    from jobs.options import Noted
     from jobs.page.parts import Section
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
-from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
@@ -20,18 +19,19 @@ from jobs.lkc.coders import coder
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.method import method_of
 from jobs.modes import no_protocol
-from jobs.options import Noted, Options
 from jobs.reading import load_table
 from jobs.release.csv import PARTS_OF_TABLE, TABLE
-from jobs.stopwatch import Stopwatch
 from jobs.task import Charges, Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from anonymize.joint.disclosure import Allowed
     from anonymize.release import Release
+    from jobs.data.sources import Source
     from jobs.lkc.result import Made
+    from jobs.options import Noted, Options
     from jobs.owner.rules import Rule
     from jobs.page.parts import Section
+    from jobs.stopwatch import Stopwatch
 
 
 _ALONE = (

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng
 from anonymize.table import QidColumn
 from jobs.data.counted import counted, noun
-from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
@@ -21,6 +20,9 @@ from jobs.promises import found
 from jobs.reading import load_table
 from jobs.release.stores import CSV, Store
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from jobs.data.sources import Source
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
 """Files of an anatomy."""
