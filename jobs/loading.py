@@ -32,6 +32,15 @@ MODELS: Mapping[str, str] = {
 }
 """Module of each model, by name. A job's model is imported on demand."""
 
+_OF_SOME_JOBS = (
+    "jobs.clusters",
+    "jobs.file.key_errors",
+    "jobs.moved_keys",
+    "jobs.owner.limited",
+    "jobs.vertical",
+)
+"""Modules for jobs with clusters, jobs with an error, jobs under a policy, and vertical jobs."""
+
 MADE = (
     "anonymized.csv",
     "anonymized",
@@ -51,10 +60,12 @@ def model_named(name: str) -> Model:
 
 
 def import_models() -> None:
-    """Import every model with its modes. Normally a model is imported when a job is read."""
+    """Import every model with its modes, and what some jobs alone need. Normally a job imports what it asks for."""
     for name in MODELS:
         for partition in PARTITIONS:
             model_named(name).modes(partition)
+    for module in _OF_SOME_JOBS:
+        import_module(module)
 
 
 def import_packages() -> None:

@@ -87,6 +87,37 @@ def test_a_daemon_forks_its_reader_which_is_started_again_by_its_command() -> No
     assert b"Warning" not in done.stderr
 
 
+IMPORTED = """
+import sys
+from jobs.errors import problem_of
+from jobs.loading import decode_task
+from party import decoding
+decoding.import_models()
+bundle, faulty = sys.stdin.buffer.read().splitlines()
+decode_task(bundle)
+before = set(sys.modules)
+try:
+    decode_task(faulty)
+except Exception as error:
+    print(problem_of(error).error_id)
+print(sorted(set(sys.modules) - before), flush=True)
+"""
+
+
+def test_a_faulty_bundle_pays_for_no_import() -> None:
+    unknown = json.loads(BUNDLE)
+    unknown["job"]["model"]["lkc"]["epsilon"] = 1
+    faulty = json.dumps(unknown, ensure_ascii=False, separators=(",", ":")).encode()
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED],
+        input=b"\n".join([BUNDLE, faulty]),
+        capture_output=True,
+        timeout=GUARD_S,
+        check=True,
+    )
+    assert done.stdout.decode().split("\n") == ["unknown-key", "[]", ""]
+
+
 FAILING = """
 import os, sys
 from party import decoding
