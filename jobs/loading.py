@@ -70,6 +70,7 @@ def import_models() -> None:
 
 def import_packages() -> None:
     """Import every module of every model. Normally a module is imported at first use, for instance by a page."""
+    import_models()
     for module in MODELS.values():
         package = import_module(module.rpartition(".")[0])
         for found in walk_packages(package.__path__, f"{package.__name__}."):
