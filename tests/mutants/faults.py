@@ -2223,9 +2223,9 @@ MUTANTS = (
     ),
     Mutant(
         "compiled-gates-that-read-other-memory",
-        "_rows_below",
-        "rows.max() < bound",
-        "rows.max() < 1 << 62",
+        "operands_of",
+        "rows >= bound",
+        "rows >= 1 << 62",
         _COMPILED,
     ),
     Mutant(
@@ -2271,11 +2271,25 @@ MUTANTS = (
         _COMPILED_LOOK_UPS,
     ),
     Mutant(
+        "compiled-vectors-over-nodes-that-are-still-to-be-read",
+        "CompiledTrees.__init__",
+        "nodes = self._memory[ahead:]",
+        "nodes = self._memory[:count]",
+        _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
         "compiled-products-that-read-other-memory",
         "Compiled.inner_products",
         "assert not count or 0 <= of.min() <= of.max() < n_tables",
         "",
         _COMPILED_LOOK_UPS,
+    ),
+    Mutant(
+        "a-line-printed-in-two-pieces",
+        "console._print",
+        'stream.write(f"{text}\\n")',
+        "print(text, file=stream)",
+        ("tests/party/cli/test_console.py::test_whatever_is_said_leaves_at_once",),
     ),
     Mutant(
         "compiled-vectors-turned-by-words-alone",
