@@ -38,7 +38,10 @@ WINDOW = 8
 """Largest number of messages of a peer that we have not taken."""
 MOST_FRAMES = 4 * WINDOW
 """Largest number of waiting frames from a party to a far party: messages, answers to messages, and the key."""
-MAX_FRAME_BYTES = PIECE_BYTES + 1024
+MAX_FRAME_BYTES = PIECE_BYTES
+"""Largest frame: a single piece on a carriage, so the carrier passes it on as it is."""
+PAYLOAD_BYTES = MAX_FRAME_BYTES - 1024
+"""Most payload of an envelope in a frame; the rest is for its step, its number and the seal."""
 
 _LABEL = b"jointcut/carried/1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12

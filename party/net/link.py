@@ -16,7 +16,7 @@ import re
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, printable
@@ -85,9 +85,11 @@ class Link:
         max_bytes: int = MAX_MESSAGE_BYTES,
         suspects: str | None = None,
         greeting: bytes = b"",
+        piece_bytes: int = PIECE_BYTES,
     ) -> None:
         """``greeted``: True if the server read the peer's hello. ``max_bytes``: the largest accepted message.
         ``suspects``: parties to name for silence; the peer, if not given. ``greeting``: payload of our hello.
+        ``piece_bytes``: the most payload that we put into an envelope.
         """
         self.peer = peer
         self.suspects = suspects or peer
@@ -105,21 +107,20 @@ class Link:
         self._changed = asyncio.Condition()
         self._sequence_in = 1 if greeted else 0
         self._sequence_out = 0
-        self._sent, self._received = hashlib.sha256(), hashlib.sha256()
         self._ended = False
         self._broken: Exception | None = None
         self._writing = asyncio.Lock()
         self._max_bytes = max_bytes
         self._greeting = greeting
+        self._piece_bytes = piece_bytes
 
     async def send(self, step: str, payload: bytes) -> None:
         """Queue a message; wait while the queue is full. The parts go out in order."""
-        _record(self._sent, step, payload)
         self.traffic.bytes_sent += len(payload)
         self.traffic.messages_sent += 1
-        starts = range(0, max(len(payload), 1), PIECE_BYTES)
-        for i in starts:
-            await self._outgoing.put((step, payload[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(payload)))
+        for start in range(0, max(len(payload), 1), self._piece_bytes):
+            end = start + self._piece_bytes
+            await self._outgoing.put((step, payload[start:end], end >= len(payload)))
 
     async def receive(self, step: str) -> bytes:
         """Return the peer's next message, which must be of the given step. Raises as :meth:`take`."""
@@ -141,16 +142,11 @@ class Link:
             if self._arrived:
                 found, payload = self._arrived.popleft()
                 self._ahead -= len(payload)
-                _record(self._received, found, payload)
                 self._changed.notify_all()
                 return found, payload
             if self._broken is not None:
                 raise self._broken
             return None
-
-    def transcript(self) -> tuple[str, str]:
-        """Return SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order, as hex."""
-        return self._sent.hexdigest(), self._received.hexdigest()
 
     async def end(self) -> None:
         """Announce that nothing follows."""
@@ -245,6 +241,29 @@ class Link:
             await self._changed.wait_for(
                 lambda: self._ahead <= _AHEAD_BYTES and len(self._arrived) <= _AHEAD_MESSAGES
             )
+
+
+class PeerLink(Link):
+    """Link with a peer of the run: keeps the digests of all messages."""
+
+    def __init__(self, me: str, peer: str, key: RunKey, duplex: Duplex, **more: Any) -> None:
+        """As for :class:`Link`."""
+        super().__init__(me, peer, key, duplex, **more)
+        self._sent, self._taken = hashlib.sha256(), hashlib.sha256()
+
+    async def send(self, step: str, payload: bytes) -> None:
+        _record(self._sent, step, payload)
+        await super().send(step, payload)
+
+    async def take(self) -> tuple[str, bytes] | None:
+        message = await super().take()
+        if message is not None:
+            _record(self._taken, *message)
+        return message
+
+    def transcript(self) -> tuple[str, str]:
+        """Return SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order, as hex."""
+        return self._sent.hexdigest(), self._taken.hexdigest()
 
 
 def _head_told(reason: bytes) -> bytes | None:

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 from crypto.rng import Rng
 from jobs.errors import PartyError, Problem, TransportError
-from party.net.carried import GREETING, MAX_FRAME_BYTES, Carriage, Carried, Carrier, Signs
-from party.net.link import Duplex, Link, RunKey
+from party.net.carried import GREETING, MAX_FRAME_BYTES, PAYLOAD_BYTES, Carriage, Carried, Carrier, Signs
+from party.net.link import Duplex, Link, PeerLink, RunKey
 from party.net.waiting import stopped, together, unless_broken
 from party.net.wiring import Wiring
 
@@ -60,7 +60,7 @@ class Mesh:
     def __init__(self, me: str, key: RunKey, dial: Dial, max_bytes: int) -> None:
         """``max_bytes``: the largest accepted message of a peer."""
         self.key = key
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, PeerLink] = {}
         self._me = me
         self._dial = dial
         self._max_bytes = max_bytes
@@ -116,10 +116,14 @@ class Mesh:
         streams: dict[str, Link] = {}
 
         def link(peer: str, duplex: Duplex, greeted: bool) -> None:
-            # A frame is a part of a message with its seal, so two parts.
-            limit = 2 * MAX_FRAME_BYTES
             streams[peer] = Link(
-                self._me, peer, self.key, duplex, greeted=greeted, max_bytes=limit, greeting=GREETING
+                self._me,
+                peer,
+                self.key,
+                duplex,
+                greeted=greeted,
+                max_bytes=MAX_FRAME_BYTES,
+                greeting=GREETING,
             )
 
         called = {peer: addresses[peer] for peer in wiring.carriages if wiring.after(peer)}
@@ -151,7 +155,7 @@ class Mesh:
         agreed = (self._agree(peer, end, signs, rng, patience_s) for peer, end in ends.items())
         await self.unless_broken(together(*agreed))
         for peer, end in ends.items():
-            self._link(peer, end, False, end.suspects)
+            self._link(peer, end, False, suspects=end.suspects, piece_bytes=PAYLOAD_BYTES)
 
     async def _agree(self, peer: str, end: Carried, signs: Signs, rng: Rng, patience_s: float) -> None:
         try:
@@ -187,16 +191,10 @@ class Mesh:
             raise TransportError("peer-unreachable", message, party=peer) from None
         link(peer, duplex, True)
 
-    def _link(self, peer: str, duplex: Duplex, greeted: bool, suspects: str | None = None) -> None:
+    def _link(self, peer: str, duplex: Duplex, greeted: bool, **more: Any) -> None:
         """Link a peer, and pump the link from now on: no hello waits for the stream of another peer."""
-        link = self.links[peer] = Link(
-            self._me,
-            peer,
-            self.key,
-            duplex,
-            greeted=greeted,
-            max_bytes=self._max_bytes,
-            suspects=suspects,
+        link = self.links[peer] = PeerLink(
+            self._me, peer, self.key, duplex, greeted=greeted, max_bytes=self._max_bytes, **more
         )
         self._pumps += _running([link])
 

@@ -2285,6 +2285,20 @@ MUTANTS = (
         _COMPILED_LOOK_UPS,
     ),
     Mutant(
+        "frames-that-a-carrier-puts-together",
+        "carried.PAYLOAD_BYTES",
+        "MAX_FRAME_BYTES - 1024",
+        "MAX_FRAME_BYTES",
+        ("tests/party/net/test_carried.py::test_large_messages_pass_and_wait_for_who_reads_slowly",),
+    ),
+    Mutant(
+        "a-transcript-without-what-a-peer-sent",
+        "PeerLink.take",
+        "if message is not None:",
+        "if message is None:",
+        ("tests/party/net/test_carried.py::test_every_pair_of_parties_speaks",),
+    ),
+    Mutant(
         "a-line-printed-in-two-pieces",
         "console._print",
         'stream.write(f"{text}\\n")',

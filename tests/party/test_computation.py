@@ -52,7 +52,7 @@ def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.Mon
         results[me] = result.encoded
         return result
 
-    monkeypatch.setattr(party.net.mesh, "Link", recording)
+    monkeypatch.setattr(party.net.mesh, "PeerLink", recording)
     monkeypatch.setattr(party.computation, "protocol_of", with_coins)
 
     async def scenario() -> None:

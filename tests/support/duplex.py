@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jobs.errors import TransportError
-from party.net.control import Envelope
+from party.net.control import PIECE_BYTES, Envelope
 from party.net.link import HELLO, Link, RunKey
 from party.net.waiting import stopped, unless_broken
 
@@ -100,10 +100,13 @@ def says(*messages: tuple[str, bytes]) -> list[Envelope]:
     return [said(0, HELLO), *(said(i, step, payload) for i, (step, payload) in enumerate(messages, 1))]
 
 
-def linked(me: str = "a", peer: str = "b", *, on_way: OnWay | None = None) -> tuple[Link, Link]:
+def linked(
+    me: str = "a", peer: str = "b", *, on_way: OnWay | None = None, piece_bytes: int = PIECE_BYTES
+) -> tuple[Link, Link]:
     """Both ends of a link in memory."""
     ours, theirs = pair(on_way or (lambda envelope: [envelope]))
-    return Link(me, peer, KEY, ours, greeted=False), Link(peer, me, KEY, theirs, greeted=False)
+    one = Link(me, peer, KEY, ours, greeted=False, piece_bytes=piece_bytes)
+    return one, Link(peer, me, KEY, theirs, greeted=False, piece_bytes=piece_bytes)
 
 
 async def finished(link: Link) -> None:

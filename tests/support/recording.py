@@ -12,7 +12,7 @@ from jobs.loading import open_task
 from jobs.modes import protocol_of
 from jobs.owner.account import Unaccounted
 from jobs.task import Account, Result
-from party.net.link import Link
+from party.net.link import PeerLink
 from tests.support import jobs
 from tests.support.joint import sample_tables
 from tests.support.rng import SeededRng
@@ -20,7 +20,7 @@ from tests.support.samples import PARTIES, joint_job
 from tests.support.scores import PUBLISHED_NAMES
 
 
-class RecordingLink(Link):
+class RecordingLink(PeerLink):
     """Remembers what was sent."""
 
     sent: list[tuple[str, bytes]]

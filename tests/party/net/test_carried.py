@@ -135,8 +135,15 @@ def test_every_pair_of_parties_speaks() -> None:
 
 
 def test_large_messages_pass_and_wait_for_who_reads_slowly() -> None:
-    """c sends more than the window to d, which reads late; c and e speak meanwhile, through the same carrier."""
+    """c sends more than the window to d, which reads late; c and e speak meanwhile, through the same carrier. Each
+    frame is a single envelope of its carriage: the carrier puts nothing together.
+    """
     large = bytes(PIECE_BYTES * 4 * WINDOW + 17)
+    frames: list[Envelope] = []
+
+    def watch(carrier: str, party: str, envelope: Envelope) -> Iterable[Envelope]:
+        frames.append(envelope)
+        return [envelope]
 
     async def work(net: Net) -> None:
         sending = asyncio.create_task(net.meshes["c"].links["d"].send("x", large))
@@ -146,7 +153,9 @@ def test_large_messages_pass_and_wait_for_who_reads_slowly() -> None:
         assert await heard(net.meshes["d"], "c", "x") == large
         await sending
 
-    between(Net(NAMES), work)
+    between(Net(NAMES, on_way=watch), work)
+    assert all(frame.last and len(frame.payload) <= PIECE_BYTES for frame in frames)
+    assert max(len(frame.payload) for frame in frames) > PIECE_BYTES - 1024
 
 
 def test_nothing_of_a_message_is_seen_by_the_carrier() -> None:

@@ -85,15 +85,13 @@ def test_messages_arrive_whole_and_in_order_in_both_directions(
         return received
 
     async def scenario() -> None:
-        one, other = linked()
+        one, other = linked(piece_bytes=piece)
         got = await pumping(one, other, work=_both(talk(one, sent, back), talk(other, back, sent)))
         assert got == [[p for _, p in back], [p for _, p in sent]]
         assert one.traffic.bytes_sent == other.traffic.bytes_received == sum(len(p) for _, p in sent)
         assert one.traffic.messages_sent == len(sent)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(party.net.link, "PIECE_BYTES", piece)
-        run(scenario())
+    run(scenario())
 
 
 async def _both(*work: Any) -> list[Any]:
