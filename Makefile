@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 AREA ?=
 FLAGS ?=
 
-# On all cores, three workers for two. Which tests stay in one process: tests/support/scheduling.py. A worker that crashes is not replaced: the
+# On all cores, two workers each. Which tests stay in one process: tests/support/scheduling.py. A worker that crashes is not replaced: the
 # tests that stay together would not end.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
 

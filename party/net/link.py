@@ -247,7 +247,7 @@ class PeerLink(Link):
     """Link with a peer of the run: keeps the digests of all messages."""
 
     def __init__(self, me: str, peer: str, key: RunKey, duplex: Duplex, **more: Any) -> None:
-        """As for :class:`Link`."""
+        """Take the arguments of :class:`Link`."""
         super().__init__(me, peer, key, duplex, **more)
         self._sent, self._taken = hashlib.sha256(), hashlib.sha256()
 

@@ -74,9 +74,9 @@ class Scheduling(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return three workers for two cores: tests of processes wait a sixth of their time for time-outs."""
+    """Return two workers a core: tests of processes wait a sixth of their time, for time-outs and for each other."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * cores
 
 
 @pytest.hookimpl(optionalhook=True)
