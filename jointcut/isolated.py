@@ -40,6 +40,22 @@ def guard(program: str) -> None:
             ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+def hold_streams() -> None:
+    """Let each standard stream that was closed at the start (`>&-`) lead nowhere.
+
+    Otherwise the next file or connection gets its number, and what a library prints goes there: into a ledger, or to
+    a peer.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  for as long as the process lives
+
+
 def run() -> None:
     """Run the program named by the first argument.
 
@@ -47,6 +63,7 @@ def run() -> None:
     not.
     """
     program = sys.argv[1]
+    hold_streams()
     guard(program)
     if _ROOT not in [Path(folder).resolve() for folder in sys.path]:
         sys.path.insert(0, str(_ROOT))

@@ -2299,6 +2299,13 @@ MUTANTS = (
         ("tests/party/net/test_carried.py::test_every_pair_of_parties_speaks",),
     ),
     Mutant(
+        "files-in-the-place-of-closed-streams",
+        "hold_streams",
+        "if getattr(sys, name) is None:",
+        "if getattr(sys, name) is None and number > 2:",
+        ("tests/jointcut/test_streams.py",),
+    ),
+    Mutant(
         "a-line-printed-in-two-pieces",
         "console._print",
         'stream.write(f"{text}\\n")',
