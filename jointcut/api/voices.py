@@ -25,12 +25,15 @@ def listening(progress: bool | None) -> tuple[Voice, list[str]]:
 
 
 def _chosen(progress: bool | None) -> Callable[[str, int], Progress]:
-    is_terminal, is_notebook = sys.stderr.isatty(), _is_notebook()
-    if progress is False or (progress is None and not is_terminal and not is_notebook):
+    if progress is False:
         return Silent
-    if is_notebook:
+    if _is_notebook():
         return CellOutput().progress
-    return progress_of if is_terminal else Rewritten
+    if sys.stderr is None:  # as in a program without a console
+        return Silent
+    if sys.stderr.isatty():
+        return progress_of
+    return Rewritten if progress else Silent
 
 
 def _is_notebook() -> bool:

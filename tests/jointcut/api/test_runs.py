@@ -294,6 +294,12 @@ def test_progress_is_drawn_where_asked_for(capsys: pytest.CaptureFixture[str]) -
     assert "\n" not in drawn
 
 
+@pytest.mark.parametrize("progress", [None, True])
+def test_a_process_without_a_console_runs(progress: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    assert len(jc.anonymize(visits(), visits_job(), progress=progress).table) > 0
+
+
 def test_a_draft_runs(tmp_path: Path) -> None:
     table = visits(400)
     for data in (table, as_csv(tmp_path / "table.csv", table)):
