@@ -31,7 +31,7 @@ from crypto.circuit import (
     OutputGroup,
     Region,
     To,
-    gates_of,
+    columns_of,
 )
 from crypto.errors import LocalProtocolError
 
@@ -391,7 +391,7 @@ def _digest(circuit: Circuit) -> bytes:
         array(o.rows)
         array(o.inverted)
     for groups in (circuit.public_groups, circuit.groups):
-        gates = gates_of(groups)
+        gates = columns_of(groups)
         for values in (
             gates.kinds,
             gates.starts,

@@ -150,7 +150,7 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Gates:
+class Columns:
     """Gates of groups, column by column.
 
     kinds, starts, lengths:  of every group: kind, first row, number of gates.
@@ -169,8 +169,8 @@ class Gates:
     invert_b: Index
 
 
-def gates_of(groups: Sequence[Group]) -> Gates:
-    """Return the gates of groups, to work on all of them at once."""
+def columns_of(groups: Sequence[Group]) -> Columns:
+    """Return the gates of groups as columns, to work on all of them at once."""
     kinds, starts, stops = (
         np.array([getattr(group, name) for group in groups], dtype=np.intp)
         for name in ("kind", "start", "stop")
@@ -181,7 +181,7 @@ def gates_of(groups: Sequence[Group]) -> Gates:
         [getattr(group, name) for group in groups] for name in ("a", "b", "invert_a", "invert_b")
     )
     rows = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
-    return Gates(
+    return Columns(
         kinds,
         starts,
         lengths,

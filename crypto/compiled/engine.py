@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from crypto import trees
 from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets, encode_blocks
-from crypto.circuit import Circuit, Kind, Rows, gates_of
+from crypto.circuit import Circuit, Kind, Rows, columns_of
 from crypto.compiled import blake2b
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
@@ -304,7 +304,7 @@ def operands_of(circuit: Circuit) -> Words:
 
     Raises LocalProtocolError for a gate that reads a row before the row is there.
     """
-    gates = gates_of(circuit.groups)
+    gates = columns_of(circuit.groups)
     starts = np.repeat(gates.starts, gates.lengths)
     secret_b = np.repeat(np.isin(gates.kinds, (Kind.XOR, Kind.AND)), gates.lengths)
     bounds = starts, np.where(secret_b, starts, circuit.public_rows)
