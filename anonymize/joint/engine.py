@@ -55,19 +55,20 @@ class Engine:
         return carried((yield from self.run(public_circuit(width), len(numbers), public)), "word")
 
     def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
-        """Join the entries of every group into one, by one circuit for any number of pairs; see :meth:`join`."""
+        """Join the entries of every group into one, by one circuit for all levels; see :meth:`join`."""
         return self.join(lambda _: circuit, fields, sizes)
 
     def join(
-        self, circuit_for: Callable[[int], Circuit], fields: Fields, sizes: Sequence[int]
+        self, circuit_at: Callable[[int], Circuit], fields: Fields, sizes: Sequence[int]
     ) -> Rounds[Fields]:
         """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
-        The circuit takes ``name`` and ``name/other`` of every field and returns ``name``. ``sizes``: entries per
-        group, in order; the result has one entry per group. ``circuit_for``: returns the circuit for a batch of a
-        given number of pairs.
+        The circuit takes ``name`` and ``name/other`` of every field that has bits, and returns ``name``, which may be
+        wider: an entry without a neighbour gets high zeros. ``sizes``: entries per group, in order; the result has
+        one entry per group. ``circuit_at``: returns the circuit of a level, from 0 on.
         """
         counts = np.asarray(sizes, dtype=np.int64)
+        level = 0
         while counts.size and counts.max() > 1:
             starts = np.cumsum(counts) - counts
             group = np.repeat(np.arange(len(counts)), counts // 2)
@@ -75,14 +76,15 @@ class Engine:
             first = starts[group] + 2 * pair
             odd = np.flatnonzero(counts % 2)
             last = starts[odd] + counts[odd] - 1
-            inputs = {name: words.take(first) for name, words in fields.items()}
-            inputs |= {f"{name}/other": words.take(first + 1) for name, words in fields.items()}
-            joined = yield from self.run(circuit_for(len(first)), len(first), inputs)
+            known = {name: words for name, words in fields.items() if words.width}
+            inputs = {name: words.take(first) for name, words in known.items()}
+            inputs |= {f"{name}/other": words.take(first + 1) for name, words in known.items()}
+            joined = yield from self.run(circuit_at(level), len(first), inputs)
             order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
             fields = {
                 name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()
             }
-            counts = counts // 2 + counts % 2
+            counts, level = counts // 2 + counts % 2, level + 1
         return fields
 
     def all_of_each(self, bits: CarriedWords, sizes: Ints) -> Rounds[CarriedWords]:
@@ -162,7 +164,7 @@ def opened(outputs: Outputs, name: str) -> int:
 
 def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
     assert isinstance(joined, CarriedWords)
-    return CarriedWords.concatenate([joined, byes])
+    return CarriedWords.concatenate([joined, byes.resized(joined.width)])
 
 
 def low_bits(shares: Words, width: int) -> Words:

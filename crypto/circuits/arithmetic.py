@@ -1,8 +1,8 @@
 """Sums, differences, comparisons and products of words.
 
 Words are unsigned unless a function says otherwise; signed words are two's complement. Costs are AND gates for
-words of w bits. Ripple comparisons are the cheapest and right for large batches. ``log_depth=True`` takes about
-three times the gates for logarithmic depth, for a batch of 1.
+words of w bits. Ripple comparisons are the cheapest and right for large batches. For a batch of 1, ``log_depth=True``
+takes about three times the gates for logarithmic depth, and :func:`less_in_blocks` less than twice for a quarter.
 """
 
 from __future__ import annotations
@@ -96,9 +96,13 @@ def less(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
     x, y = extend(x, width), extend(y, width)
     if log_depth:
         return _less_tree(b, x, y)
-    borrow: Literal = FALSE
+    return _borrow(b, x, y, FALSE)
+
+
+def _borrow(b: Builder, x: Word, y: Word, borrow: Literal) -> Literal:
+    """Return the borrow of x − y − borrow: w gates."""
     for p, q in zip(x, y, strict=True):
-        # The borrow of x − y: majority of ¬p, q and the borrow below.
+        # Majority of ¬p, q and the borrow below.
         borrow = b.xor(borrow, b.and_(b.xor(p ^ 1, borrow), b.xor(q, borrow)))
     return borrow
 
@@ -115,9 +119,28 @@ def _less_tree(b: Builder, x: Word, y: Word) -> Literal:
     return level[0][0] if level else FALSE
 
 
-def less_signed(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
-    """Return x < y for two's complement words of equal width."""
-    return less(b, [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1], log_depth=log_depth)
+BLOCKS = 4
+"""Blocks of bits of a comparison that are worked through side by side."""
+
+
+def less_in_blocks(b: Builder, x: Word, y: Word) -> Literal:
+    """Return x < y, widths equal: 7/4·w gates in depth 3 + w / 4.
+
+    Blocks of bits are compared at the same time, each for both borrows of the blocks below it (carry select).
+    """
+    size = max(1, -(-len(x) // BLOCKS))
+    borrow: Literal = FALSE
+    for start in range(0, len(x), size):
+        p, q = x[start : start + size], y[start : start + size]
+        without = _borrow(b, p, q, FALSE)
+        both = b.xor(without, _borrow(b, p, q, TRUE)) if start else FALSE
+        borrow = b.xor(without, b.and_(borrow, both))
+    return borrow
+
+
+def less_signed(b: Builder, x: Word, y: Word) -> Literal:
+    """Return x < y for two's complement words of equal width, as :func:`less_in_blocks`."""
+    return less_in_blocks(b, [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1])
 
 
 def less_constant(b: Builder, x: Word, bound: int) -> Literal:
@@ -174,32 +197,48 @@ def multiply(b: Builder, x: Word, y: Word) -> list[Literal]:
     return add_columns(b, columns)
 
 
-DIGIT_BITS = 2
-"""Bits of a digit of a public factor. A third bit saves a quarter of the gates, and costs as many free gates."""
+def shift_right(b: Builder, x: Word, amount: Word) -> list[Literal]:
+    """Return x >> amount, as wide as x: free for a public amount, else len(x)·len(amount) gates."""
+    shifted = list(x)
+    for place, bit in enumerate(amount):
+        far = extend(shifted[1 << place :], len(x))
+        shifted = [b.mux(bit, one, zero) for one, zero in zip(far, shifted, strict=True)]
+    return shifted
+
+
+LONG = 24
+"""Bits of a public factor from which digits of three bits take fewer gates than digits of two bits."""
 
 
 def multiply_by_public(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """Return x · y in full for a public word y, len(x) + len(y) bits: about len(x)·len(y) / 2 gates.
-
-    The public bits of each digit of y choose one of the multiples 0 … 3·x, which is free. The chosen multiples are
-    added up.
+    """Return x · y in full for a public word y, len(x) + len(y) bits: about len(x)·len(y) / 3 gates; / 2 below
+    LONG bits of y.
     """
-    n = len(x) + len(y)
-    multiples = _multiples(b, x)
-    columns: list[list[Literal]] = [[] for _ in range(n)]
-    for start in range(0, len(y), DIGIT_BITS):
-        digit = y[start : start + DIGIT_BITS]
+    return add_columns(b, product_columns(b, x, y))
+
+
+def product_columns(b: Builder, x: Word, y: Word) -> list[list[Literal]]:
+    """Return the bits that add up to x · y for a public word y, by their places: for :func:`add_columns`.
+
+    The public bits of each digit of y choose one of the multiples 0 … 7·x or 0 … 3·x, which is free. A column has a
+    bit of each digit at most.
+    """
+    bits = 3 if len(y) >= LONG else 2
+    multiples = _multiples(b, x, bits)
+    columns: list[list[Literal]] = [[] for _ in range(len(x) + len(y))]
+    for start in range(0, len(y), bits):
+        digit = y[start : start + bits]
         chosen = _chosen(b, digit, multiples[: 1 << len(digit)])
         for column, bit in zip(columns[start:], chosen, strict=False):
             column.append(bit)
-    return add_columns(b, columns)
+    return columns
 
 
-def _multiples(b: Builder, x: Word) -> list[list[Literal]]:
-    """Return 0·x, 1·x, … below 2**DIGIT_BITS, all of len(x) + DIGIT_BITS bits."""
-    width = len(x) + DIGIT_BITS
+def _multiples(b: Builder, x: Word, bits: int) -> list[list[Literal]]:
+    """Return 0·x, 1·x, … below 2**bits, all of len(x) + bits bits."""
+    width = len(x) + bits
     multiples = [[FALSE] * width, extend(x, width)]
-    for factor in range(2, 1 << DIGIT_BITS):
+    for factor in range(2, 1 << bits):
         half = multiples[factor >> 1]
         double = [FALSE, *half[:-1]]
         multiples.append(add(b, double, multiples[1]) if factor & 1 else double)

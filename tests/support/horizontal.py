@@ -263,7 +263,7 @@ def expect_openings(
                 _expect_best(ahead if after_discard else next(outs, None), value, request)
                 ahead = None
             elif name == "candidate" and value is not None and (option := option_of(value, request)):
-                assert _next(outs, ahead) == _opened_candidate(1, option)
+                assert _next(outs, ahead) == _opened_candidate(1, option - 1)
                 ahead = None
         assert next(outs, None) is None
 
@@ -281,7 +281,7 @@ def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | Non
         return
     assert out is not None
     opened = {key: value for key, value in out.items() if key[0] != "slot"}
-    assert opened == _opened_candidate(1, option_of(best, request))
+    assert opened == _opened_candidate(1, max(0, option_of(best, request) - 1))
 
 
 def option_of(candidate: Candidate, request: Request) -> int:

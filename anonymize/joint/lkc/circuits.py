@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from anonymize.criteria.criterion import Rule
 from crypto.blocks import WORD_BITS
-from crypto.builder import FALSE, Builder, Literal, Word, add, subtract
+from crypto.builder import FALSE, TRUE, Builder, Literal, Word, add, subtract
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import (
+    add_columns,
     add_wide,
     all_of,
     any_of,
@@ -23,10 +24,13 @@ from crypto.circuits.arithmetic import (
     is_zero,
     less,
     less_constant,
+    less_in_blocks,
     less_signed,
     multiply,
     multiply_by_public,
     negate_if,
+    product_columns,
+    shift_right,
     total,
 )
 from crypto.circuits.score import FRACTION_BITS, LOG_ERROR, f, f_word
@@ -37,30 +41,32 @@ from crypto.circuits.selection import choose, keep_if, one_hot, parity
 class Widths:
     """Bits of the words in a run, from public bounds: records, class values, grid points.
 
-    count:    bits of a count of records.
-    loss:     bits of impurities, also summed over the sides of a specialization, and so of a gain above 0.
-    key:      bits of gain / |T[v]| with enough fractional bits to separate different fractions.
-    index:    bits of a grid point within its interval.
+    count:     bits of a count of records.
+    loss:      bits of impurities, also summed over the sides of a specialization, and so of a gain above 0.
+    fraction:  fractional bits of a key: two fractions with numbers of records below differ by 2**-fraction.
+    key:       bits of gain / |T[v]| with these fractional bits.
+    index:     bits of the place of a grid point in its interval, from 0 on.
     """
 
     count: int
     loss: int
+    fraction: int
     key: int
     index: int
 
     @property
-    def fraction(self) -> int:
-        """Fractional bits of a key: two fractions with denominators below 2**count differ by 2**-fraction."""
-        return 2 * self.count
+    def magic(self) -> int:
+        """Bits of the reciprocal that multiplies gains (Granlund and Montgomery, PLDI 1994)."""
+        return self.loss + self.fraction + 2
 
     @property
-    def shift(self) -> int:
-        """Bits of the reciprocal that multiplies gains (Granlund and Montgomery, PLDI 1994)."""
-        return self.count + self.loss + self.fraction
+    def left_out(self) -> int:
+        """Lowest bits of every multiple of a gain that are left out of the product: see :func:`magic`."""
+        return max(0, self.loss - 5)
 
     @property
     def magic_words(self) -> int:
-        return -(-(self.shift + 1) // WORD_BITS)
+        return -(-self.magic // WORD_BITS)
 
     @property
     def key_words(self) -> tuple[int, ...]:
@@ -71,11 +77,10 @@ class Widths:
 def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
     """Return the widths for at most ``n_records`` records and intervals of at most ``most_points`` points."""
     count = max(2, n_records.bit_length())
-    # InfoGain is at most log2(classes) bits, in units of 2**-20, give or take the rounding of F.
-    most_bits = max(1, (n_classes - 1).bit_length()) + 1
-    key = 2 * count + 20 + most_bits.bit_length() + 1
     loss = most_impurity(n_records, n_classes).bit_length()
-    return Widths(count, loss, key, max(1, most_points.bit_length()))
+    fraction = (n_records * (n_records - 1)).bit_length()
+    key = fraction + most_impurity(1, n_classes).bit_length()
+    return Widths(count, loss, fraction, key, max(1, (most_points - 1).bit_length()))
 
 
 def most_impurity(n_records: int, n_classes: int) -> int:
@@ -89,14 +94,22 @@ def most_impurity(n_records: int, n_classes: int) -> int:
     return max(1, n_records) * ((log_classes << FRACTION_BITS) + 2 * LOG_ERROR)
 
 
-def magic(size: int, widths: Widths) -> list[int]:
-    """Return the reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is exact.
+def size_bits(size: int) -> int:
+    """Return the least number b for which a size is at most 2**b."""
+    return (size - 1).bit_length()
 
-    For m = ceil(2**shift / size) and any gain n < 2**loss, floor(n · 2**fraction / size) equals floor(n · m /
-    2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below 2**(loss + fraction − shift)
-    = 2**-count <= 1/size.
+
+def magic(size: int, widths: Widths) -> list[int]:
+    """Return the reciprocal m of a public size in 64-bit words: key = gain · m >> (loss + 1 + b) is exact for b =
+    size_bits(size).
+
+    m = ceil(2**(loss + fraction + 1 + b) / size), so gain · m is gain · 2**fraction / size, in units of
+    2**-(loss + 1 + b), and an error of 0 … gain < 2**loss. An error below 2**(loss + 1) does not matter, as the next
+    whole number is 1/size >= 2**-b away. So 2**loss is added, and as much may be left out: the lowest ``left_out``
+    bits of each multiple of the gain. At most left_out / 2 multiples have any, left_out < 64, and 32 · 2**left_out <=
+    2**loss. As size >= 2**b / 2 + 1 for b > 1, m is below 2**(loss + fraction + 2).
     """
-    m = -(-(1 << widths.shift) // size)
+    m = -(-(1 << widths.loss + widths.fraction + 1 + size_bits(size)) // size)
     return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
 
 
@@ -166,24 +179,25 @@ def better_split_circuit(loss_width: int, index_width: int) -> Circuit:
     b = Builder(f"better-split/{loss_width}/{index_width}")
     pairs = _pairs(b, [("loss", loss_width), ("valid", 1), ("index", index_width)])
     one, other = pairs["loss"]
-    return _better(b, pairs, less_signed(b, other, one, log_depth=True))
+    return _better(b, pairs, less_signed(b, other, one))
 
 
-@lru_cache(maxsize=32)
-def least_loss_circuit(
-    loss_width: int, index_width: int, bits: tuple[str, ...] = (), *, log_depth: bool
-) -> Circuit:
+@lru_cache(maxsize=64)
+def least_loss_circuit(loss_width: int, level: int, bits: tuple[str, ...] = ()) -> Circuit:
     """Return the circuit that picks the grid point with the smaller loss; ties: the first. A loss is not negative.
 
     A grid point without records on a side has the loss of its whole node, so no gain, and needs no flag.
 
-    bits:  names of further carried bits of each point.
+    level:  rounds of the tournament before. Each made a bit of the index of a point; this round makes the next bit.
+    bits:   names of further carried bits of each point.
     """
-    title = ("least-loss", loss_width, index_width, *bits, "tree" if log_depth else "ripple")
-    b = Builder("/".join(map(str, title)))
-    pairs = _pairs(b, [("loss", loss_width), ("index", index_width), *((name, 1) for name in bits)])
+    b = Builder("/".join(map(str, ("least-loss", loss_width, level, *bits))))
+    pairs = _pairs(b, [("loss", loss_width), *((name, 1) for name in bits)])
     one, other = pairs["loss"]
-    _output_chosen(b, pairs, less(b, other, one, log_depth=log_depth))
+    second = less(b, other, one)
+    _output_chosen(b, pairs, second)
+    low, other_low = _pairs(b, [("index", level)])["index"] if level else ([], [])
+    b.output("index", To.CARRIED, [[*choose(b, second, other_low, low), second]])
     return b.build()
 
 
@@ -286,7 +300,7 @@ def more_added_circuit(width: int, slot_width: int) -> Circuit:
     b = Builder(f"more-added/{width}/{slot_width}")
     pairs = _pairs(b, (("added", width), ("valid", 1), ("slot", slot_width)))
     one, other = pairs["added"]
-    return _better(b, pairs, less_signed(b, one, other, log_depth=True))
+    return _better(b, pairs, less_signed(b, one, other))
 
 
 @lru_cache(maxsize=32)
@@ -357,7 +371,7 @@ def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
     fields = (("numerator", widths.numerator), ("denominator", widths.denominator))
     pairs = _pairs(b, (*fields, ("valid", 1), ("slot", slot_width)))
     (n, other_n), (d, other_d) = pairs["numerator"], pairs["denominator"]
-    is_better = less(b, multiply(b, n, other_d), multiply(b, other_n, d), log_depth=True)
+    is_better = less_in_blocks(b, multiply(b, n, other_d), multiply(b, other_n, d))
     return _better(b, pairs, is_better)
 
 
@@ -370,9 +384,12 @@ def key_circuit(widths: Widths) -> Circuit:
     reciprocal = [
         bit for word in b.input("magic", Held.PUBLIC, WORD_BITS, widths.magic_words) for bit in word
     ]
+    (bits,) = b.input("size bits", Held.PUBLIC, widths.count.bit_length())
     gain = subtract(b, parent, loss)
-    product = multiply_by_public(b, gain, reciprocal[: widths.shift + 1])
-    key = extend(product[widths.shift - widths.fraction :], widths.key)[: widths.key]
+    product = product_columns(b, gain, reciprocal[: widths.magic])
+    product[widths.loss].append(TRUE)
+    quotient = add_columns(b, product[widths.left_out :])[widths.loss + 1 - widths.left_out :]
+    key = extend(shift_right(b, quotient, bits), widths.key)
     for name, word in _key_parts(widths, key):
         b.output(name, To.CARRIED, [word])
     b.output("valid", To.CARRIED, [[less(b, loss, parent)]])
@@ -386,7 +403,7 @@ def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
     fields = [(f"key{i}", w) for i, w in enumerate(widths.key_words)]
     pairs = _pairs(b, [*fields, ("valid", 1), ("index", widths.index), ("slot", slot_width)])
     keys = [[x for name, _ in fields for x in pairs[name][side]] for side in (0, 1)]
-    return _better(b, pairs, less(b, keys[0], keys[1], log_depth=True))
+    return _better(b, pairs, less_in_blocks(b, *keys))
 
 
 @lru_cache(maxsize=32)

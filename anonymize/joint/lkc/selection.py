@@ -68,8 +68,7 @@ class Selector:
         by_count: dict[int, list[Profiled]] = {}
         for node in nodes:
             if node.prospect not in self._lines:
-                # A power of two above the greatest index.
-                by_count.setdefault(1 << node.prospect.n_options.bit_length(), []).append(node)
+                by_count.setdefault(1 << (node.prospect.n_options - 1).bit_length(), []).append(node)
         for n_lines, fresh in by_count.items():
             circuit = circuits.lines_circuit(self._widths.index, n_lines)
             words = self._pool.words("index", fresh)
@@ -87,7 +86,7 @@ class Selector:
         padded = np.zeros((blocks * LINES, size), dtype=np.uint64)
         padded[:n_options] = options.shares
         counts = padded.reshape(blocks, LINES, size).transpose(0, 2, 1).reshape(-1, LINES)
-        line = np.minimum(1 + np.arange(blocks * LINES), n_options).reshape(blocks, LINES)
+        line = np.minimum(np.arange(blocks * LINES), n_options - 1).reshape(blocks, LINES)
         return start + np.repeat(line, size, axis=0).reshape(-1), counts
 
     def _additive(self, engine: Engine, xors: Sequence[Words], wide: int) -> Rounds[list[Words]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from anonymize.joint.conjunction import CONJUNCTION
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import open_circuit
-from anonymize.joint.lkc.scores.infogain import MANY, least_loss_circuit_for
 from anonymize.tds import Observer
 from crypto.circuit import To
 from crypto.local import run_local
@@ -89,36 +87,31 @@ def test_tournaments_of_groups_of_any_size() -> None:
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
 
 
-def test_a_tournament_of_many_pairs_takes_the_circuit_of_fewer_gates(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Down to MANY pairs; either circuit finds the first of the least of every group."""
-    losses = [[(7 * i * i + 3 * group) % 32 for i in range(MANY)] for group in range(4)]
-    flat = np.array(losses, dtype=np.uint64).reshape(-1, 1)
-    index = np.tile(np.arange(MANY, dtype=np.uint64), len(losses)).reshape(-1, 1)
-    computed = watched(monkeypatch)
-    few, many = (circuits.least_loss_circuit(6, 6, (), log_depth=log_depth) for log_depth in (True, False))
+@pytest.mark.parametrize("greatest", [1, 2, 7])
+def test_a_tournament_makes_the_index_level_by_level(greatest: int) -> None:
+    """A group of any size up to 33, with a loss of 0 at any place, also twice; the first of the least is found."""
+    sizes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 17, 31, 32, 33]
+    losses = [
+        [0 if place in (least, least + 2) else 1 + place * place % greatest for place in range(size)]
+        for size in sizes
+        for least in range(size)
+    ]
+    flat = np.array([loss for group in losses for loss in group], dtype=np.uint64).reshape(-1, 1)
 
     def protocol(engine: Engine) -> Rounds[list[int]]:
         mine = flat if engine.role.value == "garbler" else np.zeros_like(flat)
-        sides = np.concatenate([mine, np.zeros_like(mine)], axis=1)
-        entries = yield from engine.run(
-            circuits.imbalance_circuit(5, 6), len(flat), {"sides": sides, "index": index}
+        entries = yield from engine.run(circuits.enter_circuit(3), len(flat), {"loss": mine})
+        loss = carried(entries, "loss")
+        best = yield from engine.join(
+            lambda level: circuits.least_loss_circuit(3, level),
+            {"loss": loss, "index": loss.resized(0)},
+            [len(group) for group in losses],
         )
-        words = {name: carried(entries, name) for name in ("loss", "index")}
-        best = yield from engine.join(partial(least_loss_circuit_for, 6, 6, ()), words, [MANY] * len(losses))
         chosen = {"valid": (yield from signs(engine, [1] * len(losses))), "index": best["index"]}
         opened = yield from engine.run(circuits.open_circuit((("index", 6),)), len(losses), chosen)
         return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
-    kinds = [(e.circuit.name.split("/")[-1], e.batch) for e in computed if e.circuit in (few, many)]
-    assert set(kinds) == {
-        ("ripple", 2 * MANY),
-        ("ripple", MANY),
-        ("tree", MANY // 2),
-        ("tree", MANY // 4),
-    } | {("tree", len(losses))}
 
 
 @pytest.mark.parametrize("sizes", [[1], [4, 1, 5], [17, 2, 1]])

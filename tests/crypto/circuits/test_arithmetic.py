@@ -24,11 +24,14 @@ def test_comparisons(width: int, pairs: list[tuple[int, int]], log_depth: bool) 
     def less(b: Builder, x: Word, y: Word) -> list[int]:
         return [
             ar.less(b, x, y, log_depth=log_depth),
-            ar.less_signed(b, x, y, log_depth=log_depth),
+            ar.less_in_blocks(b, x, y),
+            ar.less_signed(b, x, y),
             ar.equal(b, x, y),
         ]
 
-    expected = [(x < y) + 2 * (as_signed(x, width) < as_signed(y, width)) + 4 * (x == y) for x, y in pairs]
+    expected = [
+        3 * (x < y) + 4 * (as_signed(x, width) < as_signed(y, width)) + 8 * (x == y) for x, y in pairs
+    ]
     assert apply(less, (width, width), pairs) == expected
 
 
@@ -47,6 +50,8 @@ def test_comparison_costs() -> None:
     assert (ripple.and_gates, ripple.and_depth) == (32, 32)
     assert tree.and_gates <= 3 * 32
     assert tree.and_depth == 6
+    blocks = circuit_of(lambda b, x, y: [ar.less_in_blocks(b, x, y)], (32, 32))
+    assert (blocks.and_gates, blocks.and_depth) == (7 * 32 // 4 + 3, 32 // 4 + 3)
 
 
 @pytest.mark.parametrize("width", [1, 3, 5])
@@ -161,7 +166,21 @@ def test_products_by_a_public_factor(width: int, other: int, pairs: list[tuple[i
 
 def test_product_costs() -> None:
     assert circuit_of(ar.multiply, (32, 32)).and_gates <= 2 * 32 * 32
-    assert by_public(32, 32).and_gates <= 32 * 32 / 2 + 32
+    assert by_public(16, 16).and_gates <= 16 * 16 / 2 + 16
+    assert by_public(34, 30).and_gates <= 34 * (30 / 3 + 3)
+
+
+@pytest.mark.parametrize("held", [Held.PUBLIC, Held.EVALUATOR])
+def test_shifts(held: Held) -> None:
+    """By any number, also beyond the width; free where the number is public."""
+    b = Builder("shift")
+    (x,), (amount,) = b.input("x", Held.GARBLER, 6), b.input("amount", held, 4)
+    b.output("o", To.BOTH, [ar.shift_right(b, x, amount)])
+    circuit, pairs = b.build(), every(6, 4)
+    words, amounts = (np.array(column, dtype=np.uint64).reshape(-1, 1) for column in zip(*pairs, strict=True))
+    found = evaluate(circuit, len(pairs), {"x": words, "amount": amounts})["o"]
+    assert found.reshape(-1).tolist() == [word >> places for word, places in pairs]
+    assert bool(circuit.and_gates) == (held is Held.EVALUATOR)
 
 
 def test_constants_and_extension() -> None:

@@ -101,7 +101,7 @@ class GroupPool(Nodes):
         """Open the option of the next node, if any; as :func:`open_unless`."""
         place, shown = self._first(), ("index", self._widths.index)
         met, best = yield from open_unless(engine, self._fields[place], [shown], unless)
-        candidate = None if met else self._candidate(engine.peer, place, 1 if best is None else best["index"])
+        candidate = None if met else self._candidate(engine.peer, place, 0 if best is None else best["index"])
         return met, (None if best is None else candidate)
 
     def _first(self) -> int:

@@ -14,7 +14,7 @@ from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, looked_up_losses, prepare, with_sum
-from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, lifted, numbers_of
+from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import Ints, Schema
@@ -41,16 +41,8 @@ class JointInfoGain(InfoGain):
         return widths.loss, widths.count
 
 
-MANY = 32
-"""Pairs of a batch from which fewer gates save more CPU time than less depth."""
-
 PAIR = 2
 """Number of children for which the count of one determines the count of the other."""
-
-
-def least_loss_circuit_for(loss_width: int, index_width: int, bits: tuple[str, ...], n_pairs: int) -> Circuit:
-    """Return the circuit for the least loss of each of ``n_pairs`` pairs of options."""
-    return circuits.least_loss_circuit(loss_width, index_width, bits, log_depth=n_pairs < MANY)
 
 
 class Looks:
@@ -94,14 +86,24 @@ class GainPool(Contested):
             looks = yield from self._looks(engine, sides, chosen, fixed)
             (outputs,) = yield from engine.run_all([looks.asked])
             losses = yield from looks.losses(engine, outputs)
-            options = yield from self._options(engine, losses, points, fixed)
-            best = yield from self._least(engine, options, points + [1] * len(fixed))
+            best = yield from self._least(engine, {"loss": losses}, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
     def _least(self, engine: Engine, options: Fields, sizes: Sequence[int], *bits: str) -> Rounds[Fields]:
-        """Return the option with the least loss of each node; ``bits``: further fields of an option."""
-        circuit_for = partial(least_loss_circuit_for, self._widths.loss, self._widths.index, bits)
-        return (yield from engine.join(circuit_for, options, sizes))
+        """Return the option with the least loss of each node, and its ``index``: the option's way through the
+        tournament, a bit for each level.
+
+        An option with an empty side has no gain, as its loss is the loss of the whole node: it needs no flag.
+
+        bits:  names of further fields of an option.
+        """
+
+        def circuit_at(level: int) -> Circuit:
+            return circuits.least_loss_circuit(self._widths.loss, level, bits)
+
+        unplaced = {**options, "index": options["loss"].resized(0)}
+        best = yield from engine.join(circuit_at, unplaced, sizes)
+        return {**best, "index": best["index"].resized(self._widths.index)}
 
     def _looks(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Looks]:
         """Return the question for every option, with given sides, and for every node with fixed children."""
@@ -117,17 +119,6 @@ class GainPool(Contested):
         if can_look_up(engine, most):
             return (yield from self._looked_up(engine, children, totals))
         return self._computed(children, most)
-
-    def _options(
-        self, engine: Engine, losses: CarriedWords, points: Sequence[int], fixed: Scored
-    ) -> Rounds[Fields]:
-        """Return loss and index of every option, then of nodes with fixed children, from the losses.
-
-        An option with an empty side has no gain, as its loss is the loss of the whole node: it needs no flag.
-        """
-        index = np.append(numbers_of(points), np.zeros(len(fixed), np.uint64))
-        lifts = yield from lifted(engine, self._widths.index, index)
-        return {"loss": losses, "index": carried(lifts, "index")}
 
     def _looked_up(self, engine: Engine, children: Sequence[Words], totals: Ints) -> Rounds[Looks]:
         """Look up the losses of options, and return the question that carries them.
@@ -167,11 +158,12 @@ class GainPool(Contested):
         """Return InfoGain as a key, from each node's least loss and its public counts."""
         widths = self._widths
         parents = np.array([int(impurity(n.totals)) for n in nodes], dtype=np.int64).astype(np.uint64)
-        reciprocals = [circuits.magic(int(n.totals.sum()), widths) for n in nodes]
+        sizes = [int(n.totals.sum()) for n in nodes]
         inputs: dict[str, Value] = {
             "loss": best["loss"],
             "parent": low_bits(parents, widths.loss).reshape(-1, 1),
-            "magic": np.array(reciprocals, dtype=np.uint64),
+            "magic": np.array([circuits.magic(size, widths) for size in sizes], dtype=np.uint64),
+            "size bits": np.array([[circuits.size_bits(size)] for size in sizes], dtype=np.uint64),
         }
         outputs = yield from engine.run(circuits.key_circuit(widths), len(nodes), inputs)
         keys = {name: carried(outputs, name) for name in outputs}

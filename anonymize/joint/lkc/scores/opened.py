@@ -101,14 +101,13 @@ class OpenedPool(GainPool, Generic[K]):
         looks = yield from self._looks(engine, sides, chosen, fixed)
         large, (outputs,) = yield from judged_beside(engine, tests, [looks.asked])
         of_options = yield from looks.losses(engine, outputs)
-        options = dict((yield from self._options(engine, of_options, points, fixed)))
-        options["large"] = yield from self._large_enough(engine, large, options_of)
+        options = {"loss": of_options, "large": (yield from self._large_enough(engine, large, options_of))}
         best = yield from self._least(engine, options, points + [1] * len(fixed), "large")
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
         circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
         opened = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
         flags, places = (np.asarray(opened[name]).reshape(-1).tolist() for name in ("valid", "index"))
-        return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)], best["loss"]
+        return [flag and 1 + place for flag, place in zip(flags, places, strict=True)], best["loss"]
 
     def _of_size(
         self, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored

@@ -231,7 +231,7 @@ class Nodes(ABC):
         """
         profiled = self._nodes.pop(expect_outcome(place, len(self._nodes), peer))
         self._fields.pop(place)
-        return opened_candidate(profiled.prospect, index, peer)
+        return opened_candidate(profiled.prospect, 1 + index, peer)
 
     @staticmethod
     def _sides(chosen: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
@@ -307,9 +307,9 @@ def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
 
 
 def numbers_of(points: Sequence[int]) -> Words:
-    """Return the numbers of all options of each node: 1, 2, … for each; shape (n_options,)."""
+    """Return the places of all options of each node: 0, 1, … for each; shape (n_options,)."""
     none = np.zeros(0, np.uint64)
-    return np.concatenate([none, *(np.arange(1, n + 1, dtype=np.uint64) for n in points)])
+    return np.concatenate([none, *(np.arange(n, dtype=np.uint64) for n in points)])
 
 
 def lifted(engine: Engine, index_width: int, index: Words) -> Rounds[Outputs]:

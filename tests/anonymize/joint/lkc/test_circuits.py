@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -70,7 +71,7 @@ def test_the_bound_of_impurities_is_close(n: int, n_classes: int) -> None:
 
 @pytest.mark.parametrize("points", [1, 2, 3, 4, 1023, 1024])
 def test_the_last_grid_point_fits(points: int) -> None:
-    assert points < 1 << widths_for(10, 2, points).index
+    assert points <= 1 << widths_for(10, 2, points).index
 
 
 # ---- keys
@@ -82,12 +83,19 @@ def keys_of(widths: Widths, gains: Sequence[tuple[int, int]]) -> tuple[list[bool
         circuits.key_circuit(widths),
         loss=[max(0, -gain) for gain, _ in gains],
         parent=[max(0, gain) for gain, _ in gains],
-        magic=[circuits.magic(size, widths) for _, size in gains],
+        **reciprocals(widths, [size for _, size in gains]),
     )
     keys = [0] * len(gains)
     for i, width in reversed(list(enumerate(widths.key_words))):
         keys = [key << width | word for key, word in zip(keys, flat(words[f"key{i}"]), strict=True)]
     return [bool(bit) for bit in flat(words["valid"])], keys
+
+
+def reciprocals(widths: Widths, sizes: Sequence[int]) -> dict[str, list[Any]]:
+    return {
+        "magic": [circuits.magic(size, widths) for size in sizes],
+        "size bits": [circuits.size_bits(size) for size in sizes],
+    }
 
 
 def expect_order_of_fractions(widths: Widths, gains: Sequence[tuple[int, int]]) -> None:
@@ -98,6 +106,25 @@ def expect_order_of_fractions(widths: Widths, gains: Sequence[tuple[int, int]]) 
     for (one, key), (other, greater) in itertools.pairwise(ranked):
         assert (key == greater) == (one == other)
         assert key <= greater
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+@pytest.mark.parametrize("n", RECORDS)
+def test_keys_are_quotients_rounded_down(n: int, n_classes: int) -> None:
+    """Just above, at and below whole quotients, at the ends of sizes and gains: what is left out tells nowhere."""
+    widths = widths_for(n, n_classes, 1)
+    sizes = {size for k in range(32) for size in (1 << k, (1 << k) + 1, (1 << k) - 1, n - k) if 0 < size <= n}
+    gains = []
+    for size in sorted(sizes):
+        most, unit = most_impurity(size, n_classes), size // math.gcd(size, 1 << widths.fraction)
+        gains += [
+            (min(most, max(1, near + by)), size)
+            for near in (1, unit, most // unit // 2 * unit, most // unit * unit, most // 3)
+            for by in (-1, 0, 1)
+        ]
+    valid, keys = keys_of(widths, gains)
+    assert all(valid)
+    assert keys == [(gain << widths.fraction) // size for gain, size in gains]
 
 
 @pytest.mark.some(4)
@@ -132,10 +159,8 @@ def test_a_node_that_cannot_be_split_stays_invalid(n: int) -> None:
     """All records on a side: the loss is the loss of the whole node. A greater loss comes from rounding."""
     widths, whole = widths_for(n, 2, 1), int(impurity(np.array([n - n // 2, n // 2])))
     losses = [whole, whole + 1, (1 << widths.loss) - 1]
-    reciprocals = [circuits.magic(n, widths)] * len(losses)
-    words = outputs(
-        circuits.key_circuit(widths), loss=losses, parent=[whole] * len(losses), magic=reciprocals
-    )
+    given_sizes = reciprocals(widths, [n] * len(losses))
+    words = outputs(circuits.key_circuit(widths), loss=losses, parent=[whole] * len(losses), **given_sizes)
     assert flat(words["valid"]) == [0] * len(losses)
 
 
@@ -244,24 +269,25 @@ def test_the_better_split(width: int) -> None:
     assert flat(words["valid"]) == [valid for _, valid in chosen]
 
 
-@pytest.mark.parametrize("log_depth", [False, True])
+@pytest.mark.parametrize("level", [1, 2, 7])
 @pytest.mark.parametrize("width", [1, 4, 36])
-def test_the_least_loss(width: int, log_depth: bool) -> None:
+def test_the_least_loss(width: int, level: int) -> None:
     """The smaller unsigned loss with its index and its bit, of equal ones the first."""
     top = (1 << width) - 1
     one, other = pairs([(loss, flag) for loss in {0, 1, top // 2, top} for flag in (0, 1)])
     words = outputs(
-        circuits.least_loss_circuit(width, 2, ("large",), log_depth=log_depth),
+        circuits.least_loss_circuit(width, level, ("large",)),
         loss=[loss for loss, _ in one],
         other_loss=[loss for loss, _ in other],
         large=[flag for _, flag in one],
         other_large=[flag for _, flag in other],
         index=[1] * len(one),
-        other_index=[2] * len(one),
+        other_index=[0] * len(one),
     )
-    chosen = [b if b[0] < a[0] else a for a, b in zip(one, other, strict=True)]
+    second = [b[0] < a[0] for a, b in zip(one, other, strict=True)]
+    chosen = [b if s else a for a, b, s in zip(one, other, second, strict=True)]
     assert list(zip(flat(words["loss"]), flat(words["large"]), strict=True)) == chosen
-    assert flat(words["index"]) == [1 + (b[0] < a[0]) for a, b in zip(one, other, strict=True)]
+    assert flat(words["index"]) == [1 << level if s else 1 for s in second]
 
 
 @pytest.mark.parametrize("width", [1, 4, 36])

@@ -142,7 +142,7 @@ class SealedRecounting(GainPool):
         outputs = yield from engine.run(circuit, 1, taken)
         if not opened(outputs, "valid"):
             return 0
-        return max(1, opened(outputs, "index"))
+        return 1 + opened(outputs, "index")
 
     def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
         if self._engine is None:
