@@ -119,6 +119,7 @@ STAGES = {
     "demo": "make demo",
     "tools": "make .venv/.dev",
     "wheel": "python -m pytest -m install tests/test_installed.py",
+    "collect": "python -m pytest --collect-only -qqq",
     "check": "make check",
     "route": "python -m benchmarks.route",
     "mutants": "python -m tests.mutants --drawn",
@@ -126,16 +127,13 @@ STAGES = {
 }
 
 
-BESIDE = "wheel"
-"""Stage that runs beside the next ones: its call may come among theirs."""
+BESIDE = {"wheel", "collect"}
+"""Stages that run beside the next ones: their calls may come among the calls of the next ones."""
 
 
-def in_order(made: list[str]) -> list[str]:
-    """Return the calls of stages, with the stage beside the others where it was begun."""
-    others = [command for command in made if command != STAGES[BESIDE]]
-    if len(others) < len(made):
-        others.insert(list(STAGES).index(BESIDE), STAGES[BESIDE])
-    return others
+def others(made: list[str]) -> list[str]:
+    """Return the calls of the other stages."""
+    return [command for command in made if command not in {STAGES[stage] for stage in BESIDE}]
 
 
 def arguments(stage: str) -> str:
@@ -148,7 +146,8 @@ def test_ci_runs_everything_in_a_bare_environment_and_a_fresh_clone(checkout: Pa
     done = ci(checkout, home)
     assert (done.returncode, done.stderr) == (0, "")
     made = calls(home)
-    assert in_order([call.arguments for call in made]) == list(STAGES.values())
+    assert sorted(call.arguments for call in made) == sorted(STAGES.values())
+    assert others([call.arguments for call in made]) == others(list(STAGES.values()))
     for call in made:
         assert {"PATH", "HOME", "LANG"} <= call.names <= {"PATH", "HOME", "LANG"} | BY_BASH
         assert call.folder != checkout
@@ -196,12 +195,9 @@ def test_ci_ends_with_the_first_failure_and_names_it(checkout: Path, home: Path,
     (home / "fails").write_text(arguments(stage))
     done = ci(checkout, home)
     assert done.returncode == 3
-    made = in_order([call.arguments for call in calls(home)])
-    until = "mutants" if stage == BESIDE else stage
-    expected = list(STAGES.values())[: list(STAGES).index(until) + 1]
-    assert [command for command in made if command != STAGES[BESIDE]] == [
-        command for command in expected if command != STAGES[BESIDE]
-    ]
+    made = [call.arguments for call in calls(home)]
+    until = "mutants" if stage in BESIDE else stage
+    assert others(made) == others(list(STAGES.values())[: list(STAGES).index(until) + 1])
     assert STAGES[stage] in made
     said, last = done.stdout.split(f"== {stage} failed with 3 after ")
     assert f"says {arguments(stage)}" in said
@@ -228,7 +224,7 @@ def test_ci_copes_with_what_git_does_not_clone(checkout: Path, home: Path) -> No
     done = ci(checkout, home)
     assert done.returncode == 0
     assert "git refuses to clone" in done.stdout
-    assert in_order([call.arguments for call in calls(home)]) == list(STAGES.values())
+    assert sorted(call.arguments for call in calls(home)) == sorted(STAGES.values())
 
 
 def test_what_github_runs_is_what_this_tests() -> None:
