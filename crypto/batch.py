@@ -119,10 +119,20 @@ class Run:
         total = DIGEST_BYTES
         for chunk in self.chunks:
             n = chunk.stop - chunk.start
-            total += 2 * BLOCK_BYTES * n * self.circuit.and_gates + (n * len(self.decoded.rows) + 7) // 8
+            total += (
+                2 * BLOCK_BYTES * n * self.circuit.and_gates + self.decoding_bytes(n) + self.proof_bytes(n)
+            )
             total += transfer_bytes(n * self.circuit.region_rows[Region.EVALUATOR])
             total += WORD * n * len(self.returned.rows)
         return total
+
+    def decoding_bytes(self, n: int) -> int:
+        """Return the bytes from which the evaluator reads its output bits of ``n`` instances."""
+        return (len(self.decoded.rows) * n + 7) // 8
+
+    def proof_bytes(self, n: int) -> int:
+        """Return the bytes by which the evaluator checks labels that it returns, of ``n`` instances."""
+        return 2 * WORD * n * len(self.returned.rows)
 
     @property
     def more_rounds(self) -> int:
@@ -151,14 +161,13 @@ class Run:
             half.labels[group.rows(Region.CARRIED)] = parted.reshape(group.bits, -1)
 
     def table_messages(self, half: Garbling | Evaluation, first: bool) -> list[tuple[int, int, int]]:
-        """Return the bytes of (digest, table, decoding) in the message of every piece; no message is sent if all
-        are 0.
+        """Return the bytes of (digest, table, decoding and proof) in the message of every piece; no message is sent
+        if all are 0.
         """
         sizes = [(0, piece.table_bytes, 0) for piece in half.pieces]
         if first and not self.evaluator_opens:
             sizes[0] = (DIGEST_BYTES, sizes[0][1], 0)
-        decoding = (len(self.decoded.rows) * half.n + 7) // 8
-        sizes[-1] = (sizes[-1][0], sizes[-1][1], decoding)
+        sizes[-1] = (sizes[-1][0], sizes[-1][1], self.decoding_bytes(half.n) + self.proof_bytes(half.n))
         return sizes
 
 

@@ -27,10 +27,10 @@ circuit has no AND gates, the decoding bits of its first chunk) comes with the d
 run has received these bits, and refuses them unread.
 
 Semi-honest means here: a party that sends wrong tables, labels or choices can make the peer's output wrong, and is
-not always detected. Detected are deviations whose check is free: a wrong length, step or run, and labels of garbler
-outputs that are no label of the wire. A bit flipped inside a table makes the evaluator's labels of the gate's
-instance worthless, if the half is used at all. The garbler then refuses its outputs; an output for the evaluator
-alone may be wrong.
+not always detected. Detected are a wrong length, step or run, and labels of garbler outputs that are no label of the
+wire: by the garbler, and before that by the evaluator, who has a hash of both labels and returns no other. A bit
+flipped inside a table makes the evaluator's labels of the gate's instance worthless, if the half is used at all. An
+output for the evaluator alone may then be wrong.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from crypto.circuit import (
 from crypto.encoding import WORD, Words, decode_bits, decode_words, encode_bits, encode_words, expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.garbling import Evaluation, Garbling
-from crypto.hashing import derive_key
+from crypto.hashing import BlockHash, derive_key
 from crypto.keystreams import stream_of
 from crypto.ot.extension import OtReceiver, OtSender, parts, setup_receiver, setup_sender
 from crypto.rng import Rng
@@ -91,6 +91,7 @@ __all__ = [
 
 _CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
 _NONE: Words = np.empty((0, 2), dtype=np.uint64)
+_ONE = np.uint64(1)
 
 
 Asked: TypeAlias = tuple[Circuit, int, Inputs]
@@ -152,6 +153,7 @@ class _Session(ABC):
         self._runs = 0
         self._words = 0
         self._usable = True
+        self._proof_key = b""  # of the current chunk
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
@@ -226,6 +228,14 @@ class _Session(ABC):
         octets = np.frombuffer(self._rng.bytes((bits * n + 7) // 8), dtype=np.uint8)
         return np.unpackbits(octets, count=bits * n, bitorder="little").reshape(bits, n)
 
+    def _hashed(self, labels: Words) -> Words:
+        """Return 64 bits of a hash of each output label of the chunk; shape (rows, n, 2) becomes (rows, n)."""
+        rows, n, _ = labels.shape
+        if not n:
+            return np.empty((rows, 0), dtype=np.uint64)
+        hashing = BlockHash(self._proof_key, rows * n)
+        return hashing.hash(labels.reshape(rows, 2 * n))[:, 0::2]
+
     def _carry(self, labels: Mapping[str, Words]) -> dict[str, Value]:
         """Make labels available to later runs."""
         carried: dict[str, Value] = {}
@@ -268,8 +278,9 @@ class GarblerSession(_Session):
                         under way: the first two then come once for each chunk
                         (:func:`crypto.batch.more_rounds`).
         Bytes:          of every batch, sent by the garbler: for every chunk of n instances, 32 * n for every
-                        AND gate and ceil(bits * n / 8) for output bits that the evaluator decodes (outputs for
-                        the evaluator, for both, and additive shares). Sent by the evaluator: the transfers of
+                        AND gate, ceil(bits * n / 8) for output bits that the evaluator decodes (outputs for
+                        the evaluator, for both, and additive shares), and 16 * n for every output bit of the
+                        garbler, by which the evaluator checks its label. Sent by the evaluator: the transfers of
                         every chunk, as :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n
                         for every output bit of the garbler. 16 by the side that speaks first: the evaluator if
                         the circuit has choices of the evaluator, else the garbler.
@@ -280,7 +291,7 @@ class GarblerSession(_Session):
 
         Raises LocalProtocolError for inputs that do not fit the circuit or a session that broke off, before
         anything is sent; RemoteProtocolError for a peer that runs something else, for a message of a wrong length,
-        and for labels of no wire.
+        and for labels of no wire (on either side).
         """
         return (yield from super().run_all(asked))
 
@@ -314,6 +325,7 @@ class GarblerSession(_Session):
         """Prepare working memory for a chunk, under a fresh key, and draw the garbler's input labels."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
+        self._proof_key = derive_key(self._key, b"two_party/outputs", number)
         if garbling is None or garbling.n != n or garbling.circuit is not run.circuit:
             garbling = Garbling(run.circuit, n, self._ot.delta, key)
         else:
@@ -354,8 +366,15 @@ class GarblerSession(_Session):
                 payload += encode_bits(
                     (lowest_bits(garbling.labels[run.decoded.rows]) ^ run.decoded.inverted).ravel()
                 )
+                payload += self._proof(run, garbling)
             if digest + size + decoding:
                 yield from send(_TABLES, {self.peer: payload})
+
+    def _proof(self, run: Run, garbling: Garbling) -> bytes:
+        """Return a hash of both labels of every wire whose label comes back, the label with lowest bit 0 first."""
+        zero = garbling.labels[run.returned.rows].reshape(-1, 2)
+        first = zero ^ (zero[:, :1] & _ONE) * self._ot.delta
+        return encode_words(self._hashed(np.stack([first, first ^ self._ot.delta])).T)
 
     def _receive_outputs(
         self, runs: Sequence[Run], turn: Turn, zero: Words, results: Sequence[Results]
@@ -443,6 +462,7 @@ class EvaluatorSession(_Session):
         """Prepare working memory for a chunk, with all input labels in place."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
+        self._proof_key = derive_key(self._key, b"two_party/outputs", number)
         if evaluation is None or evaluation.n != n or evaluation.circuit is not run.circuit:
             evaluation = Evaluation(run.circuit, n, key)
         else:
@@ -466,7 +486,20 @@ class EvaluatorSession(_Session):
                 expect_length(payload, size + decoding, self.peer, _TABLES)
             evaluation.feed(piece, np.frombuffer(payload, dtype="<u8", count=size // WORD))
             if decoding:
-                self._decode(run, payload[size:], chunk, evaluation, results)
+                proof = size + run.decoding_bytes(evaluation.n)
+                self._check(run, payload[proof:], evaluation)
+                self._decode(run, payload[size:proof], chunk, evaluation, results)
+
+    def _check(self, run: Run, payload: bytes, evaluation: Evaluation) -> None:
+        """Require that every label that goes back is one of two that the garbler knew before.
+
+        A label of a bent table depends on more of our bits than the output.
+        """
+        labels = evaluation.labels[run.returned.rows].reshape(-1, 2)
+        proof = decode_words(payload, 2 * len(labels), self.peer, _TABLES).reshape(-1, 2)
+        expected = np.take_along_axis(proof, (labels[:, :1] & _ONE).astype(np.intp), axis=1)
+        if (self._hashed(labels[np.newaxis]).T != expected).any():
+            raise RemoteProtocolError(self.peer, _TABLES, "an output label is neither label of the wire")
 
     def _decode(
         self, run: Run, payload: bytes, chunk: slice, evaluation: Evaluation, results: Results

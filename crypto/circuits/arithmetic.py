@@ -133,8 +133,8 @@ def less_in_blocks(b: Builder, x: Word, y: Word) -> Literal:
     for start in range(0, len(x), size):
         p, q = x[start : start + size], y[start : start + size]
         without = _borrow(b, p, q, FALSE)
-        both = b.xor(without, _borrow(b, p, q, TRUE)) if start else FALSE
-        borrow = b.xor(without, b.and_(borrow, both))
+        differs = b.xor(without, _borrow(b, p, q, TRUE)) if start else FALSE
+        borrow = b.xor(without, b.and_(borrow, differs))
     return borrow
 
 

@@ -175,8 +175,10 @@ def test_no_flipped_bit_of_an_outcome_leaves_a_party_waiting(bounds: Bounds) -> 
     honest = run(bounds, 8, 2)[1].messages
     steps = [message.step for message in honest]
     tables = [i for i in range(steps.index(FOUND)) if steps[i].endswith("tables")]
+    proof = 8 * 16 * len(bounds)  # of the labels that go back: after the decoding bits
     for number in (tables[-1], *(i for i, step in enumerate(steps) if step == FOUND)):
-        for place in range(-len(bounds) // 8 * 8, 0):  # the outcomes come last
+        end = -proof if number == tables[-1] else 0
+        for place in range(end - -(-len(bounds) // 8) * 8, end):  # the outcomes come last
             seen = iter(range(len(honest) + 1))
 
             def tamper(m: Message, seen: object = seen, at: int = number, bit: int = place) -> bytes:

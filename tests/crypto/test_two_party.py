@@ -13,7 +13,7 @@ from crypto import batch as batches
 from crypto import hashing, two_party
 from crypto.builder import Builder, add
 from crypto.circuit import Circuit, Held, To, evaluate
-from crypto.circuits.arithmetic import less, multiply
+from crypto.circuits.arithmetic import equal, less, multiply
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
@@ -209,7 +209,7 @@ def test_carried_words_cost_nothing() -> None:
     g, e, first = run(pair, keep(), 1, mine, theirs)
     assert first.bytes_sent("g") == 32 * keep().and_gates  # nothing to open the kept words with
     _, _, second = run(pair, circuit, 1, {"x": g["kept"]}, {"x": e["kept"]})
-    assert second.bytes_sent("g") == 16 + 3  # digest, 18 bits
+    assert second.bytes_sent("g") == 16 + 3 + 16 * 18  # digest, 18 bits, hashes of both labels of each
     assert second.bytes_sent("e") == 8 * 18
 
 
@@ -332,7 +332,8 @@ def test_cost_is_as_documented(to: To, rounds: int, decoded: int, returned: int,
     _, mine, theirs = split(circuit, batch)
     _, _, transcript = run(two_party_sessions(), circuit, batch, mine, theirs)
     assert transcript.rounds == rounds
-    assert transcript.bytes_sent("g") == 32 * batch * circuit.and_gates + decoded * -(-batch // 8)
+    proof = returned * 16 * batch
+    assert transcript.bytes_sent("g") == 32 * batch * circuit.and_gates + decoded * -(-batch // 8) + proof
     assert transcript.bytes_sent("e") == 16 + transfer_bytes(8 * batch) + returned * 8 * batch
     assert transcript.bytes_sent() == batches.Run(circuit, batch, {}, b"").total_bytes
     steps = ("two_party/choices", "two_party/tables", "two_party/outputs")
@@ -367,7 +368,7 @@ def test_rounds_of_many_chunks_and_bounded_messages(monkeypatch: pytest.MonkeyPa
     assert transcript.rounds == 3 * 2 + 1
     cut = batches.Run(comparison(), batch, {}, b"")
     assert (transcript.bytes_sent(), transcript.rounds) == (cut.total_bytes, 3 + cut.more_rounds)
-    assert max(len(m.payload) for m in transcript.messages) <= 32 * 8 * 64 + 64
+    assert max(len(m.payload) for m in transcript.messages) <= 32 * 8 * 64 + 64 + 16 * 64
 
 
 def test_batches_side_by_side_cost_the_rounds_of_one() -> None:
@@ -514,8 +515,8 @@ Seeds = tuple[list[bytes], list[bytes]]
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Seeds:
-    """Record the keys that gates were hashed under, and the seeds of the garbler's input labels, at both
-    sides.
+    """Record the keys that gates and output labels were hashed under, and the seeds of the garbler's input labels, at
+    both sides.
     """
     monkeypatch.setattr(batches, "BLOCK_GATES", 64)
     keys: list[bytes] = []
@@ -530,7 +531,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Seeds:
 
 def each_on_both_sides_once(used: Seeds, chunks: int) -> bool:
     both = [*used[0], *used[1]]
-    return len(both) == 4 * chunks and {both.count(key) for key in both} == {2}
+    return len(both) == 6 * chunks and {both.count(key) for key in both} == {2}
 
 
 def test_no_key_tweak_or_label_seed_is_used_twice(used: Seeds) -> None:
@@ -780,6 +781,53 @@ def test_a_flipped_bit_in_an_output_label_is_refused() -> None:
         assert (caught.value.culprit, caught.value.step) == ("e", "two_party/outputs")
 
 
+@pytest.mark.parametrize("to", [To.GARBLER, To.BOTH])
+def test_no_label_of_a_bent_table_goes_back(to: To) -> None:
+    """A label there would tell the garbler all bits of the evaluator that it depends on."""
+    b = Builder("equal")
+    (x,), (y,) = b.input("x", Held.GARBLER, 12), b.input("y", Held.EVALUATOR, 12)
+    b.output("equal", to, [[equal(b, x, y)]])
+    circuit = b.build()
+    rng = np.random.default_rng(0)
+    told = []
+    for own in range(24):
+        bent = rng.integers(0, 256, 32 * circuit.and_gates, dtype=np.uint8)
+        steps = []
+
+        def tamper(message: Message, bent: np.ndarray = bent, steps: list[str] = steps) -> bytes:
+            steps.append(message.step)
+            if message.step != "two_party/tables":
+                return message.payload
+            payload = np.frombuffer(message.payload, dtype=np.uint8).copy()
+            payload[: len(bent)] ^= bent
+            return payload.tobytes()
+
+        inputs = {"x": np.full((1, 1), own, np.uint64)}, {"y": np.full((1, 1), 170 * own, np.uint64)}
+        with pytest.raises(
+            RemoteProtocolError, match="an output label is neither label of the wire"
+        ) as caught:
+            run(two_party_sessions(own), circuit, 1, *inputs, tamper=tamper)
+        told.append((caught.value.culprit, caught.value.step, steps))
+    assert told == [("g", "two_party/tables", ["two_party/choices", "two_party/tables"])] * 24
+
+
+@pytest.mark.parametrize("place", [0, 7, 8, 15])
+def test_a_flipped_bit_of_a_proof_is_refused_or_without_effect(place: int) -> None:
+    """A word of two belongs to the evaluator's label."""
+    circuit = comparison(8, To.GARBLER)
+    outcomes = set()
+    for seed in range(12):
+        _, mine, theirs = split(circuit, 1, seed)
+        bent = flip("two_party/tables", 32 * circuit.and_gates + place)
+        try:
+            run(two_party_sessions(seed), circuit, 1, mine, theirs, tamper=bent)
+        except RemoteProtocolError as error:
+            outcomes.add((error.culprit, error.step))
+        else:
+            outcomes.add(("", ""))
+    assert outcomes == {("g", "two_party/tables"), ("", "")}
+
+
 @pytest.mark.some(1)
 @pytest.mark.parametrize("step", ["two_party/choices", "two_party/tables"])
 def test_a_flipped_bit_elsewhere_is_refused_or_without_effect(step: str) -> None:
@@ -803,10 +851,7 @@ def test_a_flipped_bit_elsewhere_is_refused_or_without_effect(step: str) -> None
             else:
                 assert int(np.asarray(g["and"])[0, 0]) == value
                 outcomes.add("no effect")
-    expected = {
-        "e refused at two_party/outputs",
-        "no effect",
-    }  # a table's block may be one that no label uses
+    expected = {"g refused at two_party/tables", "no effect"}  # a table's block may be one that no label uses
     assert outcomes == ({f"e refused at {step}"} if step.endswith("choices") else expected)
 
 

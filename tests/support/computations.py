@@ -51,7 +51,7 @@ class Computed:
             n = chunk.stop - chunk.start
             total += 32 * n * circuit.and_gates + (len(run.decoded.rows) * n + 7) // 8
             total += transfer_bytes(circuit.region_rows[Region.EVALUATOR] * n)
-            total += 8 * n * len(run.returned.rows)
+            total += (16 + 8) * n * len(run.returned.rows)
         return total
 
 
