@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from jobs.data.texts import alike
 from jobs.file.columns import NumericDomain
 from jobs.file.fields import Confidence, Epsilon, Fields, Level, Name
+
+M = TypeVar("M", bound=Mapping[str, Any])
 
 Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "items"]
 """Possible roles of a column in a job between parties."""
@@ -37,6 +40,16 @@ def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str,
                 f"{name} lists {two[0]!r} and {two[1]!r}, two spellings of the same value: keep a single spelling"
             )
     return protected
+
+
+def _of_columns(value: M, info: ValidationInfo) -> M:
+    """Refuse a column without roles: in another spelling the key would hold for no column."""
+    unknown = [name for name in value if name not in info.data.get("columns", value)]
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is not in `policy.columns`: list the column there, in the same spelling"
+        )
+    return value
 
 
 class Policy(Fields):
@@ -98,7 +111,9 @@ class Policy(Fields):
         "counts as `at_most` + 1 (0: no requirement). In joint jobs with `link` more than 2 counts as 2: "
         "values of a single block are ruled out.",
     )
-    protected: Annotated[dict[str, tuple[str, ...]], AfterValidator(_spelled_once)] = Field(
+    protected: Annotated[
+        dict[str, tuple[str, ...]], AfterValidator(_spelled_once), AfterValidator(_of_columns)
+    ] = Field(
         default_factory=dict,
         description="By sensitive column, the values that a job must protect if the job does not protect all. A "
         "job may leave further values unprotected.",
@@ -180,7 +195,7 @@ class Policy(Fields):
         " compose: the difference of two tables can tell the values of single people. Unset: "
         "1.",
     )
-    domains: dict[str, Domain] = Field(
+    domains: Annotated[dict[str, Domain], AfterValidator(_of_columns)] = Field(
         default_factory=dict,
         description="By column, the domain required of a job: `min`, `max` and `step` or `cuts` of a numeric "
         "column; the SHA-256 of a taxonomy, as `party check --job` prints it. A column that is not listed gets "

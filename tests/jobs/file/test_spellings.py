@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,21 @@ def test_a_taxonomy_with_two_spellings_is_refused() -> None:
 
 
 def test_a_policy_that_protects_two_spellings_is_refused() -> None:
-    Policy(protected={"surgery": ("HIV", "flu")})
+    roles: dict[str, Any] = {"surgery": ("sensitive",)}
+    Policy(columns=roles, protected={"surgery": ("HIV", "flu")})
     with pytest.raises(ValueError, match="two spellings of the same value"):
-        Policy(protected={"surgery": ("HIV", "Hiv")})
+        Policy(columns=roles, protected={"surgery": ("HIV", "Hiv")})
+
+
+@pytest.mark.parametrize("key", ["protected", "domains"])
+@pytest.mark.parametrize("other", [unicodedata.normalize("NFD", "größe"), "Größe", "groesse"])
+def test_a_policy_that_spells_a_column_otherwise_is_refused(key: str, other: str) -> None:
+    """Nothing would be protected, and nothing pinned."""
+    of = {"protected": ["HIV"], "domains": "ab" * 32}[key]
+    roles = {unicodedata.normalize("NFC", "größe"): ["sensitive"]}
+    Policy.model_validate({"columns": roles, key: dict.fromkeys(roles, of)})
+    with pytest.raises(ValueError, match=r"is not in `policy\.columns`: list the column there, in the same"):
+        Policy.model_validate({"columns": roles, key: {other: of}})
 
 
 def test_the_owner_is_told_which_listed_value_is_meant(tmp_path: Path) -> None:

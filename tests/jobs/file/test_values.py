@@ -245,7 +245,8 @@ def test_a_policy_names_values_or_test_values(
     surgery: dict[str, Any], demanded: list[str], is_met: bool
 ) -> None:
     task = jobs.task_of(with_surgery(joint_job(), taxonomy=TREE, **surgery))
-    policy = Policy(min_k=1, max_c=Fraction(1), protected={"surgery": tuple(demanded)})
+    columns: dict[str, Any] = {"surgery": ("sensitive",)}
+    policy = Policy(min_k=1, max_c=Fraction(1), columns=columns, protected={"surgery": tuple(demanded)})
     says = [o for o in objections(rules(task, ["surgery"]), policy) if "protected" in o]
     assert (not says) == is_met
 

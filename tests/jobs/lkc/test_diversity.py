@@ -138,6 +138,7 @@ def test_policies_have_a_bound(lkc: dict[str, str], least: int, is_met: bool, pa
         max_c=Fraction(1),
         min_diversity=least,
         partial_requirements=partial,
+        columns={"surgery": ("sensitive",)},
         protected={"surgery": ("Rare",)},
     )
     says = list(objections(rules(task, ["surgery"]), policy))

@@ -190,7 +190,7 @@ POLICY = {"min_l": 2, "min_k": 2, "max_c": "0.5"}
         ({"max_c": "0.4"}, ["sensitive column dx: C must be at most 2/5, not 1/2 (`policy.max_c`)"]),
         ({"max_c": None}, ["sensitive column dx: no C is allowed (`policy.max_c` is unset)"]),
         (
-            {"protected": {"dx": ["flu"]}},
+            {"columns": {"dx": ["sensitive"]}, "protected": {"dx": ["flu"]}},
             ["sensitive column dx: values that must be protected are not (`policy.protected`)"],
         ),
         ({"min_diversity": 2}, []),

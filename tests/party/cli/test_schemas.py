@@ -99,7 +99,7 @@ def typed(fields: Any) -> Any:
 GRID = {"min": "-1.5", "max": "2e2", "cuts": ["0", ".5"]}
 POLICY = {
     "coordinators": ["coordinator", "7"],
-    "columns": {"age": ["qid"]},
+    "columns": {"age": ["qid"], "surgery": ["sensitive"]},
     "min_l": "2",
     "min_k": "20",
     "max_c": "1/3",
