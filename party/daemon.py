@@ -163,8 +163,8 @@ class Daemon:
             visit.failing = True
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
-            self.counts.note(problem)
             refused = session is None or isinstance(session.state, Submitted)
+            self.counts.note(problem, at_the_door=refused)
             about = "" if session is None else session.task.digest.hex()[:12]
             if not (refused and self._repeated.is_told(caller, problem, about)):
                 await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
@@ -256,7 +256,7 @@ class Daemon:
     async def _refusal(self, caller: str, error: Exception, phase: str, task: Task | None) -> JobFailed:
         """Note the error of a call that is no run; return the error for the caller. task: if one was read."""
         problem = problem_of(error).at(self.name, phase)
-        self.counts.note(problem)
+        self.counts.note(problem, at_the_door=True)
         about = "" if task is None else task.digest.hex()[:12]
         if not self._repeated.is_told(caller, problem, about):
             await asyncio.to_thread(note_problem, problem, error, None, self._problems)

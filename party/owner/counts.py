@@ -18,6 +18,8 @@ TOLD = frozenset(
 
 A `bug` is not counted: rows may have caused it.
 """
+_AT_THE_DOOR = "policy-refused"
+"""Error that is about rows once a job is admitted: bounds such as `own_k` and `min_common` depend on the tables."""
 
 
 @dataclass
@@ -31,9 +33,9 @@ class Counts:
     problems: Counter[str] = field(default_factory=Counter)
     strangers: int = 0
 
-    def note(self, problem: Problem) -> None:
-        """Count a problem, if problems of its kind are counted."""
-        if problem.error_id in TOLD:
+    def note(self, problem: Problem, *, at_the_door: bool) -> None:
+        """Count a problem, if problems of its kind are counted. at_the_door: True for a job that is not admitted."""
+        if problem.error_id in TOLD and (at_the_door or problem.error_id != _AT_THE_DOOR):
             self.problems[problem.error_id] += 1
 
 
