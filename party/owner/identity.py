@@ -120,11 +120,12 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Write a file so that readers see the old content or the new, never a part.
+    """Write a file so that readers see the old content or the new, never a part. A link stays a link.
 
     mode:  permissions; None: the permissions of the old file. The file's owner stays the same, if the
            system permits.
     """
+    path = path.resolve()
     before = path.stat() if path.exists() else None
     if mode is None and before is not None:
         mode = stat.S_IMODE(before.st_mode)

@@ -114,7 +114,11 @@ def add_peer(
 
 
 def _install(config_path: Path, config: NodeConfig, peers: Sequence[Peer]) -> None:
-    """Write certificates of new peers, and then the configuration. Raises ConfigError before anything is written."""
+    """Write certificates of new peers, and then the configuration. Raises ConfigError before anything is written.
+
+    Another certificate in the file of a new peer is of a time before the peer was removed. The certificate stays
+    beside the new, dated: earlier signatures stay valid.
+    """
     text = read_text(config_path)
     for peer in peers:
         if is_put_aside(_file_of(peer.name)):  # the certificate would count as an earlier one of another peer
@@ -124,8 +128,14 @@ def _install(config_path: Path, config: NodeConfig, peers: Sequence[Peer]) -> No
     for peer in peers:
         target = config_path.resolve().parent / _file_of(peer.name)
         target.parent.mkdir(exist_ok=True)
+        if target.exists() and _fingerprint_of(target) != fingerprint(peer.certificate):
+            _put_aside(target)
         replace_file(target, peer.certificate)
     replace_file(config_path, text.encode())
+
+
+def _put_aside(certificate: Path) -> None:
+    put_aside(certificate, f"{datetime.now(UTC):%Y%m%dT%H%M%S}")
 
 
 def _file_of(name: str) -> Path:
@@ -229,7 +239,7 @@ def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str
     _check_new(config, pem)
     target = config.peers[name].certificate
     if target.exists():
-        put_aside(target, f"{datetime.now(UTC):%Y%m%dT%H%M%S}")
+        _put_aside(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, pem)
     return _added(pem)

@@ -13,7 +13,17 @@ from jobs.errors import ConfigError, IdentityError, PartyError
 from jobs.file.yaml_text import parse_yaml
 from party.owner.config import CoordinatorConfig, load_config
 from party.owner.identity import common_name, fingerprint, make_credentials
-from party.owner.peer_files import CERTIFICATE, KEY, add_peer, make_identity, set_up, with_peer, without_peer
+from party.owner.peer_files import (
+    CERTIFICATE,
+    KEY,
+    add_peer,
+    make_identity,
+    remove_peer,
+    set_up,
+    with_peer,
+    without_peer,
+)
+from party.owner.signing import der_of, earlier_certificates
 
 CONFIG = """\
 # Ours.
@@ -114,6 +124,37 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path, how: dict[str, Any], 
         add(config, certificate, **how)
     assert caught.value.problem.error_id == error_id
     assert snapshot(tmp_path) == before
+
+
+def test_a_configuration_behind_a_link_is_changed_where_it_is(tmp_path: Path) -> None:
+    """The folder of the link has no certificates, and would get a state of its own."""
+    config = a_folder(tmp_path / "real")
+    link = tmp_path / "links" / "config.yaml"
+    link.parent.mkdir()
+    link.symlink_to(config)
+    add(link, a_certificate(tmp_path))
+    assert link.is_symlink()
+    assert sorted(path.name for path in link.parent.iterdir()) == [link.name]
+    assert set(load_config(CoordinatorConfig, config).peers) == {"b"}
+    remove_peer(link, load_config(CoordinatorConfig, link), "b")
+    assert link.is_symlink()
+    assert not load_config(CoordinatorConfig, config).peers
+
+
+def test_a_peer_that_comes_back_with_a_new_key_keeps_its_earlier_certificate(tmp_path: Path) -> None:
+    """Releases of the time before verify, and nobody installs the old certificate again by a list."""
+    config = a_folder(tmp_path)
+    first = a_certificate(tmp_path)
+    old = first.read_bytes()
+    add(config, first)
+    remove_peer(config, load_config(CoordinatorConfig, config), "b")
+    add(config, first)  # the same certificate is no earlier one
+    assert [path.name for path in (tmp_path / "peers").iterdir()] == ["b.pem"]
+    remove_peer(config, load_config(CoordinatorConfig, config), "b")
+    add(config, a_certificate(tmp_path))
+    loaded = load_config(CoordinatorConfig, config)
+    (earlier,) = earlier_certificates(loaded)["b"]
+    assert earlier == der_of(old)
 
 
 def test_a_name_is_taken_once(tmp_path: Path) -> None:
