@@ -6,6 +6,8 @@ import asyncio
 from functools import partial
 
 from crypto.rng import SystemRng
+from jobs.data.table_file import changed
+from jobs.data.tables import Table
 from jobs.owner.answers import Answering
 from jobs.owner.objections import check_policy
 from jobs.task import Task
@@ -47,7 +49,7 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """
     await asyncio.to_thread(_begin, session, allowed)
     session.mesh.begin(addresses_after_us(session.config, session.task))
-    table = await asyncio.to_thread(allowed.account.load, session.source, session.me, SystemRng())
+    table = await asyncio.to_thread(_table, session, allowed.account)
     await asyncio.to_thread(give_back)  # the buffers of the file
     wiring = wiring_of(session.me, session.task)
     session.mesh.expect(
@@ -56,6 +58,15 @@ async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     )
     await session.emit(control.Admitted(session.key.job))
     return Admitted(table, allowed.account)
+
+
+def _table(session: Session, account: Answering) -> Table:
+    """Read the table that the run is charged to. Raises DataError if a link leads to another table by now."""
+    if session.config.data.data_set == account.data:
+        table = account.load(session.source, session.me, SystemRng())
+        if session.config.data.data_set == account.data:
+            return table
+    raise changed(session.config.data.data_set)
 
 
 def _begin(session: Session, allowed: Allowed) -> None:

@@ -174,6 +174,11 @@ class Answering:
         self._counted: list[int] = []
 
     @property
+    def data(self) -> str:
+        """Name of the data set that the run is charged to."""
+        return self._ledger.data
+
+    @property
     def remark(self) -> str:
         return self._account.remark
 
