@@ -1,4 +1,4 @@
-"""Listing of a single holder's LKC release: put in place and listed in the privacy ledger, or neither."""
+"""Listing of a single holder's LKC release: put in place and charged in the privacy ledger, or neither."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def listed(
             digest, noted = release(folder)
             if options.ledger is not None or ledger.exists:
                 number = ledger.reserve(charged_job(task), None)
-        if number is not None:
-            ledger.deliver(number, digest)
-    finally:
+    except BaseException:
         if number is not None:
             ledger.give_back(number)
+        raise
+    if number is not None:
+        ledger.deliver(number, digest)
     return noted
 
 

@@ -37,8 +37,26 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield folder
         refuse_existing(path)
         make_durable(folder)
-        os.rename(folder, path)
-        _sync(path.parent)
+        with _synced(path.parent):
+            os.rename(folder, path)
+
+
+@contextmanager
+def _synced(folder: Path) -> Iterator[None]:
+    """Let the disk know what the block changes in a folder, as far as possible.
+
+    The block stands, whatever the disk says: an error would undo what goes with it. A folder that only takes files is
+    not opened.
+    """
+    opened = os.open(folder, os.O_RDONLY) if os.access(folder, os.R_OK) else None
+    try:
+        yield
+        if opened is not None:
+            with suppress(OSError):
+                os.fsync(opened)
+    finally:
+        if opened is not None:
+            os.close(opened)
 
 
 def make_durable(folder: Path) -> None:
@@ -191,9 +209,11 @@ def place_for_owner(path: Path, text: str) -> Path:
 
 
 def write_for_owner(path: Path, text: str) -> None:
-    """Write a new file, readable by its owner only."""
+    """Write a new file, readable by its owner only, and return when the file is on disk."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

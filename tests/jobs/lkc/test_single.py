@@ -11,11 +11,11 @@ from anonymize.errors import DataError, PrivacyError
 from anonymize.tds import Observer
 from jobs import publishing
 from jobs.data.sources import Csv
-from jobs.errors import ConfigError
+from jobs.errors import BudgetError, ConfigError
 from jobs.lkc.single import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner import listing as listing_of_jobs
-from jobs.owner.ledger import ChargedJob
+from jobs.owner.ledger import ChargedJob, PrivacyLedger
 from jobs.page.page import PAGE
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import OWN_PAGE, new_folder
@@ -110,6 +110,21 @@ def test_a_release_that_could_not_be_put_in_place_is_given_back(
         release(source, tmp_path / "out", options)
     assert entries(source, options) == ["returned"]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_release_in_place_stays_charged_whatever_the_ledger_says(
+    source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Options(ledger=tmp_path / "my.ledger")
+
+    def failing(*_: object, **__: object) -> None:
+        raise BudgetError("io-failed", "the disk is full")
+
+    monkeypatch.setattr(PrivacyLedger, "deliver", failing)
+    with pytest.raises(BudgetError):
+        release(source, tmp_path / "out", options)
+    assert (tmp_path / "out" / TABLE).is_file()
+    assert entries(source, options) == ["reserved"]
 
 
 def test_plain_columns_stay_with_their_rows(source: Csv, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,40 @@ def test_an_error_without_a_path_gets_one(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left on device") as caught:
         fail_in(tmp_path / "out", OSError(28, "No space left on device"))
     assert problem_of(caught.value).cause == f"{tmp_path / 'out'}: No space left on device"
+
+
+def test_a_folder_in_place_stays_whatever_the_disk_says_of_the_folder_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would undo what goes with the release, as its entry in a ledger."""
+
+    def failing(file: int) -> None:
+        if os.path.samestat(os.fstat(file), tmp_path.stat()):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    written(tmp_path / "out", {"x": b"1"})
+    assert left_in(tmp_path) == ["out", "out/x"]
+
+
+def test_a_folder_that_only_takes_files_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may open any folder, so the answers of the system are given here."""
+    access, opening = os.access, os.open
+
+    def listable(path: Path, mode: int) -> bool:
+        return access(path, mode) and not (Path(path) == tmp_path and mode == os.R_OK)
+
+    def opened(path: Path, *rest: Any, **named: Any) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opening(path, *rest, **named)
+
+    monkeypatch.setattr(os, "access", listable)
+    monkeypatch.setattr(os, "open", opened)
+    written(tmp_path / "out", {"x": b"1"})
+    assert left_in(tmp_path) == ["out", "out/x"]
 
 
 # ---- what killed makers leave
