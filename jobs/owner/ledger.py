@@ -440,10 +440,15 @@ class PrivacyLedger:
             )
 
     def end(self, number: int, error_id: str, party: str) -> None:
-        """Note the problem that ended a charged run, and the party of the problem, as far as known."""
+        """Note the problem that ended a charged run, and the party of the problem, as far as known.
+
+        An entry with a release stays: the problem is of a run that would have given the release again.
+        """
         with self.connected() as connection:
             connection.execute(
-                "UPDATE askers SET ended = ?, ended_at = ? WHERE entry = ?", (error_id, party, number)
+                "UPDATE askers SET ended = ?, ended_at = ? WHERE entry = ? "
+                "AND entry NOT IN (SELECT id FROM entries WHERE state = 'released')",
+                (error_id, party, number),
             )
 
     def give_up(self, party: str) -> int:

@@ -229,6 +229,13 @@ def test_a_release_that_is_delivered_in_the_end_is_not_said_to_have_broken_off(l
     assert [(e.state, e.ended, e.ended_at) for e in ledger.entries()] == [("released", "", "")]
 
 
+def test_a_run_that_failed_to_give_a_release_again_leaves_the_release(ledger: PrivacyLedger) -> None:
+    number = opened(ledger, a_run())
+    ledger.deliver(number, bytes(32))
+    ledger.end(number, "peer-lost", "hospital-b")
+    assert [(e.state, e.ended, e.ended_at) for e in ledger.entries()] == [("released", "", "")]
+
+
 def test_a_number_is_given_to_one_run_only(ledger: PrivacyLedger) -> None:
     """A coordinator chooses it: used again, it would make one run of tables that never met."""
     ledger.charge_run(a_run(1), unlimited)
