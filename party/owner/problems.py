@@ -64,7 +64,10 @@ class ProblemBook:
         path = place_for_owner(
             self._folder / name, as_json({key: value for key, value in fields.items() if value})
         )
-        for old in self._files()[:-MOST]:
+        others = [
+            file for file in self._files() if file != path
+        ]  # whatever the clock said when they were written
+        for old in others[: max(0, len(others) + 1 - MOST)]:
             old.unlink(missing_ok=True)
         return path
 

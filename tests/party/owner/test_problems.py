@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_only_the_last_problems_are_kept(tmp_path: Path) -> None:
     assert [fields["run"] for _, fields in book.entries(2)] == [
         f"{i:032x}"[::-1] for i in (MOST + 1, MOST + 2)
     ]
+
+
+def test_a_new_problem_stays_when_the_clock_was_set_back(tmp_path: Path) -> None:
+    book = ProblemBook(tmp_path)
+    for i in range(MOST + 1):
+        path = book.keep(PROBLEM, FailedJob("flu", run=f"{i:032x}"[::-1]))
+        os.utime(path, (later := 4e9 + i, later))
+    newest = book.keep(PROBLEM, FailedJob("flu", run="f" * 32))
+    names = {path.name for path in (tmp_path / FOLDER).iterdir()}
+    assert newest.name in names
+    assert len(names) == MOST
 
 
 def test_a_terminal_is_told_at_once_and_nothing_else_is(
