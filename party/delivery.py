@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crypto.rng import SystemRng
-from jobs.errors import PartyError, Problem
+from jobs.errors import ConfigError, PartyError, Problem
 from jobs.page.own import own_page_of_folder, place_own_page
 from jobs.page.page import write_page
 from jobs.release.csv import REPORT
@@ -72,7 +72,14 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
     files = await _received(session, first, await asyncio.to_thread(model.most_bytes, session.task, result))
     folder = _folder(session)
     await in_thread(sweep, folder.parent)  # an earlier run could not remove its files: the disk was read-only
-    folder = session.unfinished.enter_context(new_folder(folder))
+    try:
+        folder = session.unfinished.enter_context(new_folder(folder))
+    except (
+        ConfigError
+    ) as error:  # it names a folder of ours, and the coordinator and the peers hear of the error
+        raise PartyError(
+            "peer-protocol", "the coordinator gave the run the number of an earlier one"
+        ) from error
     seen = await in_thread(_set_aside, session, finished, files, folder)
     return Checked(finished.run, release_digest(files[SUMS]), agreed=True, seen=seen)
 

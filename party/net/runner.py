@@ -7,16 +7,19 @@ happen here. Costs are counted per phase; no payload is kept.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from crypto.rounds import Inbox, Round, Rounds
-from jobs.errors import TransportError
+from jobs.errors import TransportError, problem_of
 from party.net.link import Link
+
+log = logging.getLogger("party")
 
 R = TypeVar("R")
 
@@ -101,9 +104,15 @@ async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, r
                 return turn.value  # type: ignore[no-any-return]  # the generator returns R
             inbox = await _exchange(turn, links, meter, round_timeout_s)
     finally:
-        thread.submit(generator.close)
+        thread.submit(generator.close).add_done_callback(_tell)
         thread.shutdown(wait=False)
         meter.close()
+
+
+def _tell(closed: Future[None]) -> None:
+    """Log that what an ended run began could not be undone. A charge that is not given back counts on."""
+    if (error := closed.exception()) is not None:
+        log.error("an ended run was not undone: %s", problem_of(error).error_id)
 
 
 async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeout_s: float) -> Inbox:
