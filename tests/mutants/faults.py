@@ -126,6 +126,37 @@ MUTANTS = (
         ("tests/crypto/circuits/test_arithmetic.py::test_comparisons",),
     ),
     Mutant(
+        "a label of a bent table goes back",
+        "EvaluatorSession._check",
+        "if (self._hashed(labels[np.newaxis]).T != expected).any():",
+        "if False:",
+        ("tests/crypto/test_two_party.py::test_no_label_of_a_bent_table_goes_back",),
+    ),
+    Mutant(
+        "a policy protects values of no column",
+        "_of_columns",
+        "if unknown:",
+        "if False:",
+        ("tests/jobs/file/test_spellings.py::test_a_policy_that_spells_a_column_otherwise_is_refused",),
+    ),
+    Mutant(
+        "refusals that rows decide are counted",
+        "Counts.note",
+        "and (at_the_door or problem.error_id != _AT_THE_DOOR)",
+        "",
+        ("tests/party/test_monitor.py::test_no_count_depends_on_rows",),
+    ),
+    Mutant(
+        "the certificate of a peer's time before its removal is overwritten",
+        "_install",
+        "if target.exists() and _fingerprint_of(target) != fingerprint(peer.certificate):",
+        "if False:",
+        (
+            "tests/party/owner/test_peer_files.py::"
+            "test_a_peer_that_comes_back_with_a_new_key_keeps_its_earlier_certificate",
+        ),
+    ),
+    Mutant(
         "a table leaves out the other child",
         "f_tables",
         "values[total::-1] if has_rest else 0",
