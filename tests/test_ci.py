@@ -196,12 +196,28 @@ def test_ci_ends_with_the_first_failure_and_names_it(checkout: Path, home: Path,
     done = ci(checkout, home)
     assert done.returncode == 3
     made = [call.arguments for call in calls(home)]
-    until = "mutants" if stage in BESIDE else stage
-    assert others(made) == others(list(STAGES.values())[: list(STAGES).index(until) + 1])
+    expected = others(list(STAGES.values()))
+    if stage in BESIDE:  # with the stage beside it that ends next
+        assert others(made) == expected[: len(others(made))]
+        assert STAGES["suite"] not in made
+    else:
+        assert others(made) == expected[: expected.index(STAGES[stage]) + 1]
     assert STAGES[stage] in made
     said, last = done.stdout.split(f"== {stage} failed with 3 after ")
     assert f"says {arguments(stage)}" in said
     assert last.splitlines()[-1] == f"says {arguments(stage)}"
+
+
+def test_a_stage_beside_the_others_that_has_failed_ends_the_next(checkout: Path, home: Path) -> None:
+    """Not only when its turn has come, minutes later."""
+    make = home.parent / "bin" / "make"
+    collect = f'if [ "$*" = "{arguments("collect")}" ]; then touch "$HOME/failing"; exit 3; fi\n'
+    check = 'if [ "$*" = check ]; then until [ -e "$HOME/failing" ]; do sleep 0.05; done; sleep 1; fi\n'
+    make.write_text(RECORDER + collect + check)
+    done = ci(checkout, home)
+    assert done.returncode == 3
+    assert "== collect failed with 3 after " in done.stdout
+    assert STAGES["mutants"] not in [call.arguments for call in calls(home)]
 
 
 def test_a_failure_ends_the_stage_beside_it(checkout: Path, home: Path) -> None:
