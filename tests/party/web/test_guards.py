@@ -67,7 +67,10 @@ def test_a_foreign_name_is_refused(site: Site, host: str | None) -> None:
         assert answer.status in (400, 421), path
         assert "hospital" not in answer.text
     token = site.token()
-    assert site.ask("POST", "/sign-in", {"token": token}, host=sent).status in (400, 421)
+    try:
+        assert site.ask("POST", "/sign-in", {"token": token}, host=sent).status in (400, 421)
+    except ConnectionResetError:  # the server closes before it has read the body
+        assert sent is None  # no HTTP
     assert site.ask("POST", "/sign-in", {"token": token}).status == 303  # the token was not used up
 
 
