@@ -91,7 +91,6 @@ __all__ = [
 
 _CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
 _NONE: Words = np.empty((0, 2), dtype=np.uint64)
-_ONE = np.uint64(1)
 
 
 Asked: TypeAlias = tuple[Circuit, int, Inputs]
@@ -372,8 +371,9 @@ class GarblerSession(_Session):
 
     def _proof(self, run: Run, garbling: Garbling) -> bytes:
         """Return a hash of both labels of every wire whose label comes back, the label with lowest bit 0 first."""
-        zero = garbling.labels[run.returned.rows].reshape(-1, 2)
-        first = zero ^ (zero[:, :1] & _ONE) * self._ot.delta
+        first = garbling.labels[run.returned.rows]
+        _flip(first, lowest_bits(first), self._ot.delta)
+        first = first.reshape(-1, 2)
         return encode_words(self._hashed(np.stack([first, first ^ self._ot.delta])).T)
 
     def _receive_outputs(
@@ -495,10 +495,10 @@ class EvaluatorSession(_Session):
 
         A label of a bent table depends on more of our bits than the output.
         """
-        labels = evaluation.labels[run.returned.rows].reshape(-1, 2)
-        proof = decode_words(payload, 2 * len(labels), self.peer, _TABLES).reshape(-1, 2)
-        expected = np.take_along_axis(proof, (labels[:, :1] & _ONE).astype(np.intp), axis=1)
-        if (self._hashed(labels[np.newaxis]).T != expected).any():
+        rows = evaluation.labels[run.returned.rows]
+        bits, labels = lowest_bits(rows).reshape(-1), rows.reshape(1, -1, 2)
+        proof = decode_words(payload, 2 * len(bits), self.peer, _TABLES).reshape(-1, 2)
+        if (self._hashed(labels)[0] != proof[np.arange(len(bits)), bits]).any():
             raise RemoteProtocolError(self.peer, _TABLES, "an output label is neither label of the wire")
 
     def _decode(

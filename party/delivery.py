@@ -74,12 +74,10 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
     await in_thread(sweep, folder.parent)  # an earlier run could not remove its files: the disk was read-only
     try:
         folder = session.unfinished.enter_context(new_folder(folder))
-    except (
-        ConfigError
-    ) as error:  # it names a folder of ours, and the coordinator and the peers hear of the error
-        raise PartyError(
-            "peer-protocol", "the coordinator gave the run the number of an earlier one"
-        ) from error
+    except ConfigError as error:
+        # Its message names a folder of ours; the coordinator and the peers hear this one.
+        message = "the coordinator gave the run the number of an earlier one"
+        raise PartyError("peer-protocol", message) from error
     seen = await in_thread(_set_aside, session, finished, files, folder)
     return Checked(finished.run, release_digest(files[SUMS]), agreed=True, seen=seen)
 

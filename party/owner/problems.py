@@ -64,10 +64,8 @@ class ProblemBook:
         path = place_for_owner(
             self._folder / name, as_json({key: value for key, value in fields.items() if value})
         )
-        others = [
-            file for file in self._files() if file != path
-        ]  # whatever the clock said when they were written
-        for old in others[: max(0, len(others) + 1 - MOST)]:
+        # The new file stays, whatever the clock said when the others were written.
+        for old in [file for file in self._files() if file != path][: 1 - MOST]:
             old.unlink(missing_ok=True)
         return path
 

@@ -18,7 +18,7 @@ from crypto.circuit import To
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords
-from tests.support.computations import watched
+from tests.support.computations import numbers_of, watched
 from tests.support.sessions import two_party_sessions
 
 
@@ -82,7 +82,7 @@ def test_tournaments_of_groups_of_any_size() -> None:
         )
         chosen = {name: best[name] for name in ("valid", "index")}
         opened = yield from engine.run(circuits.open_circuit((("index", 3),)), len(losses), chosen)
-        return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
+        return numbers_of(opened, "index")
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
 
@@ -109,7 +109,7 @@ def test_a_tournament_makes_the_index_level_by_level(greatest: int) -> None:
         )
         chosen = {"valid": (yield from signs(engine, [1] * len(losses))), "index": best["index"]}
         opened = yield from engine.run(circuits.open_circuit((("index", 6),)), len(losses), chosen)
-        return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
+        return numbers_of(opened, "index")
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
 
