@@ -46,13 +46,18 @@ test-fast: $(VENV)/.dev ## run the quick tests: between edits, under a minute
 	$(PYTEST) -m "not slow and not more and not install and not seconds" $(FLAGS)
 
 test-all: $(VENV)/.dev ## run what continuous integration leaves out: hours
-	$(PYTEST) -m "not slow and not install" --hypothesis-profile=many --both-engines $(FLAGS)
-	$(BIN)/python -m pytest -m slow $(FLAGS)
-	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.attacks.tampering 10000
-	$(BIN)/python -m tests.attacks.worlds 40
-	$(BIN)/python -m tests.fuzz all 100000 300
-	$(BIN)/python -m pytest -m install --every-python
+	+$(MAKE) --no-print-directory --keep-going --jobs=1 $(PARTS)
+
+# A part that fails does not keep the others from running; make names it, and fails in the end.
+PARTS := all-cases all-slow all-mutants all-tampering all-worlds all-fuzz all-pythons
+.PHONY: $(PARTS)
+all-cases: ; $(PYTEST) -m "not slow and not install" --hypothesis-profile=many --both-engines $(FLAGS)
+all-slow: ; $(BIN)/python -m pytest -m slow $(FLAGS)
+all-mutants: ; $(BIN)/python -m tests.mutants
+all-tampering: ; $(BIN)/python -m tests.attacks.tampering 10000
+all-worlds: ; $(BIN)/python -m tests.attacks.worlds 40
+all-fuzz: ; $(BIN)/python -m tests.fuzz all 100000 300
+all-pythons: ; $(BIN)/python -m pytest -m install --every-python
 
 check: $(VENV)/.dev ## see whether style, types and the places of mutants are right: half a minute
 	$(BIN)/ruff check .
