@@ -182,6 +182,10 @@ def test_files_of_the_last_commits_are_named(tmp_path: Path) -> None:
         for words in (["add", "."], ["commit", "-q", "-m", name]):
             subprocess.run([*git, *words], check=True, env=bare())
     assert changed_files(tmp_path, commits=2) == {"b", "c"}
+    shallow = tmp_path / "shallow"
+    clone = [*git, "clone", "-q", "--depth=2", tmp_path.as_uri(), str(shallow)]
+    subprocess.run(clone, check=True, env=bare())
+    assert changed_files(shallow) == {"c"}
 
 
 @pytest.mark.more

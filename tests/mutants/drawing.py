@@ -29,10 +29,14 @@ def drawn(mutants: Sequence[Mutant], sources: Sources, changed: frozenset[str]) 
 
 
 def changed_files(root: Path, commits: int = COMMITS) -> frozenset[str]:
-    """Return the paths that the last commits changed; nothing where ``root`` has no history."""
+    """Return the paths that the last commits changed; nothing where ``root`` has no history.
+
+    The first commit of a shallow clone changed nothing that can be told.
+    """
     if not (root / ".git").exists():
         return frozenset()
-    command = ["git", "-C", str(root), "log", f"-{commits}", "--first-parent", "--name-only", "--format="]
+    words = f"-c log.showRoot=false log -{commits} --first-parent --name-only --format="
+    command = ["git", "-C", str(root), *words.split()]
     return frozenset(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
 
 
