@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from jobs.data.dialect import Dialect
 from jobs.data.row_blocks import batches_of_lines, has_quote
 from jobs.data.sources import Csv
 from tests.support.examples import examples
+from tests.support.pools import pool_threads
 
 _CONVERT = pa_csv.ConvertOptions(
     include_columns=["a", "b"],
@@ -94,11 +94,12 @@ def test_an_error_in_a_thread_names_file_and_line(tmp_path: Path, monkeypatch: p
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n" * 100 + "1,2,3\n" + "1,2\n" * 100)
     batches: list[pa.RecordBatch] = []
+    before = pool_threads()
     with pytest.raises(DataError) as caught:
         batches.extend(Csv(path).batches(["a"]))
     assert sum(batch.num_rows for batch in batches) > 50
     assert "t.csv has 3 values on line 102, where the header has 2 names" in caught.value.private
-    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
+    assert pool_threads() <= before
 
 
 def test_few_blocks_are_in_memory(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.data import threaded
 from jobs.data.threaded import mapped
+from tests.support.pools import pool_threads
 
 
 def test_results_come_in_order_from_several_threads() -> None:
@@ -48,14 +49,17 @@ def test_few_results_wait_for_their_reader() -> None:
 
 
 def test_an_error_of_the_work_comes_after_the_results_before_it() -> None:
+    before = pool_threads()
     found: list[int] = []
     with pytest.raises(ZeroDivisionError):
         found.extend(mapped(lambda item: 12 // item, [3, 2, 1, 0, 5]))
     assert found == [4, 6, 12]
-    assert not _workers()
+    assert pool_threads() <= before
 
 
 def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:
+    before = pool_threads()
+
     def items() -> Iterator[int]:
         yield from (3, 2)
         raise OSError("the disk")
@@ -64,25 +68,24 @@ def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:
     with pytest.raises(OSError, match="the disk"):
         found.extend(mapped(lambda item: 12 // item, items()))
     assert found == [4, 6]
-    assert not _workers()
+    assert pool_threads() <= before
 
 
 def test_a_reader_that_stops_leaves_nothing_running() -> None:
+    before = pool_threads()
     for value in mapped(str, range(1000)):
         if value == "5":
             break
-    assert not _workers()
+    assert pool_threads() <= before
 
 
 def test_a_reader_that_fails_leaves_nothing_running() -> None:
+    before = pool_threads()
+
     def reads() -> None:
         for value in mapped(str, range(1000)):
             raise KeyError(value)
 
     with pytest.raises(KeyError):
         reads()
-    assert not _workers()
-
-
-def _workers() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
+    assert pool_threads() <= before

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import sys
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from jobs.release.csv import (
 from jobs.release.sums import fields_of_file
 from tests.support import jobs
 from tests.support.examples import examples
+from tests.support.pools import pool_threads
 from tests.support.samples import release_of
 
 NASTY = st.one_of(
@@ -124,9 +124,10 @@ def test_a_row_may_be_written_on_several_lines(
 
 def test_a_full_disk_stops_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_csv, "_CHUNK_ROWS", 1)
+    before = pool_threads()
     with pytest.raises(OSError, match="No space left"):
         write_csv(release_of(["a"], [(str(i),) for i in range(5000)]), Path("/dev/full"))
-    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
+    assert pool_threads() <= before
 
 
 def test_rows_of_batches_are_written_alike(tmp_path: Path) -> None:
