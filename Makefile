@@ -22,18 +22,21 @@ help:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check
+
 $(VENV)/.run: requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# uv installs many packages in a fifth of the time of pip. It does not read pip's settings: behind a mirror, pip does it.
-# Its cache would keep 2 GB of each installation, and spare no time.
-$(VENV)/.dev: requirements-dev.lock requirements-uv.lock $(VENV)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+# The second lock file holds the first. uv installs many packages in a fifth of the time of pip. It does not read pip's settings: behind
+# a mirror, pip does it. Its cache would keep 2 GB of each installation, and spare no time.
+$(VENV)/.dev: requirements-dev.lock requirements-uv.lock requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
+	$(PIP) --require-hashes -r requirements-uv.lock
 	$(BIN)/uv pip install --quiet --no-cache --system-certs --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
-		$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@touch $@
+		$(PIP) --require-hashes -r requirements-dev.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $(VENV)/.run $@
 
 setup: $(VENV)/.run ## install the commands and what they need into .venv
 demo: setup ## let three hospitals on this machine make one anonymous table

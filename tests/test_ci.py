@@ -127,7 +127,7 @@ STAGES = {
 }
 
 
-BESIDE = {"wheel", "collect"}
+BESIDE = {"demo", "wheel", "collect"}
 """Stages that run beside the next ones: their calls may come among the calls of the next ones."""
 
 
@@ -153,7 +153,7 @@ def test_ci_runs_everything_in_a_bare_environment_and_a_fresh_clone(checkout: Pa
         assert call.folder != checkout
         assert " " in str(call.folder)
         assert not str(call.folder).isascii()
-        assert call.beside == {"jointcut", "shared"}
+        assert call.beside == {"jointcut"} | ({"shared"} if call.arguments != STAGES["demo"] else set())
         assert not call.folder.exists()
 
 
@@ -251,6 +251,16 @@ def test_what_github_runs_is_what_this_tests() -> None:
     image = jobs["linux"]["container"]["image"]
     assert image == f"python:{NEEDED[0]}-bookworm"  # there, root installs packages
     assert jobs["macos"]["strategy"]["matrix"]["python"] == list(NEEDED)
+
+
+def test_the_packages_of_developers_are_those_that_run_and_more() -> None:
+    """`.venv/.dev` installs one lock file."""
+    run, dev = (
+        set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert run
+    assert run < dev
 
 
 def test_there_are_ten_targets_each_explained() -> None:
