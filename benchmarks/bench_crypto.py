@@ -98,7 +98,7 @@ def noisy_max(candidates: int = 64, width: int = 20) -> Circuit:
     scores = b.input("scores", Held.ADDITIVE_SHARED, width, candidates)
     valid = [x for (x,) in b.input("valid", Held.XOR_SHARED, 1, candidates)]
     random = noise.coins(b, "coins", plan, candidates)
-    best = noise.noisy_argmax(b, plan, scores, random, valid=valid, log_depth=True)
+    best = noise.noisy_argmax(b, plan, scores, random, valid=valid)
     b.output("index", To.BOTH, [best.index])
     return b.build()
 
@@ -123,7 +123,7 @@ def keep_keys(width: int = 64) -> Circuit:
 def argmax_of_kept(entries: int = 256, width: int = 64) -> Circuit:
     b = Builder("argmax")
     keys = b.input("keys", Held.CARRIED, width, entries)
-    b.output("index", To.BOTH, [selection.argmax(b, keys, log_depth=True).index])
+    b.output("index", To.BOTH, [selection.argmax(b, keys).index])
     return b.build()
 
 

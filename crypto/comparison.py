@@ -196,7 +196,7 @@ def _entries(columns: Sequence[Sequence[Word]]) -> list[Entry]:
 
 
 def _finished(b: Builder, entries: Sequence[Entry]) -> Circuit:
-    valid, index = best_fraction(b, entries, log_depth=True)
+    valid, index = best_fraction(b, entries)
     b.output("valid", To.BOTH, [[valid]])
     b.output("index", To.BOTH, [index])
     return b.build()

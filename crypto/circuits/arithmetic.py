@@ -1,8 +1,8 @@
 """Sums, differences, comparisons and products of words.
 
 Words are unsigned unless a function says otherwise; signed words are two's complement. Costs are AND gates for
-words of w bits. Ripple comparisons are the cheapest and right for large batches. For a batch of 1, ``log_depth=True``
-takes about three times the gates for logarithmic depth, and :func:`less_in_blocks` less than twice for a quarter.
+words of w bits. :func:`less` is the cheapest comparison and right for large batches. For a batch of 1,
+:func:`less_in_blocks` takes a quarter of the depth with less than twice the gates.
 """
 
 from __future__ import annotations
@@ -90,13 +90,10 @@ def prefix_sums(b: Builder, words: Sequence[Word], width: int) -> list[list[Lite
     return sums
 
 
-def less(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
-    """Return x < y, widths may differ: w gates, or about 3·w in depth 1 + log2 w."""
+def less(b: Builder, x: Word, y: Word) -> Literal:
+    """Return x < y, widths may differ: w gates in depth w."""
     width = max(len(x), len(y))
-    x, y = extend(x, width), extend(y, width)
-    if log_depth:
-        return _less_tree(b, x, y)
-    return _borrow(b, x, y, FALSE)
+    return _borrow(b, extend(x, width), extend(y, width), FALSE)
 
 
 def _borrow(b: Builder, x: Word, y: Word, borrow: Literal) -> Literal:
@@ -105,18 +102,6 @@ def _borrow(b: Builder, x: Word, y: Word, borrow: Literal) -> Literal:
         # Majority of ¬p, q and the borrow below.
         borrow = b.xor(borrow, b.and_(b.xor(p ^ 1, borrow), b.xor(q, borrow)))
     return borrow
-
-
-def _less_tree(b: Builder, x: Word, y: Word) -> Literal:
-    """Join (less, equal) of adjacent ranges of bits until a single range is left."""
-    level = [(b.and_(p ^ 1, q), b.xor(p, q) ^ 1) for p, q in zip(x, y, strict=True)]
-    while len(level) > 1:
-        joined = [
-            (b.xor(high[0], b.and_(high[1], low[0])), b.and_(high[1], low[1]))
-            for low, high in zip(level[0::2], level[1::2], strict=False)
-        ]
-        level = joined + level[len(level) // 2 * 2 :]
-    return level[0][0] if level else FALSE
 
 
 BLOCKS = 4

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crypto.builder import Builder, Literal, Word
-from crypto.circuits.arithmetic import constant, less, multiply
+from crypto.circuits.arithmetic import constant, less_in_blocks, multiply
 from crypto.circuits.selection import choose, keep_if
 from crypto.errors import LocalProtocolError
 
@@ -25,9 +25,7 @@ class Entry:
     tie: Word
 
 
-def best_fraction(
-    b: Builder, entries: Sequence[Entry], *, log_depth: bool = False
-) -> tuple[Literal, list[Literal]]:
+def best_fraction(b: Builder, entries: Sequence[Entry]) -> tuple[Literal, list[Literal]]:
     """Return (True if an entry is valid, the index of the greatest fraction among the valid entries).
 
     Ties of fractions go to the smallest tie key, ties of keys to the first entry. The index is 0 if no entry is
@@ -41,7 +39,7 @@ def best_fraction(
     width = max(1, (len(entries) - 1).bit_length())
     level = [(entry, constant(i, width)) for i, entry in enumerate(entries)]
     while len(level) > 1:
-        winners = [_better(b, x, y, log_depth) for x, y in zip(level[0::2], level[1::2], strict=False)]
+        winners = [_better(b, x, y) for x, y in zip(level[0::2], level[1::2], strict=False)]
         level = winners + level[len(level) // 2 * 2 :]
     winner, index = level[0]
     return winner.valid, keep_if(b, winner.valid, index)
@@ -50,7 +48,7 @@ def best_fraction(
 _Ranked = tuple[Entry, list[Literal]]
 
 
-def _better(b: Builder, x: _Ranked, y: _Ranked, log_depth: bool) -> _Ranked:
+def _better(b: Builder, x: _Ranked, y: _Ranked) -> _Ranked:
     (first, i), (second, j) = x, y
     cross = multiply(b, first.numerator, second.denominator), multiply(b, second.numerator, first.denominator)
     # Lexicographic: validity, then the fraction, then the inverted tie key.
@@ -58,7 +56,7 @@ def _better(b: Builder, x: _Ranked, y: _Ranked, log_depth: bool) -> _Ranked:
         [*(t ^ 1 for t in entry.tie), *product, entry.valid]
         for entry, product in zip((first, second), cross, strict=True)
     ]
-    second_wins = less(b, *ranks, log_depth=log_depth)
+    second_wins = less_in_blocks(b, *ranks)
     entry = Entry(
         valid=b.or_(first.valid, second.valid),
         numerator=choose(b, second_wins, second.numerator, first.numerator),

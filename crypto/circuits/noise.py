@@ -75,7 +75,6 @@ def noisy_argmax(
     random: Sequence[Word],
     *,
     valid: Sequence[Literal] | None = None,
-    log_depth: bool = False,
 ) -> Best:
     """Report noisy max: the valid entry with the greatest score plus geometric noise; ties to the first.
 
@@ -91,4 +90,4 @@ def noisy_argmax(
         add(b, extend(score, width), extend(geometric(b, plan, bits), width))
         for score, bits in zip(scores, random, strict=True)
     ]
-    return argmax(b, noisy, valid=valid, log_depth=log_depth)
+    return argmax(b, noisy, valid=valid)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crypto.builder import FALSE, TRUE, Builder, Literal, Word
-from crypto.circuits.arithmetic import constant, extend, less, prefix_sums, total
+from crypto.circuits.arithmetic import constant, extend, less, less_in_blocks, prefix_sums, total
 from crypto.errors import LocalProtocolError
 
 
@@ -120,7 +120,6 @@ def argmax(
     valid: Sequence[Literal] | None = None,
     payloads: Sequence[Word] | None = None,
     signed: bool = False,
-    log_depth: bool = False,
 ) -> Best:
     """Return the entry with the greatest key among the valid entries; of equal keys, the first.
 
@@ -128,7 +127,7 @@ def argmax(
     valid:     a bit for each entry; by default all entries are valid.
     payloads:  words of equal width that go with the keys.
 
-    A tournament of neighbours: w gates to compare and w + payload + index to choose, for each entry but one.
+    A tournament of neighbours: 7/4·w gates to compare and w + payload + index to choose, for each entry but one.
     """
     if not keys or len({len(key) for key in keys}) != 1:
         raise LocalProtocolError(f"{len(keys)} keys of widths {sorted({len(key) for key in keys})}")
@@ -143,7 +142,7 @@ def argmax(
     ranked = len(keys[0]) + 1  # the bits that decide: the flag above the key
     while len(level) > 1:
         winners = [
-            choose(b, less(b, first[:ranked], second[:ranked], log_depth=log_depth), second, first)
+            choose(b, less_in_blocks(b, first[:ranked], second[:ranked]), second, first)
             for first, second in zip(level[0::2], level[1::2], strict=False)
         ]
         level = winners + level[len(level) // 2 * 2 :]

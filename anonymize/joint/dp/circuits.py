@@ -11,7 +11,7 @@ from functools import lru_cache
 from crypto.builder import Builder, add
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits import noise
-from crypto.circuits.arithmetic import extend, less
+from crypto.circuits.arithmetic import extend, less_in_blocks
 from crypto.circuits.constants import NoisePlan
 from crypto.circuits.selection import choose, maximum
 
@@ -61,7 +61,7 @@ def better_circuit(fields: tuple[Field, ...]) -> Circuit:
     """Return the circuit that picks the entry with the greater ``noisy``; on ties, the first."""
     b = Builder(f"better/{fields}")
     pairs = {n: b.input(n, Held.CARRIED, w) + b.input(f"{n}/other", Held.CARRIED, w) for n, w in fields}
-    second = less(b, *pairs["noisy"], log_depth=True)
+    second = less_in_blocks(b, *pairs["noisy"])
     for name, (one, other) in pairs.items():
         b.output(name, To.CARRIED, [choose(b, second, other, one)])
     return b.build()

@@ -18,12 +18,11 @@ LARGE = [(w, some(w, 200, w, w)) for w in (8, 31, 64)]
 CASES = [pytest.param(w, pairs, id=str(w)) for w, pairs in SMALL + LARGE]
 
 
-@pytest.mark.parametrize("log_depth", [False, True])
 @pytest.mark.parametrize(("width", "pairs"), CASES)
-def test_comparisons(width: int, pairs: list[tuple[int, int]], log_depth: bool) -> None:
+def test_comparisons(width: int, pairs: list[tuple[int, int]]) -> None:
     def less(b: Builder, x: Word, y: Word) -> list[int]:
         return [
-            ar.less(b, x, y, log_depth=log_depth),
+            ar.less(b, x, y),
             ar.less_in_blocks(b, x, y),
             ar.less_signed(b, x, y),
             ar.equal(b, x, y),
@@ -38,18 +37,13 @@ def test_comparisons(width: int, pairs: list[tuple[int, int]], log_depth: bool) 
 def test_comparison_of_different_widths() -> None:
     pairs = every(2, 4)
     assert apply(lambda b, x, y: [ar.less(b, x, y)], (2, 4), pairs) == [x < y for x, y in pairs]
-    assert apply(lambda b, x, y: [ar.less(b, y, x, log_depth=True)], (2, 4), pairs) == [
-        y < x for x, y in pairs
-    ]
+    assert apply(lambda b, x, y: [ar.less(b, y, x)], (2, 4), pairs) == [y < x for x, y in pairs]
     assert apply(lambda b, x, y: [ar.equal(b, x, y)], (2, 4), pairs) == [x == y for x, y in pairs]
 
 
 def test_comparison_costs() -> None:
     ripple = circuit_of(lambda b, x, y: [ar.less(b, x, y)], (32, 32))
-    tree = circuit_of(lambda b, x, y: [ar.less(b, x, y, log_depth=True)], (32, 32))
     assert (ripple.and_gates, ripple.and_depth) == (32, 32)
-    assert tree.and_gates <= 3 * 32
-    assert tree.and_depth == 6
     blocks = circuit_of(lambda b, x, y: [ar.less_in_blocks(b, x, y)], (32, 32))
     assert (blocks.and_gates, blocks.and_depth) == (7 * 32 // 4 + 3, 32 // 4 + 3)
 

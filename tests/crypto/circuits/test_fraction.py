@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,17 +14,16 @@ from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, every, some
 
 
-def second_wins(b: Builder, *words: Word, log_depth: bool = False) -> list[Literal]:
+def second_wins(b: Builder, *words: Word) -> list[Literal]:
     """Return 1 if the second of two fractions is greater, of numerator, denominator, numerator, denominator."""
     entries = [fr.Entry(TRUE, *pair, [FALSE]) for pair in (words[:2], words[2:])]
-    return fr.best_fraction(b, entries, log_depth=log_depth)[1]
+    return fr.best_fraction(b, entries)[1]
 
 
-@pytest.mark.parametrize("log_depth", [False, True])
-def test_the_order_of_two_fractions(log_depth: bool) -> None:
+def test_the_order_of_two_fractions() -> None:
     cases = [c for c in every(3, 2, 3, 2) if c[1] and c[3]]
     cases += [c for c in some(1, 100, 3, 2, 3, 2) if c[1] and c[3]]
-    found = apply(partial(second_wins, log_depth=log_depth), (3, 2, 3, 2), cases)
+    found = apply(second_wins, (3, 2, 3, 2), cases)
     assert found == [Fraction(n, d) < Fraction(m, e) for n, d, m, e in cases]
 
 
@@ -49,23 +47,22 @@ def test_public_denominators_halve_the_products() -> None:
     assert gates(Held.PUBLIC) < 0.56 * gates(Held.EVALUATOR)
 
 
-def tournament(n: int, log_depth: bool, held: Held) -> object:
+def tournament(n: int, held: Held) -> object:
     b = Builder("best")
     valid = b.input("valid", Held.GARBLER, 1, n)
     numerators = b.input("numerators", Held.GARBLER, 4, n)
     denominators = b.input("denominators", held, 3, n)
     ties = b.input("ties", Held.EVALUATOR, 2, n)
     entries = [fr.Entry(v[0], *rest) for v, *rest in zip(valid, numerators, denominators, ties, strict=True)]
-    found, index = fr.best_fraction(b, entries, log_depth=log_depth)
+    found, index = fr.best_fraction(b, entries)
     b.output("valid", To.BOTH, [[found]])
     b.output("index", To.BOTH, [index])
     return b.build()
 
 
-@pytest.mark.parametrize("log_depth", [False, True])
 @pytest.mark.parametrize("held", [Held.PUBLIC, Held.EVALUATOR])
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_best_fraction(n: int, held: Held, log_depth: bool) -> None:
+def test_best_fraction(n: int, held: Held) -> None:
     batch = 400
     rng = np.random.default_rng(n)
     inputs = {
@@ -74,7 +71,7 @@ def test_best_fraction(n: int, held: Held, log_depth: bool) -> None:
         "denominators": rng.integers(1, 8, (batch, n), dtype=np.uint64),
         "ties": rng.integers(0, 4, (batch, n), dtype=np.uint64),
     }
-    out = evaluate(tournament(n, log_depth, held), batch, inputs)  # type: ignore[arg-type]
+    out = evaluate(tournament(n, held), batch, inputs)  # type: ignore[arg-type]
     decided_by_tie = 0
     for i in range(batch):
         rows = [tuple(int(inputs[name][i, k]) for name in inputs) for k in range(n)]

@@ -76,20 +76,19 @@ def test_what_a_table_costs(bits: int, gates: int) -> None:
     assert b.build().and_gates <= gates == 2**bits - bits - 1 + 16
 
 
-def noisy_max(n: int, width: int, plan: NoisePlan, log_depth: bool) -> object:
+def noisy_max(n: int, width: int, plan: NoisePlan) -> object:
     b = Builder("noisy max")
     scores = b.input("scores", Held.ADDITIVE_SHARED, width, n)
     valid = [x for (x,) in b.input("valid", Held.XOR_SHARED, 1, n)]
     random = noise.coins(b, "coins", plan, n)
-    best = noise.noisy_argmax(b, plan, scores, random, valid=valid, log_depth=log_depth)
+    best = noise.noisy_argmax(b, plan, scores, random, valid=valid)
     b.output("index", To.BOTH, [best.index])
     b.output("valid", To.BOTH, [[best.valid]])
     return b.build()
 
 
-@pytest.mark.parametrize("log_depth", [False, True])
 @pytest.mark.parametrize(("n", "width"), [(1, 3), (5, 3), (4, 9)])
-def test_noisy_max_is_the_argmax_of_noisy_scores(n: int, width: int, log_depth: bool) -> None:
+def test_noisy_max_is_the_argmax_of_noisy_scores(n: int, width: int) -> None:
     batch = 300
     plan = geometric_plan(Fraction(1, 4), n, Fraction(1, 2**10))
     rng = np.random.default_rng(n)
@@ -98,7 +97,7 @@ def test_noisy_max_is_the_argmax_of_noisy_scores(n: int, width: int, log_depth: 
         "valid": rng.integers(0, 2, (batch, n), dtype=np.uint64),
         "coins": rng.integers(0, 2, (batch, n * plan.bits), dtype=np.uint64),
     }
-    out = evaluate(noisy_max(n, width, plan, log_depth), batch, inputs)  # type: ignore[arg-type]
+    out = evaluate(noisy_max(n, width, plan), batch, inputs)  # type: ignore[arg-type]
     for i in range(batch):
         drawn = [drawn_by(plan, own) for own in inputs["coins"][i].reshape(n, -1).tolist()]
         noisy = inputs["scores"][i].astype(np.int64) + drawn
@@ -115,7 +114,7 @@ def chance_of_first(law: dict[int, Fraction], x: int, y: int) -> Fraction:
 def test_the_law_of_noisy_max_over_all_coins() -> None:
     """Two scores, every coin: the circuit chooses exactly as often as the law of its noise says."""
     plan = tiny(TWO)
-    circuit = noisy_max(2, 2, plan, False)
+    circuit = noisy_max(2, 2, plan)
     coins = all_coins(2 * plan.bits)
     ones = np.ones((len(coins), 2), dtype=np.uint64)
     for scores in [(0, 0), (1, 0), (0, 1), (0, 3), (2, 1)]:
