@@ -246,7 +246,7 @@ class Nodes(ABC):
     def _points(self, sides: Words, points: Sequence[int]) -> dict[str, Value]:
         """Return every option as circuit input: the sizes of its sides, and its index."""
         sizes = low_bits(sides.sum(axis=1, dtype=np.uint64), self._widths.count).reshape(-1, 2)
-        return {"sides": sizes, "index": numbers_of(points).reshape(-1, 1)}
+        return {"sides": sizes, "index": _places(points).reshape(-1, 1)}
 
 
 class Contested(Nodes):
@@ -306,7 +306,7 @@ def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
     return np.stack([left, right], axis=1).reshape(-1, n_columns)
 
 
-def numbers_of(points: Sequence[int]) -> Words:
+def _places(points: Sequence[int]) -> Words:
     """Return the places of all options of each node: 0, 1, … for each; shape (n_options,)."""
     none = np.zeros(0, np.uint64)
     return np.concatenate([none, *(np.arange(n, dtype=np.uint64) for n in points)])
