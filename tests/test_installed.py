@@ -18,6 +18,7 @@ from tests.support.installing import (
     build_wheel,
     copy_of_the_sources,
     environment_of,
+    install_locked,
     packages,
     python_of,
     run,
@@ -43,9 +44,9 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     builder = environment_of(python, folder / "builder")
     wheel = build_wheel(builder, copy_of_the_sources(folder / "source"), folder / "dist")
     empty = environment_of(python, folder / "an empty environment")
-    install = (empty, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*install, "--require-hashes", "--requirement", ROOT / "requirements.lock")
-    run(*install, "--no-index", wheel)  # the lock has all that the wheel says it needs
+    install_locked(empty, ROOT / "requirements.lock")
+    pip = (empty, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--no-index", wheel)  # the lock has all that the wheel says it needs
     return empty.parent
 
 

@@ -65,6 +65,18 @@ def built(kind: str, source: Path, folder: Path) -> Path:
     return made
 
 
+def install_locked(python: Path, lock: Path) -> None:
+    """Install the packages of a lock file: with uv, which takes 2 s, or with pip if uv finds no index."""
+    hashed = ("--quiet", "--require-hashes", "--requirement", lock)
+    uv = Path(sys.executable).with_name("uv")
+    if uv.exists():
+        words = (uv, "pip", "install", "--no-cache", "--system-certs", "--python", python, *hashed)
+        done = subprocess.run(words, env=bare(), capture_output=True, timeout=_PATIENCE_S, check=False)
+        if done.returncode == 0:
+            return
+    run(python, "-m", "pip", "install", "--disable-pip-version-check", *hashed)
+
+
 def environment_of(python: Path, folder: Path) -> Path:
     """Make an empty environment; return its Python."""
     run(python, "-m", "venv", folder)
