@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.mutants.caught import in_turn, is_named, recorded
 from tests.mutants.drawing import OF_ALL, OF_CHANGED, changed_files, drawn
 from tests.mutants.faults import MUTANTS
 from tests.mutants.mutant import ROOT, Misplaced, Mutant, Sources
@@ -188,6 +190,20 @@ def test_files_of_the_last_commits_are_named(tmp_path: Path) -> None:
     assert changed_files(shallow) == {"c"}
 
 
+def test_the_test_that_noticed_a_mutant_is_tried_first() -> None:
+    mutant = replace(overdraft(), tests=("tests/test_vault.py", "tests/test_lock.py::test_two"))
+    assert list(in_turn(mutant, {})) == [mutant.tests]
+    noticed = f"{mutant.tests[0]}::test_one[a-1]"
+    assert list(in_turn(mutant, {mutant.name: noticed, "other": "x"})) == [(noticed,), mutant.tests]
+    assert list(in_turn(mutant, {mutant.name: "tests/test_else.py::test_one"})) == [mutant.tests]
+
+
+def test_the_record_is_of_mutants_and_of_their_tests() -> None:
+    """A test that is gone costs a second; one that a mutant does not name would never be run."""
+    mutants = {mutant.name: mutant for mutant in MUTANTS}
+    assert [name for name, test in recorded().items() if not is_named(mutants[name], test)] == []
+
+
 @pytest.mark.more
 def test_mutants_are_caught_and_a_harmless_change_is_not(
     library: Sources, capsys: pytest.CaptureFixture[str]
@@ -195,7 +211,11 @@ def test_mutants_are_caught_and_a_harmless_change_is_not(
     quick = [mutant for mutant in MUTANTS if mutant.name in QUICK]
     harmless = Mutant("harmless", quick[-1].place, quick[-1].old, quick[-1].old, quick[-1].tests)
     broken = Mutant("broken", quick[-1].place, quick[-1].old, quick[-1].new, (f"{quick[-1].tests[0]}::gone",))
-    assert survivors([*quick, harmless, broken], library, sound_first=True) == ["harmless", "broken"]
+    caught = {quick[0].name: f"{quick[0].tests[0].partition('::')[0]}::gone"}  # the record is of another time
+    alive = survivors([*quick, harmless, broken], library, caught, sound_first=True)
+    assert alive == ["harmless", "broken"]
+    assert caught.keys() == {mutant.name for mutant in quick}
+    assert all(is_named(mutant, caught[mutant.name]) for mutant in quick)
     out = capsys.readouterr().out
     assert (out.count("caught "), out.count("ALIVE "), out.count("BROKEN ")) == (len(QUICK), 1, 1)
 
@@ -204,13 +224,15 @@ def test_a_run_that_cannot_begin_catches_nothing(tmp_path: Path) -> None:
     """Each run is a fork; the next one is not disturbed."""
     (tmp_path / "test_one.py").write_text("def test_one():\n    assert 1 == 2\n")
     (tmp_path / "broken.py").write_text("raise ValueError\n")
-    asked = [["-p", "broken"], ["test_one.py"], ["test_none.py"]]
-    lines = [
-        json.dumps({"folder": str(tmp_path), "arguments": arguments, "printed": str(tmp_path / "printed")})
-        for arguments in asked
+    files = {"printed": str(tmp_path / "printed"), "failed": str(tmp_path / "failed")}
+    asked = [
+        {"folder": str(tmp_path), "arguments": arguments, **files}
+        for arguments in (["-p", "broken"], ["test_one.py"], ["test_none.py"])
     ]
+    lines = [json.dumps(each) for each in [*asked, {"folder": "no arguments"}]]
     command = [sys.executable, "-P", ROOT / "tests" / "mutants" / "forking.py"]
     done = subprocess.run(
         command, input="\n".join(lines) + "\n", capture_output=True, text=True, env=bare(), check=True
     )
-    assert done.stdout.split() == ["3", str(CAUGHT), "4"]
+    assert done.stdout.split() == ["3", str(CAUGHT), "4", "3"]
+    assert (tmp_path / "failed").read_text() == "test_one.py::test_one"

@@ -4,6 +4,7 @@
     python -m tests.mutants NAME ...         some
     python -m tests.mutants --drawn          what continuous integration runs: tests/mutants/drawing.py
     python -m tests.mutants --check          run nothing; see in a second whether every mutant still has its place
+    python -m tests.mutants --record         all mutants; write down which test noticed each (tests/mutants/caught.py)
 
 A mutant that survives, or whose code is not in the sources any more, is an error.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 
+from tests.mutants.caught import record, recorded
 from tests.mutants.drawing import changed_files, drawn
 from tests.mutants.faults import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant, Sources
@@ -26,6 +28,7 @@ def main() -> None:
         "--drawn", action="store_true", help="the mutants that this state of the sources draws"
     )
     parser.add_argument("--check", action="store_true", help="run nothing")
+    parser.add_argument("--record", action="store_true", help="write down which test noticed each")
     asked = parser.parse_args()
     sources = Sources()
     if problems := sources.check(MUTANTS):
@@ -34,7 +37,11 @@ def main() -> None:
         print(f"{len(MUTANTS)} mutants have their place")
         return
     chosen = drawn(MUTANTS, sources, changed_files(ROOT)) if asked.drawn else named(asked.names)
-    if alive := survivors(chosen, sources, sound_first=not asked.drawn):
+    caught = recorded()
+    alive = survivors(chosen, sources, caught, sound_first=not asked.drawn and not asked.record)
+    if asked.record:
+        record({mutant.name: caught[mutant.name] for mutant in MUTANTS if mutant.name in caught})
+    if alive:
         raise SystemExit(f"{len(alive)} of {len(chosen)} mutants survive: {', '.join(alive)}")
     print(f"all {len(chosen)} mutants are caught, of {len(MUTANTS)}")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
+from tests.mutants.caught import in_turn
 from tests.mutants.mutant import LIBRARY, ROOT, Mutant, Sources
 
 COPIED = (*LIBRARY, "protos", "tests", "pyproject.toml")
@@ -26,9 +27,13 @@ CAUGHT = 1
 """The exit code of pytest where a test failed. Any other says that nothing was tested."""
 
 
-def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool = False) -> list[str]:
+def survivors(
+    mutants: Sequence[Mutant], sources: Sources, caught: dict[str, str], *, sound_first: bool = False
+) -> list[str]:
     """Run each mutant, as many at a time as there are processors; return the names of those that survive.
 
+    caught:       by mutant, the test that noticed it at an earlier time, which is run before the others (see
+                  :mod:`tests.mutants.caught`). The tests that notice a mutant now are entered.
     sound_first:  run each set of tests once without a fault; tests that fail so catch nothing. Continuous
                   integration does without, because the suite runs these tests, too.
     """
@@ -45,13 +50,16 @@ def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool 
                 return True
             copy = copies.get()
             try:
-                done = copy.run(mutant.tests, *sources.mutated(mutant))
+                for tests in in_turn(mutant, caught):
+                    done = copy.run(tests, *sources.mutated(mutant))
+                    if done.code == CAUGHT:
+                        caught[mutant.name] = done.failed
+                        print(f"caught  {mutant.name}", flush=True)
+                        return False
             finally:
                 copies.put(copy)
-            caught = done.code == CAUGHT
-            said = "" if caught else f"\n{done.end}"
-            print(f"{'caught ' if caught else 'ALIVE  '} {mutant.name}{said}", flush=True)
-            return not caught
+            print(f"ALIVE   {mutant.name}\n{done.end}", flush=True)
+            return True
 
         with ThreadPoolExecutor(max_workers=workers) as pool:
             alive = list(pool.map(survives, mutants))
@@ -60,10 +68,11 @@ def survivors(mutants: Sequence[Mutant], sources: Sources, *, sound_first: bool 
 
 @dataclass(frozen=True)
 class Done:
-    """A run of tests that is over: pytest's exit code, and the end of what it printed."""
+    """A run of tests that is over: pytest's exit code, the end of what it printed, the test that failed if any."""
 
     code: int
     end: str
+    failed: str
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,20 @@ class Copy:
         try:
             # All cases, and the same examples each time: a mutant is caught always or never.
             options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing", "-m", _TESTS)
-            printed = self.folder / "printed"
-            asked = {"folder": str(self.folder), "arguments": [*options, *tests], "printed": str(printed)}
+            printed, failed = self.folder / "printed", self.folder / "failed"
+            failed.write_text("")
+            asked = {
+                "folder": str(self.folder),
+                "arguments": [*options, *tests],
+                "printed": str(printed),
+                "failed": str(failed),
+            }
             assert self.forking.stdin is not None
             assert self.forking.stdout is not None
             self.forking.stdin.write(json.dumps(asked) + "\n")
             self.forking.stdin.flush()
             code = int(self.forking.stdout.readline())
-            return Done(code, printed.read_text("utf-8", "replace")[-4000:])
+            return Done(code, printed.read_text("utf-8", "replace")[-4000:], failed.read_text("utf-8"))
         finally:
             if path is not None:
                 (self.folder / path).write_text(original, "utf-8")
