@@ -20,7 +20,7 @@ from tests.support.bare import strip
 from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.drawn import draw, draw_cases, pytest_configure  # noqa: F401  a hook
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
-from tests.support.engines import Both, compiled
+from tests.support.engines import Late, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
 from tests.support.forked import EXECUTED, Popen
@@ -137,9 +137,8 @@ def demo_in_a_c_locale(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, P
 @pytest.fixture(autouse=True)
 def _engine(request: pytest.FixtureRequest) -> None:
     """Choose the engine of circuits and transfers: both and compared in tests of crypto/, else the faster one."""
-    other = compiled()
     both = request.path.is_relative_to(TESTS / "crypto") or request.config.getoption("--both-engines")
-    engine.use(engine.Reference() if isinstance(other, str) else Both(other) if both else other)
+    engine.use(Late(both=bool(both)))
     engine.after(0, lambda: None)
 
 

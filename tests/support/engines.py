@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,6 +39,18 @@ def compiled() -> engine.Engine | str:
         raise
     except Unusable as error:
         return str(error)
+
+
+class Late:
+    """The engine of a test, compiled for the first work: many tests have none."""
+
+    def __init__(self, *, both: bool) -> None:
+        self._both = both
+
+    def __getattr__(self, name: str) -> Any:
+        other = compiled()
+        engine.use(engine.Reference() if isinstance(other, str) else Both(other) if self._both else other)
+        return getattr(engine.in_force(), name)
 
 
 class Both:
