@@ -250,6 +250,9 @@ class Answering:
     def ended(self, problem: Problem) -> None:
         """Note the problem that ended the run, and the place of the problem, as far as known.
 
+        A charge that is not final is given back. A step of the run may still compute: the step opens nothing then,
+        and a further run meets no charge of this run.
+
         A stopping party also tells the coordinator, and the coordinator's cancellation may arrive first. The
         cancellation is noted then.
         """
@@ -258,6 +261,7 @@ class Answering:
         for number in self._counted:
             self._answers.note(number, problem.error_id)
         if self.number is not None:
+            self._ledger.give_back(self.number)
             self._ledger.end(self.number, problem.error_id, where)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 import pytest
 
 from coordinator.run import conduct
+from crypto.rounds import Rounds
 from jobs.errors import PartyError, Problem
 from jobs.owner import durable
+from jobs.owner.charge import Release
 from party import ends
 from party.net.control import Delivered, Finished
+from party.net.waiting import stopped
 from party.owner.config import LEDGER
 from tests.support import jobs
 from tests.support.commands import invoke
@@ -225,3 +229,35 @@ def test_a_kept_release_is_noted_once_the_ledger_can_be_written(
     (first, _) = net.config(B).ledger.entries()
     assert first.ended == ""
     assert [each.agreed for each in first.deliveries] == [True]
+
+
+def test_a_run_meets_no_reservation_of_a_lost_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that still computes after its run was lost holds no charge, and opens nothing."""
+    net = limited(tmp_path / "net")
+    computing, go_on = threading.Event(), threading.Event()
+    opened = Release.opened
+
+    def slow(self: Release, *arguments: Any) -> Rounds[Any]:
+        if self.ledger.data == net.config(B).ledger.data and not computing.is_set():
+            computing.set()
+            go_on.wait(GUARD_S)
+        return (yield from opened(self, *arguments))
+
+    async def scenario() -> None:
+        async with serving(net) as servers:
+            lost = asyncio.create_task(conduct(net.task, net.coordinator, tmp_path / "lost"))
+            await asyncio.to_thread(computing.wait, GUARD_S)
+            await stopped(lost)
+            async with asyncio.timeout(GUARD_S):
+                while not all(server.idle for server in servers.values()):
+                    await asyncio.sleep(0.01)
+            try:
+                await conduct(net.task, net.coordinator, tmp_path / "out")
+            finally:
+                go_on.set()
+
+    monkeypatch.setattr(Release, "opened", slow)
+    run(scenario())
+    assert states(net) == [["returned", "released"]] * 3
+    ended = [entry.ended for entry in net.config(B).ledger.entries()]
+    assert ended == ["cancelled", ""]

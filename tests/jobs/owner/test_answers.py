@@ -10,7 +10,7 @@ import pytest
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.errors import PolicyError, Problem
+from jobs.errors import BudgetError, PolicyError, Problem
 from jobs.owner.account import Unaccounted
 from jobs.owner.answers import Answering, Answers, Kind, asks, check_answers
 from jobs.owner.ledger import ChargedJob, PrivacyLedger
@@ -166,6 +166,19 @@ def test_nobody_is_named_for_what_another_passed_on(ledger: PrivacyLedger, n_tel
         problem = Problem.told(problem.for_others(), teller)
     Answering(Charged(number), ledger, policy(), TASK).ended(problem)
     assert [(entry.ended, entry.ended_at) for entry in ledger.entries()] == [("io-failed", at)]
+
+
+@pytest.mark.parametrize(("opened", "state"), [(False, "returned"), (True, "opened")])
+def test_an_ended_run_keeps_no_charge_that_is_not_final(
+    ledger: PrivacyLedger, opened: bool, state: str
+) -> None:
+    number = ledger.reserve(charged_job(TASK), None)
+    if opened:
+        ledger.open(number)
+    Answering(Charged(number), ledger, policy(), TASK).ended(Problem("peer-lost", "says the test"))
+    assert [(entry.state, entry.ended) for entry in ledger.entries()] == [(state, "peer-lost")]
+    with pytest.raises(BudgetError, match="is not reserved"):
+        ledger.open(number)
 
 
 @pytest.mark.parametrize("limit", [0, 1])
