@@ -452,7 +452,8 @@ class PrivacyLedger:
             )
 
     def give_up(self, party: str) -> int:
-        """Note that runs without an end were lost with their daemon, at ``party``; return their number.
+        """Note that runs without an end were lost with their daemon, at ``party``; return the number of their charges
+        and questions.
 
         For a daemon at its start, when no run of the ledger goes on. Charges stay.
         """
