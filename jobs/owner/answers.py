@@ -35,6 +35,9 @@ Kind = Literal["question", "alignment"]
 _RELEASED = "released"
 """Outcome of a question that no longer counts. The question stays known, so its repetition does not count."""
 
+_REFUSALS = (*ANSWERS, "policy-refused")
+"""Outcomes that told something about the table which the result of a later run need not tell."""
+
 _PLURALS = {"question": "questions", "alignment": "alignments"}
 
 
@@ -55,6 +58,11 @@ class Answer:
     version: str
     asked: str
     came_to: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Identity of a question: the same question counts once."""
+        return self.kind, self.asker, self.job_sha256, self.version
 
     @property
     def words(self) -> str:
@@ -118,19 +126,26 @@ class Answers:
         self._ledger.told({"kind": kind, "answer": cursor.lastrowid})
         return cursor.lastrowid
 
-    def strike_out(self, number: int) -> None:
-        """Strike out a question that came to a result, since the result has a separate charge."""
-        self.note(number, _RELEASED)
+    def strike_out(self, job: ChargedJob, version: str) -> None:
+        """Strike out the question of a job that came to a result, since the result has a separate charge.
+
+        A run that was lost before may have asked the question. A refusal stays, since the result does not tell it.
+        """
+        with self._ledger.connected() as connection:
+            for each in self._all(connection):
+                if each.key == self._key(job, version) and each.came_to not in _REFUSALS:
+                    _note(connection, each.number, _RELEASED)
 
     def note(self, number: int, came_to: str) -> None:
         """Note the error that ended the run."""
         with self._ledger.connected() as connection:
-            connection.execute("UPDATE answers SET came_to = ? WHERE id = ?", (came_to, number))
+            _note(connection, number, came_to)
 
     def _is_known(self, answers: Sequence[Answer], kind: Kind, job: ChargedJob, version: str) -> bool:
-        key = (kind, self._ledger.asker, job.digest.hex(), version)
-        known = {(each.kind, each.asker, each.job_sha256, each.version) for each in answers}
-        return kind == "question" and key in known
+        return kind == "question" and self._key(job, version) in {each.key for each in answers}
+
+    def _key(self, job: ChargedJob, version: str) -> tuple[str, ...]:
+        return "question", self._ledger.asker, job.digest.hex(), version
 
     def _check(self, answers: Sequence[Answer], kind: Kind) -> None:
         n, limit = sum(each.kind == kind for each in _counting(answers)), self._limits[kind]
@@ -156,6 +171,10 @@ class Answers:
         return counts | {f"max_{_PLURALS[kind]}": limit for kind, limit in self._limits.items()}
 
 
+def _note(connection: Connection, number: int, came_to: str) -> None:
+    connection.execute("UPDATE answers SET came_to = ? WHERE id = ?", (came_to, number))
+
+
 def _counting(answers: Sequence[Answer]) -> list[Answer]:
     return [each for each in answers if each.came_to != _RELEASED]
 
@@ -172,6 +191,7 @@ class Answering:
         self._task = task
         self._job = _charged(task)
         self._counted: list[int] = []
+        self._version: str | None = None
 
     @property
     def data(self) -> str:
@@ -209,8 +229,10 @@ class Answering:
 
     def ask(self, source: Source) -> None:
         """Count the question before the table is looked at, if its values can decide the answer."""
-        if asks(self._task) and (number := self._answers.charge("question", self._job, source.version())):
-            self._counted.append(number)
+        if asks(self._task):
+            self._version = source.version()
+            if number := self._answers.charge("question", self._job, self._version):
+                self._counted.append(number)
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
         self._account.read(task, me, table, rng)
@@ -231,8 +253,9 @@ class Answering:
         result = yield from self._account.conducted(
             task, peers, lambda seen: self._counting(protocol, seen), shown
         )
+        if self._version is not None:
+            self._answers.strike_out(self._job, self._version)
         for number in questions:
-            self._answers.strike_out(number)
             self._counted.remove(number)
         return result
 

@@ -107,7 +107,9 @@ def _give_up_runs(config: PartyConfig) -> None:
         log.error("%s", error.problem.text(to_owner=True))
         return
     if n_left:
-        said = "charges and questions of runs that were lost with an earlier daemon: %d; shown by `party budget`"
+        said = (
+            "charges and questions of runs that were lost with an earlier daemon: %d; shown by `party budget`"
+        )
         log.warning(said, n_left)
 
 

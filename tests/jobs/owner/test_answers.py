@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from anonymize.tds import Observer
+from crypto.local import run_local
 from jobs.data.sources import Csv
 from jobs.errors import BudgetError, PolicyError, Problem
 from jobs.owner.account import Unaccounted
@@ -76,9 +77,8 @@ def test_a_question_counts_once_for_an_asker_a_job_and_a_version(ledger: Privacy
 def test_a_question_that_came_to_a_result_is_free_ever_after(ledger: PrivacyLedger) -> None:
     """The release has its own charge; its repetition asks nothing new, whatever else was asked since."""
     answers = Answers(ledger, policy(max_questions=1))
-    number = answers.charge("question", JOB, "1")
-    assert number is not None
-    answers.strike_out(number)
+    answers.charge("question", JOB, "1")
+    answers.strike_out(JOB, "1")
     assert (answers.all(), answers.words()) == ([], "questions: 0 of 1, alignments: 0 of 10")
     answers.charge("question", OTHER, "1")
     answers.check("question", JOB, "1")
@@ -144,6 +144,29 @@ def test_the_end_is_noted_of_what_the_run_was_counted(ledger: PrivacyLedger, tab
         account.ended(Problem(error_id, "says the test", PARTIES[1]))
     (answer,) = Answers(ledger, policy()).all()
     assert answer.came_to == "data-empty"  # the second run was counted with the first
+
+
+@pytest.mark.parametrize(
+    ("error_id", "n_left"), [("peer-lost", 0), ("cancelled", 0), ("data-empty", 1), ("policy-refused", 1)]
+)
+def test_a_result_strikes_out_what_a_lost_run_asked(
+    ledger: PrivacyLedger, table: Csv, error_id: str, n_left: int
+) -> None:
+    """The job came to a result in the end. A refusal told something else, and stays."""
+    Answers(ledger.asked_by("another"), policy()).charge("question", JOB, "1")
+    lost, later = answering(ledger), answering(ledger)
+    lost.ask(table)
+    lost.ended(Problem(error_id, "says the test"))
+    later.ask(table)
+    run_local({PARTIES[0]: later.conducted(TASK, (), lambda shown: nothing(), Observer())})
+    later.ended(Problem("peer-lost", "after the result"))
+    answers = Answers(ledger, policy()).all()
+    assert [answer.asker for answer in answers] == ["another", *["coordinator"] * n_left]
+
+
+def nothing() -> Any:
+    return None
+    yield
 
 
 class Charged(Unaccounted):
