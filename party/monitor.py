@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 from jobs.errors import ConfigError, PartyError
 from jobs.version import __version__
 from party.owner.approvals import Approvals
+from party.owner.asked import state_of
 from party.owner.config import PartyConfig, credentials_of, installed_peers
 from party.owner.counts import TOLD, Watched
 from party.owner.identity import Peer, validity
@@ -167,8 +168,9 @@ class _Metrics(Collector):
 
 def _n_proposals(watched: Watched) -> int:
     """Return the number of jobs that wait for their owner. Raises PartyError if the approvals cannot be read."""
-    state_dir = watched.in_force.latest().config.state_dir
-    return len(Approvals(state_dir).waiting(datetime.now(UTC)))
+    config, now = watched.in_force.latest().config, datetime.now(UTC)
+    proposals = Approvals(config.state_dir).waiting(now)
+    return sum(state_of(config, each, now)[0] == "waiting" for each in proposals)
 
 
 def _expiries(config: PartyConfig) -> Metric:

@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from party import monitor
 from party.cli import serve
 from party.monitor import Monitor
 from party.net.server import PartyServer
+from party.owner.approvals import Approvals
 from party.owner.counts import TOLD, Counts, Watched
 from party.owner.in_force import InForce
 from party.place import Place, Ticket
@@ -256,6 +258,15 @@ def test_approvals_that_cannot_be_read_are_told(
     assert sum("not ready for a job" in line for line in caplog.messages) == 2
     approvals.write_bytes(b"no database" * 100)
     assert "jointcut_proposals_waiting" not in alone(net, counts, address, lambda: metrics(address))
+
+
+@pytest.mark.parametrize(("approval", "n_waiting"), [("required", 1), ("automatic", 0)])
+def test_a_proposal_waits_where_the_policy_asks_for_a_decision(
+    net: Network, counts: Counts, address: str, approval: str, n_waiting: int
+) -> None:
+    net.change(A, lambda fields: fields["policy"].update(approval=approval))
+    assert Approvals(net.config(A).state_dir).propose(net.task, "coordinator", datetime.now(UTC))
+    assert alone(net, counts, address, lambda: metrics(address))["jointcut_proposals_waiting"] == n_waiting
 
 
 def test_no_count_depends_on_rows(net: Network, counts: Counts, address: str) -> None:
