@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import tempfile
@@ -26,6 +27,7 @@ Status = Literal["PASS", "WARN", "FAIL"]
 
 WARN_BYTES, FAIL_BYTES = 2 << 30, 100 << 20
 """Free space of the disk of `state_dir`, below which a release of many rows, or any release, may not fit."""
+_FREE_SPACE = "free space; releases stay until you remove them"
 CLOCKS_S = 60.0
 """Largest difference of two clocks without a warning. Certificates are valid by the clock of each party."""
 _REACH_S = 6.0
@@ -53,17 +55,17 @@ def checks_of_state(state_dir: Path) -> Iterator[Check]:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
+        cure = "give the folder to the daemon's user, mode 0700, on a disk that is not read-only"
+        if error.errno == errno.ENOSPC:
+            cure = _FREE_SPACE
         yield Check(
-            "FAIL",
-            "state folder",
-            f"{folder} cannot be written: {error.strerror}. What to do: give the folder to the daemon's user, "
-            "mode 0700, on a disk that is not read-only",
+            "FAIL", "state folder", f"{folder} cannot be written: {error.strerror}. What to do: {cure}"
         )
         return
     yield Check("PASS", "state folder", f"{state_dir} can be written")
     free = shutil.disk_usage(folder).free
     status: Status = "PASS" if free >= WARN_BYTES else "WARN" if free >= FAIL_BYTES else "FAIL"
-    cure = "" if status == "PASS" else ". What to do: free space; releases stay until you remove them"
+    cure = "" if status == "PASS" else f". What to do: {_FREE_SPACE}"
     yield Check(status, "disk", f"{free / (1 << 30):.1f} GiB free{cure}")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
+import tempfile
 import types
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,15 @@ def test_space_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fre
     assert disk.status == status
     assert ("What to do" in disk.words) == (status != "PASS")
     assert not (tmp_path / "not").exists()
+
+
+def test_a_full_disk_asks_for_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    (found,) = checks_of_state(tmp_path)
+    assert (found.status, "What to do: free space" in found.words) == ("FAIL", True)
 
 
 def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
