@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -183,6 +183,14 @@ def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -
 def narrowed(labels: tuple[str, ...], codes: Codes) -> LabelledColumn:
     """Return a column with the narrowest codes for its labels."""
     return LabelledColumn(labels, codes.astype(narrowest(len(labels)), copy=False))
+
+
+def only_found(column: LabelledColumn) -> LabelledColumn:
+    """Return a column without the labels that no row has, as a reader of the written table finds the column."""
+    found = np.bincount(column.codes, minlength=len(column.labels)) > 0
+    if found.all():
+        return column
+    return narrowed(tuple(compress(column.labels, found.tolist())), (np.cumsum(found) - 1)[column.codes])
 
 
 def ranks(column: LabelledColumn) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anonymize.grid import Grid
-from anonymize.release import Release
+from anonymize.release import Release, only_found
 from anonymize.taxonomy import Taxonomy
 from anonymize.verification.tables import (
     Bound,
@@ -125,8 +125,11 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
 
 
 def _protected_of(release: Release, task: Task, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return the protected categories of some sensitive columns; all of the table's where the job lists none."""
-    return {n: frozenset(values_of(task, n, release.columns[n].labels).protected) for n in names}
+    """Return the protected categories of some sensitive columns; all of the table's where the job lists none.
+
+    A label without a row is no value of the table: rows that were left out may have the value.
+    """
+    return {n: frozenset(values_of(task, n, only_found(release.columns[n]).labels).protected) for n in names}
 
 
 def protected_bounds(release: Release, task: Task) -> list[Bound]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from anonymize.errors import DataError
-from anonymize.release import LabelledColumn, Release
+from anonymize.release import LabelledColumn, Release, only_found
 from anonymize.table import Codes, Ints, Schema, coded_table
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Items, Paths, collapsed
@@ -36,6 +36,7 @@ def reread(release: Release, task: Task) -> Reread:
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     job = task.job
+    release = replace(release, columns={name: only_found(c) for name, c in release.columns.items()})
     times = times_of(task)
     places, items, starts, first = _records(release, task)
     vocabulary = vocabulary_of(max(len(places), 1), times)
@@ -98,10 +99,10 @@ def _schema(task: Task, domains: Mapping[str, tuple[str, ...]]) -> Schema:
 
 
 def _domain(release: Release, task: Task, name: str) -> tuple[str, ...]:
-    """Return the schema's values of a sensitive column."""
+    """Return the schema's values of a sensitive column. Rows with a protected value may have been left out."""
     if task.job.columns[name].is_listed:
         return values_of(task, name).published
-    return tuple(sorted(release.columns[name].labels))
+    return tuple(sorted({*release.columns[name].labels, *task.job.columns[name].protected}))
 
 
 def _places_in(column: LabelledColumn, domain: Sequence[str], name: str) -> Ints:

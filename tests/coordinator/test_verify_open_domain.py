@@ -22,7 +22,7 @@ def job_of(**changes: Any) -> dict[str, Any]:
         "diagnosis": {"role": "sensitive", "values": ["HIV"]},
     }
     lkc = {"lkc": {"L": "all", "K": "5", "C": "0.6"}}
-    return single_job(method="kd", goal="general", model=lkc, columns=columns, **changes)
+    return single_job(**{"method": "kd", "goal": "general", "model": lkc, "columns": columns} | changes)
 
 
 @pytest.mark.parametrize("split", [None, "median"])
@@ -40,3 +40,16 @@ def test_a_genuine_table_is_verified_and_another_is_not(tmp_path: Path, split: s
     table.write_text("\n".join([header, *bent]) + "\n")
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == Exit.FAILED
     assert invoke("coordinator", "verify", job, table).code == Exit.FAILED
+
+
+@pytest.mark.parametrize("method", ["kd", "top-down"])
+def test_a_value_of_rows_that_were_left_out_is_published_nowhere(tmp_path: Path, method: str) -> None:
+    """The row without an age has the only case of its diagnosis."""
+    columns = job_of()["columns"] | {"diagnosis": {"role": "sensitive"}}
+    job = write_job(tmp_path, job_of(method=method, columns=columns))
+    jobs.write_csv(tmp_path / "table.csv", [*AGES, {"age": "", "diagnosis": "plague"}])
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert all("plague" not in path.read_text() for path in (tmp_path / "out").iterdir())
+    ran = invoke("coordinator", "verify", job, tmp_path / "out")
+    assert ran.code == 0, ran.err

@@ -133,6 +133,19 @@ def test_a_record_with_an_empty_path_keeps_one_line(tmp_path: Path) -> None:
     assert (report["records"], report["empty_paths"], report["rows"], report["instances"]) == (3, 1, 3, 2)
 
 
+@pytest.mark.parametrize("values", [None, ["plague", "flu"]])
+def test_a_value_of_rows_that_were_left_out_is_no_value_of_the_table(
+    tmp_path: Path, values: list[str] | None
+) -> None:
+    """The row without a ward has the only case of its diagnosis. A job may name the value; a table may not."""
+    sensitive = {"role": "sensitive"} | ({} if values is None else {"values": values})
+    job = wards_job({"C": "1"}, columns=wards_columns(dx=sensitive))
+    source = table(tmp_path, "1,ER,1,flu", "2,ER,1,flu", "3,,1,plague")
+    _, report = released(job, source, tmp_path / "out")
+    assert report["sensitive"] == {"dx": sorted(values or ["flu"])}
+    assert verify_folder(jobs.task_of(job), tmp_path / "out").fields["records"] == 2
+
+
 def test_wide_tables_give_wide_tables(tmp_path: Path) -> None:
     source = table(tmp_path, "b;a,flu", "b;c,flu", "c,flu", header="codes,dx")
     run_single(jobs.task_of(sets_job({"L": "1"})), source, tmp_path / "out")
