@@ -153,8 +153,8 @@ def _row_words(table: object, row: int) -> str:
     place = f"row {row + 1:,} (position {row})"
     if not _is_of_pandas(table):
         return place
-    index = cast("pd.DataFrame", table).index
-    return f"row with the label {index[row]!r} (position {row})" if row < len(index) else place
+    labels = cast("pd.DataFrame", table).index[row : row + 1].tolist()  # numbers of Python, not of NumPy
+    return f"row with the label {labels[0]!r} (position {row})" if labels else place
 
 
 @contextmanager

@@ -58,7 +58,7 @@ TABLE_FILE = "table.feather"
 """Name of the file that a table in memory is written to meanwhile."""
 _OF_FILES: Mapping[str, str] = {
     rf"^{re.escape(TABLE_FILE)}, ": "",
-    r"list the value in `missing`, beside the path or query in `data`": "make the cell None in your table",
+    r"list the (value|text) in `missing`, beside the path or query in `data`": "make the cell None in your table",
     r'say `decimal: ","` under `data`, or write numbers with a point': "make numbers of the texts in your table: "
     """.str.replace(",", ".") and .astype(float)""",
     r', or say `decimal: ","` under `data`': "",

@@ -53,6 +53,12 @@ def raised(call: Callable[[], object]) -> jc.Error:
         (TABLE.assign(age=["20", "a", "60", "70"]), {}, "row with the label 'p2' (position 1): 'a'"),
         (TABLE.assign(age=["20,5", "30,5", "60", "70"]), {}, "row with the label 'p1' (position 0): '20,5'"),
         (TABLE.assign(day="31.12.2024"), {"columns": {"day": DAY}}, "position 0): '31.12.2024'"),
+        (
+            TABLE.set_axis([7, 5, 9, 3]).assign(sex=["f", "m", "x", "m"]),
+            {},
+            "row with the label 9 (position 2): 'x'",
+        ),
+        (TABLE.assign(sex=["f", "NA", "m", "m"]), {}, "'NA'; if the value is missing, leave the cell empty"),
         (pl.DataFrame({"age": [1, 2], "sex": ["f", "x"]}), {}, "row 2 (position 1): 'x'"),
         (
             pd.DataFrame({"age;sex": ["20;f"]}),
