@@ -315,6 +315,8 @@ def _plain(name: str, column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return _stamps(name, column)
     if types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
         return column.cast(pa.string())
+    if types.is_floating(kind):
+        return pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)  # NaN becomes null
     if _is_number(kind) or any(
         is_a(kind) for is_a in (types.is_string, types.is_boolean, types.is_date, types.is_time)
     ):

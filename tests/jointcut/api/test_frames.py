@@ -138,6 +138,19 @@ def test_moments_are_days_if_all_are() -> None:
     assert arrow_of(moments("2024-01-31 10:00", "2024-02-01 00:00")).column("t").type == pa.timestamp("s")
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_nan_is_a_missing_cell_in_every_table(kind: pa.DataType) -> None:
+    cells = pa.array(np.array([1, np.nan, 2], dtype=kind.to_pandas_dtype()), from_pandas=False)
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), cells)
+    for table in (
+        pa.table({"x": cells}),
+        pa.table({"x": codes}),
+        pl.DataFrame({"x": [1.0, float("nan"), 2.0]}),
+    ):
+        column = arrow_of(table).column("x")
+        assert column.to_pylist() == [1, None, 2]
+
+
 HOSTILE: dict[str, tuple[Any, str]] = {
     "number as name": (pd.DataFrame({1: ["a"]}), "is of type int"),
     "names twice": (pd.DataFrame([["a", "b"]], columns=["x", "x"]), "two columns have the name x"),
