@@ -340,7 +340,8 @@ def _stamps(name: str, column: pa.Array) -> pa.Array:
             f"make local times: df[{name!r}] = df[{name!r}].dt.tz_localize(None)",
             column=name,
         )
-    seconds = column.cast(pa.timestamp("s"), safe=False)
+    # A cast rounds moments before 1970 up, and so the last second of a day to the next day.
+    seconds = pc.floor_temporal(column, unit="second").cast(pa.timestamp("s"), safe=False)
     days = seconds.cast(pa.date32(), safe=False)
     is_day = pc.all(pc.equal(days.cast(pa.timestamp("s")), seconds)).as_py()
     return days if is_day is not False else seconds

@@ -138,6 +138,13 @@ def test_moments_are_days_if_all_are() -> None:
     assert arrow_of(moments("2024-01-31 10:00", "2024-02-01 00:00")).column("t").type == pa.timestamp("s")
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_the_last_moment_of_a_day_stays_on_the_day(unit: str) -> None:
+    moment = pd.Timestamp("1950-03-01 23:59:59.999").as_unit("ns").to_numpy().astype(f"datetime64[{unit}]")
+    for table in (pa.table({"t": pa.array([moment])}), pd.DataFrame({"t": [moment]})):
+        assert arrow_of(table).column("t").to_pylist() == [datetime(1950, 3, 1, 23, 59, 59)]
+
+
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
 def test_nan_is_a_missing_cell_in_every_table(kind: pa.DataType) -> None:
     cells = pa.array(np.array([1, np.nan, 2], dtype=kind.to_pandas_dtype()), from_pandas=False)
