@@ -380,7 +380,17 @@ class Excel(FileSource):
 
 
 def _texts_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(list(map(_as_text, batch.columns)), batch.schema.names)
+    """Return columns of any type as dictionary-encoded text. Raises ArrowTypeError for values without a text."""
+    names, texts = batch.schema.names, []
+    for name, column in zip(names, batch.columns, strict=True):
+        try:
+            texts.append(_as_text(column))
+        except pa.ArrowException as error:
+            raise pa.ArrowTypeError(
+                f"column {name} has values of type {column.type}, which have no text; write texts or numbers, or "
+                "leave the column out of the job"
+            ) from error
+    return pa.RecordBatch.from_arrays(texts, names)
 
 
 def _as_text(column: pa.Array) -> pa.DictionaryArray:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
 from anonymize.errors import DataError
-from jobs.data.sources import Csv, Parquet, Source
+from jobs.data.sources import Csv, Feather, Parquet, Source
 from jobs.errors import problem_of
 from jobs.file.bundle import Bundle
 from jobs.loading import open_task
@@ -115,6 +116,19 @@ def test_parquet_with_bad_columns(
     with pytest.raises(DataError) as caught:
         load_table(parquet(tmp_path / "t.parquet", **changed), open_task(bundle))
     assert caught.value.error_id == error_id
+
+
+@pytest.mark.parametrize("kind", [Parquet, Feather])
+@pytest.mark.parametrize("cells", [[[1]], [{"a": 1}], [b"\xff"]])
+def test_a_column_without_texts_is_named(
+    tmp_path: Path, kind: type[Parquet | Feather], cells: list[Any]
+) -> None:
+    path = tmp_path / "table"
+    write = pyarrow.parquet.write_table if kind is Parquet else pyarrow.feather.write_feather
+    write(pa.table({"notes": cells}), path)
+    with pytest.raises(DataError) as caught:
+        list(kind(path).batches(["notes"]))
+    assert caught.value.private.startswith(f"{path}: column notes has values of type ")
 
 
 HOSTILE = {
