@@ -238,19 +238,29 @@ class Csv(FileSource):
         return about_header(names, wanted, self._sniffed.separator)
 
     def _names(self) -> list[str]:
-        return next(iter(self._first_lines(1)), [])
-
-    def _first_lines(self, n: int) -> list[list[str]]:
-        """Return the first lines that are not blank, at most ``n``."""
         form = self._sniffed
         if found := other_kind(self.path, form):
             raise unreadable(f"{self.path} {found}")
-        with open_text(self.path, form) as file:
-            rows = csv.reader(file, delimiter=form.separator, quotechar=form.quote)
-            lines = list(islice(filter(None, rows), n))
-        if any("\n" in value for line in lines for value in line):
+        with self._rows() as rows:
+            names = next(rows, [])
+        if any("\n" in name for name in names):
             self._refuse_lone_quote()
-        return lines
+        return names
+
+    def _has_rows(self) -> bool:
+        with self._rows() as rows:
+            next(rows, None)
+            try:
+                return next(rows, None) is not None
+            except csv.Error:  # a value has more characters than this reader takes
+                return True
+
+    @contextmanager
+    def _rows(self) -> Iterator[Iterator[list[str]]]:
+        """Yield the lines that are not blank."""
+        form = self._sniffed
+        with open_text(self.path, form) as file:
+            yield filter(None, csv.reader(file, delimiter=form.separator, quotechar=form.quote))
 
     def _refuse_lone_quote(self) -> None:
         """Refuse a lone quote: the reader would take all that follows for a single value, and silently lose rows."""
@@ -258,7 +268,7 @@ class Csv(FileSource):
             raise unreadable(f"{self.path} {found}")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        if len(self._first_lines(2)) < 2:
+        if not self._has_rows():
             return  # a header alone is no CSV to the reader below
         form = self._sniffed
         convert = pa_csv.ConvertOptions(

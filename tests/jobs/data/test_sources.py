@@ -131,6 +131,17 @@ def test_a_column_without_texts_is_named(
     assert caught.value.private.startswith(f"{path}: column notes has values of type ")
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_value_may_be_long(tmp_path: Path, quote: str) -> None:
+    """Python's reader of CSV, which looks at the first lines, takes 131,072 characters."""
+    values = ["x" * 200_000, "y", "z" * 200_000]
+    (tmp_path / "t.csv").write_text(
+        "\n".join(f"{quote}{value}{quote},1" for value in ["notes", *values]) + "\n"
+    )
+    batches = list(Csv(tmp_path / "t.csv").batches(["notes"]))
+    assert [cell for batch in batches for cell in batch.column(0).to_pylist()] == values
+
+
 HOSTILE = {
     **{kind: [None, 0, 7, 7, None, 127] for kind in ("int8", "int16", "int32", "uint8", "uint16", "uint32")},
     "int64": [-(2**63), 2**63 - 1, None, 2**53 + 1, 0, -1],
