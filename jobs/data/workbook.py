@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import date, datetime, time
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
+from zlib import error as PackError
 
 from anonymize.errors import DataError
 from jobs.data.table_file import unreadable
 
 _MOST_CELLS = 20
 """Largest number of cells without a stored value that are named at once."""
+_DAMAGE = (BadZipFile, PackError, EOFError, SyntaxError, LookupError, ValueError, TypeError, AttributeError)
+"""Errors of openpyxl and of its readers of ZIP and XML (SyntaxError) over a damaged workbook."""
 _FORMULA = re.compile(rb"<(?:[a-z0-9]+:)?f[ />]")
 _BLOCK_BYTES = 1 << 20
 
 
 def sheets_of(path: Path) -> list[str]:
     """Return the names of the sheets with cells, in order. Raises DataError as :func:`rows_of_sheet`."""
-    with closing(_opened(path)) as book:
+    with _undamaged(path), closing(_opened(path)) as book:
         return [sheet.title for sheet in book.worksheets]
 
 
@@ -34,7 +37,7 @@ def rows_of_sheet(path: Path, sheet: str | None, used: Collection[str] = ()) -> 
 
     Raises DataError, also without openpyxl.
     """
-    with ExitStack() as stack:
+    with _undamaged(path), ExitStack() as stack:
         values = _cells(stack, path, sheet)
         formulas: Iterator[Sequence[Any]] = repeat(())
         if used and _has_formulas(path):
@@ -55,6 +58,16 @@ def rows_of_sheet(path: Path, sheet: str | None, used: Collection[str] = ()) -> 
                 yield (texts + [""] * width)[:width]
         if empty:
             raise _without_value(path, empty)
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise unreadable(
+            f"{path} is a damaged or incomplete Excel workbook: save or copy the file again, whole ({error})"
+        ) from error
 
 
 def _cells(
@@ -117,13 +130,14 @@ def _opened(path: Path, *, data_only: bool = True) -> Any:
 
 def _sheet(path: Path, book: Any, sheet: str | None) -> Any:
     """Return a sheet of a workbook, the first without a name. Raises DataError."""
-    if sheet is None:
-        return book.worksheets[0]
-    if sheet not in book.sheetnames:
+    sheets = {each.title: each for each in book.worksheets}  # sheets of charts have no cells
+    name = next(iter(sheets), None) if sheet is None else sheet
+    if name not in sheets:
+        asked = "" if sheet is None else f" {sheet!r}"
         raise unreadable(
-            f"{path} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheetnames))}",
+            f"{path} has no sheet{asked} with cells; it has {', '.join(map(repr, sheets)) or 'none'}",
         )
-    return book[sheet]
+    return sheets[name]
 
 
 def _text(cell: object) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import openpyxl.chart
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -88,6 +89,7 @@ def excel(path: Path) -> None:
     for row in ROWS:
         sheet.append([float(row["age"]), row["city"] or None, row["smoker"] == "true", row["ill"]])
     sheet.append([None, None, None, None])
+    book.create_chartsheet("Chart").add_chart(openpyxl.chart.BarChart())
     book.save(path)
 
 
@@ -508,7 +510,8 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "data", "says"),
     [
-        ("t.xlsx", {"sheet": "Other"}, "has no sheet 'Other'; it has 'Sheet'"),
+        ("t.xlsx", {"sheet": "Other"}, "has no sheet 'Other' with cells; it has 'Sheet'"),
+        ("t.xlsx", {"sheet": "Chart"}, "has no sheet 'Chart' with cells; it has 'Sheet'"),
         ("t.csv", {"encoding": "klingon"}, "write the name of a text encoding"),
         ("t.csv", {"quote": "''"}, "`data.quote`"),
         ("t.csv", {"decimal": ";"}, "`data.decimal`"),
@@ -540,6 +543,28 @@ def test_wrong_ones(file: str, data: dict[str, Any], says: str, tmp_path: Path) 
     assert ran.code in (2, 7)
     assert says in ran.err
     assert ran.err.count("error: ") == 1
+
+
+@pytest.mark.parametrize("part", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/styles.xml"])
+@pytest.mark.parametrize("harm", ["cut", "bent"])
+def test_a_damaged_workbook(tmp_path: Path, part: str, harm: str) -> None:
+    """A part ends early, or its packed bytes are others."""
+    excel(tmp_path / "whole.xlsx")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.xlsx") as whole,
+        zipfile.ZipFile(tmp_path / "t.xlsx", "w") as damaged,
+    ):
+        for name in whole.namelist():
+            content = whole.read(name)
+            damaged.writestr(name, content[: len(content) // 2] if (name, harm) == (part, "cut") else content)
+        place = damaged.getinfo(part).header_offset + 60 + len(part)
+    if harm == "bent":
+        content = bytearray((tmp_path / "t.xlsx").read_bytes())
+        content[place] ^= 1
+        (tmp_path / "t.xlsx").write_bytes(content)
+    ran = run(tmp_path, "out", {"path": "t.xlsx"})
+    assert ran.code == 7
+    assert "Excel workbook" in ran.err
 
 
 def test_a_rename_to_a_name_of_two_columns_is_no_fault_of_the_file(tmp_path: Path) -> None:
