@@ -18,6 +18,7 @@ from jobs.data.ids import normalized_ids
 from jobs.data.sources import FileSource
 from jobs.data.table_file import MISSING_WORDS, as_read
 from jobs.data.texts import alike, fault_of, folded
+from jobs.file.makers import ROOT
 
 MARKS = MISSING_WORDS - {"none", "nil"}
 """Texts of missing cells; `none` is often a value."""
@@ -60,8 +61,9 @@ class Counted:
 
     @cached_property
     def common(self) -> list[str]:
-        """Values that may stand in a draft, the most frequent first."""
-        found = (value for value in self.counts if self.is_frequent(value) and fault_of(value) is None)
+        """Values that may stand in a draft, the most frequent first; a release says `*` of what is suppressed."""
+        fit = (value for value in self.counts if value != ROOT and fault_of(value) is None)
+        found = filter(self.is_frequent, fit)
         return sorted(found, key=lambda value: (-self.counts[value], value))
 
     def is_frequent(self, value: str) -> bool:

@@ -767,6 +767,6 @@ class Column(Fields):
         _require_each_once("suppress", self.suppress)
         if ROOT in self.suppress:
             raise ValueError(
-                f"`suppress` publishes {ROOT!r} for what is suppressed, so it cannot be a value: write `taxonomy` "
-                "with another root, and `refine: child`"
+                f"`suppress` publishes {ROOT!r} for what is suppressed, so it cannot be a value: rename the value, "
+                "also in the table, or count it as missing, as in `missing: ['*']` under `data`"
             )

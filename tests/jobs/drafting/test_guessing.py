@@ -138,6 +138,15 @@ def test_the_owner_is_told_of_rare_values() -> None:
     assert "Oslo" not in guessed.why
 
 
+@pytest.mark.parametrize("asked", [NONE, Asked(dp=True)])
+def test_no_draft_has_the_mark_of_suppressed_values(asked: Asked) -> None:
+    found = guess(column("ward", {"A": 40, "*": 30, "B": 30}), asked)
+    assert found.keys is not None
+    assert found.keys.get("suppress") == (None if asked.dp else ["A", "B"])
+    assert found.keys.get("taxonomy") == ({"*": ["A", "B"]} if asked.dp else None)
+    assert found.told == ("ward: 30 rows with '*' (30): no text for a release",)
+
+
 def test_frequent_spellings_are_joined_to_the_most_frequent() -> None:
     found = joined(column("town", {"Bonn": 20, "bonn": 30, "BONN": 4, "Lyon": 12}))
     assert found.respelled == {"Bonn": "bonn"}

@@ -93,7 +93,7 @@ def test_how_a_column_is_refined_follows_from_the_score_and_stands_in_the_hash(
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"suppress": ["a", "*"]}, "write `taxonomy` with another root"),
+        ({"suppress": ["a", "*"]}, "rename the value, also in the table, or count it as missing"),
         ({"suppress": []}, "at least one"),
         ({"suppress": ["a", "a"]}, "each value once"),
         ({"suppress": ["a", "b"], "refine": "children"}, "say `taxonomy`"),
