@@ -22,21 +22,22 @@ _AS_CSV = 'save it as "CSV UTF-8"'
 _UTF_16 = (
     "is UTF-16 text without a mark at the beginning: set `encoding: utf-16-le` (or utf-16-be) beside the path"
 )
-_KINDS: Sequence[tuple[bytes, str]] = (
+_KINDS: Sequence[tuple[int, bytes, str]] = (
     (
+        0,
         b"PK\x03\x04",
         f"is an Excel workbook (or a different ZIP archive): end the file's name in .xlsx, or {_AS_CSV}",
     ),
-    (b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
-    (b"ARROW1", "is an Arrow (Feather) file: end the file's name in .feather"),
-    (b"FEA1", "is a Feather file of version 1: save it as Parquet or CSV"),
-    (
-        b"PAR1",
-        "is a Parquet file: say `parquet`, not `csv`; or end the file's name in .parquet",
-    ),
-    (b"SQLite format 3\0", "is a SQLite file: say `duckdb`, not `csv`, and give the data set a `name`"),
-    (b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
+    (0, b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
+    (0, b"ARROW1", "is an Arrow (Feather) file: end the file's name in .feather"),
+    (0, b"FEA1", "is a Feather file of version 1: save it as Parquet or CSV"),
+    (0, b"PAR1", "is a Parquet file: say `parquet`, not `csv`; or end the file's name in .parquet"),
+    (0, b"SQLite format 3\0", "is a SQLite file: say `duckdb`, not `csv`, and give the data set a `name`"),
+    (8, b"DUCK", "is a DuckDB file: say `duckdb`, not `csv`, and give the data set a `name`"),
+    (0, b"\x1f\x8b", "is compressed by gzip: end the file's name in .gz"),
+    (0, b"\xff\xfe\0\0", "is UTF-32 text: save it as UTF-8"),
 )
+"""Kinds of files that are no CSV: place and bytes by which they are known, and what to do."""
 _PACKED = {
     ".gz": ("gzip", b"\x1f\x8b"),
     ".zst": ("zstd", b"\x28\xb5\x2f\xfd"),
@@ -180,8 +181,8 @@ def other_kind(path: Path, dialect: Dialect) -> str:
     """Return the kind of a file that is no text, or an empty text. Raises OSError."""
     with open_bytes(path) as file:
         head = file.read(_HEAD_BYTES)
-    for magic, words in _KINDS:
-        if head.startswith(magic):
+    for place, magic, words in _KINDS:
+        if head.startswith(magic, place):
             return words
     if b"\0" not in head or dialect.codec.startswith("utf-16"):
         return ""
