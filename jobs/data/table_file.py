@@ -289,6 +289,8 @@ def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
     """Return the header's alternatives to a missing column, for the owner."""
     has = f"it has {', '.join(names) or 'no header'}"
     alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
+    if names and names[0].startswith("sep="):
+        return f"{has}; this line is for Excel alone: remove the line"
     if f"'{wanted}'" in names:
         return f'{has}; the names are in single quotes: say `quote: "\'"` under `data`'
     if alike:

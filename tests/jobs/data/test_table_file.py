@@ -202,6 +202,15 @@ def test_another_separator_than_the_stated_one(tmp_path: Path, separator: str, s
     assert load_table(Csv(path), open_task(jobs.bundle_of(single_job()))).rows.used == 1
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_line_that_tells_excel_the_separator(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text((f"sep={separator}\n" + HEADER + ROW).replace(",", separator))
+    error = refused(path)
+    assert error.error_id == "data-missing-column"
+    assert "; this line is for Excel alone: remove the line" in error.private
+
+
 def test_all_missing_columns_and_repeated_names_are_told_at_once(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text((HEADER + ROW).replace("job", "age").replace("transfused", "t"))
