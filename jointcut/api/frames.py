@@ -297,7 +297,7 @@ def _of_series(name: str, column: pd.Series[Any]) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError):
         raise _unreadable(
             f"column {name} has values of no type, or of several types, that a table can have",
-            f"make texts of the values: df[{name!r}] = df[{name!r}].astype(str)",
+            f"make texts of the values: df[{name!r}] = df[{name!r}].astype('string')",
             column=name,
         ) from None
 

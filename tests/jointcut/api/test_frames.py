@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import jointcut as jc
+from anonymize.errors import DataError
 from jobs.data.wording import AS_WRITTEN
 from jointcut.api.frames import arrow_of, frame_of
 from tests.support.visits import as_csv, rows_of, visits, visits_job
@@ -212,6 +213,15 @@ def test_a_column_that_the_job_does_not_name_may_be_anything(tmp_path: Path) -> 
         jc.anonymize(beside.rename(columns={"sex": "gender"}), visits_job())
     assert missing.value.id == "data-missing-column"
     assert "gender" in missing.value.private
+
+
+def test_texts_of_several_types_keep_missing_cells() -> None:
+    df = pd.DataFrame({"x": pd.Series([1, "a", None, 2.5], dtype=object)})
+    with pytest.raises(DataError) as caught:
+        arrow_of(df)
+    _, _, remedy = caught.value.remedy.partition(": ")
+    exec(remedy, {"df": df})  # noqa: S102  as a user would
+    assert arrow_of(df).column("x").to_pylist() == ["1", "a", None, "2.5"]
 
 
 @pytest.mark.parametrize("table", [visits().head(0), pl.DataFrame(visits().head(0)), pd.DataFrame()])
