@@ -149,7 +149,9 @@ async def _drained(server: PartyServer) -> None:
     """Let the running job end, for ``timeouts.stop_s`` at most; take no further job."""
     patience_s = server.config_in_force().timeouts.stop_s
     if not server.idle:
-        log.info("about to stop: the running job has up to %g s; a second signal ends it at once", patience_s)
+        log.info(
+            "about to stop: the running job has up to %g s; a second signal kills the daemon", patience_s
+        )
     try:
         async with asyncio.timeout(patience_s):
             await server.drain()
