@@ -208,12 +208,16 @@ def test_ci_ends_with_the_first_failure_and_names_it(checkout: Path, home: Path,
     assert last.splitlines()[-1] == f"says {arguments(stage)}"
 
 
+def beside_the_checks(home: Path, stage: str, goes_on: str, checks: str) -> None:
+    """Let the checks wait until another stage has begun. Both are shell commands."""
+    begun = f'if [ "$*" = "{arguments(stage)}" ]; then echo $$ > "$HOME/begun"; {goes_on}; fi\n'
+    check = f'if [ "$*" = check ]; then until [ -s "$HOME/begun" ]; do sleep 0.05; done; {checks}; fi\n'
+    (home.parent / "bin" / "make").write_text(RECORDER + begun + check)
+
+
 def test_a_stage_beside_the_others_that_has_failed_ends_the_next(checkout: Path, home: Path) -> None:
     """Not only when its turn has come, minutes later."""
-    make = home.parent / "bin" / "make"
-    collect = f'if [ "$*" = "{arguments("collect")}" ]; then touch "$HOME/failing"; exit 3; fi\n'
-    check = 'if [ "$*" = check ]; then until [ -e "$HOME/failing" ]; do sleep 0.05; done; sleep 1; fi\n'
-    make.write_text(RECORDER + collect + check)
+    beside_the_checks(home, "collect", "exit 3", "sleep 1")
     done = ci(checkout, home)
     assert done.returncode == 3
     assert "== collect failed with 3 after " in done.stdout
@@ -222,16 +226,13 @@ def test_a_stage_beside_the_others_that_has_failed_ends_the_next(checkout: Path,
 
 def test_a_failure_ends_the_stage_beside_it(checkout: Path, home: Path) -> None:
     """The wheel, which would be installed for minutes, is ended when the checks fail."""
-    make = home.parent / "bin" / "make"
-    install = f'if [ "$*" = "{arguments("wheel")}" ]; then echo $$ > "$HOME/installing"; exec sleep 300; fi\n'
-    check = 'if [ "$*" = check ]; then until [ -s "$HOME/installing" ]; do sleep 0.05; done; exit 3; fi\n'
-    make.write_text(RECORDER + install + check)
+    beside_the_checks(home, "wheel", "exec sleep 300", "exit 3")
     done = ci(checkout, home)
     assert done.returncode == 3
     assert "== check failed with 3 after " in done.stdout
     assert "== wheel" not in done.stdout
     with pytest.raises(ProcessLookupError):
-        os.kill(int((home / "installing").read_text()), 0)
+        os.kill(int((home / "begun").read_text()), 0)
 
 
 def test_ci_copes_with_what_git_does_not_clone(checkout: Path, home: Path) -> None:

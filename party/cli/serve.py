@@ -107,10 +107,9 @@ def _give_up_runs(config: PartyConfig) -> None:
         log.error("%s", error.problem.text(to_owner=True))
         return
     if n_left:
-        said = (
-            "charges and questions of runs that were lost with an earlier daemon: %d; shown by `party budget`"
+        log.warning(
+            "charges and questions of runs lost with an earlier daemon: %d; see `party budget`", n_left
         )
-        log.warning(said, n_left)
 
 
 def _page(config: PartyConfig, server: PartyServer) -> WebServer | None:

@@ -374,7 +374,7 @@ def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
         assert [entry.ended for entry in net.config(C).ledger.entries()] == ["peer-lost"]
         assert tables(net)[2] == []
         run(works(net, net.root / "out"))
-    assert "charges and questions of runs that were lost with an earlier daemon: 1" in daemons.log(C)
+    assert "charges and questions of runs lost with an earlier daemon: 1" in daemons.log(C)
     assert "removed 1 releases that runs killed earlier left unfinished" in daemons.log(C)
     assert [len(net.releases(party)) for party in PARTIES] == [2, 2, 1]
 

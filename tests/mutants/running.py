@@ -48,10 +48,11 @@ def survivors(
             if sound_first and (broken := sound.told(mutant.tests)):
                 print(f"BROKEN  {mutant.name}: its tests fail without the fault\n{broken}", flush=True)
                 return True
+            path, text = sources.mutated(mutant)
             copy = copies.get()
             try:
                 for tests in in_turn(mutant, caught):
-                    done = copy.run(tests, *sources.mutated(mutant))
+                    done = copy.run(tests, path, text)
                     if done.code == CAUGHT:
                         caught[mutant.name] = done.failed
                         print(f"caught  {mutant.name}", flush=True)

@@ -65,8 +65,11 @@ def test_less_constant_is_cheap() -> None:
 def test_bit_reductions(width: int) -> None:
     values = every(width)
     top = (1 << width) - 1
-    reduce_all = lambda b, x: [ar.all_of(b, x), ar.any_of(b, x), ar.is_zero(b, x)]  # noqa: E731
-    assert apply(reduce_all, (width,), values) == [(x == top) + 2 * (x > 0) + 4 * (x == 0) for (x,) in values]
+
+    def reduced(b: Builder, x: Word) -> list[int]:
+        return [ar.all_of(b, x), ar.any_of(b, x), ar.is_zero(b, x)]
+
+    assert apply(reduced, (width,), values) == [(x == top) + 2 * (x > 0) + 4 * (x == 0) for (x,) in values]
 
 
 def test_reductions_of_nothing_and_of_thousands() -> None:
@@ -110,7 +113,10 @@ def test_totals_and_prefix_sums(widths: list[int], data: st.DataObject) -> None:
     assert apply(lambda b, *x: ar.total(b, x), widths, [tuple(values)] if widths else [()]) == [sum(values)]
     if widths:
         expected = sum(sum(values[: i + 1]) % 32 << 5 * i for i in range(len(values)))
-        joined = lambda b, *x: [bit for word in ar.prefix_sums(b, x, 5) for bit in word]  # noqa: E731
+
+        def joined(b: Builder, *x: Word) -> list[int]:
+            return [bit for word in ar.prefix_sums(b, x, 5) for bit in word]
+
         assert apply(joined, widths, [tuple(values)]) == [expected]
 
 
@@ -126,8 +132,8 @@ def test_totals_of_absolutes(width: int, count: int) -> None:
     rows = every(*[width] * count)
     expected = [sum(abs(as_signed(x, width)) for x in row) for row in rows]
     for bits in (max(expected).bit_length(), 1):
-        total = lambda b, *x, bits=bits: ar.total_of_absolutes(b, x, bits)  # noqa: E731
-        assert apply(total, [width] * count, rows) == [value % (1 << bits) for value in expected]
+        found = apply(lambda b, *x, bits=bits: ar.total_of_absolutes(b, x, bits), [width] * count, rows)
+        assert found == [value % (1 << bits) for value in expected]
 
 
 def test_counting_bits_is_cheap() -> None:

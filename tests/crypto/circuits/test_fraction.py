@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crypto.builder import FALSE, TRUE, Builder, Literal, Word
-from crypto.circuit import Held, Kind, To, evaluate
+from crypto.circuit import Circuit, Held, Kind, To, evaluate
 from crypto.circuits import fraction as fr
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, every, some
@@ -47,7 +47,7 @@ def test_public_denominators_halve_the_products() -> None:
     assert gates(Held.PUBLIC) < 0.56 * gates(Held.EVALUATOR)
 
 
-def tournament(n: int, held: Held) -> object:
+def tournament(n: int, held: Held) -> Circuit:
     b = Builder("best")
     valid = b.input("valid", Held.GARBLER, 1, n)
     numerators = b.input("numerators", Held.GARBLER, 4, n)
@@ -71,7 +71,7 @@ def test_best_fraction(n: int, held: Held) -> None:
         "denominators": rng.integers(1, 8, (batch, n), dtype=np.uint64),
         "ties": rng.integers(0, 4, (batch, n), dtype=np.uint64),
     }
-    out = evaluate(tournament(n, held), batch, inputs)  # type: ignore[arg-type]
+    out = evaluate(tournament(n, held), batch, inputs)
     decided_by_tie = 0
     for i in range(batch):
         rows = [tuple(int(inputs[name][i, k]) for name in inputs) for k in range(n)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crypto.builder import Builder
-from crypto.circuit import Held, To, evaluate
+from crypto.circuit import Circuit, Held, To, evaluate
 from crypto.circuits import noise
 from crypto.circuits.constants import NoisePlan, alias_table, exp_minus, geometric_plan, laplace_plan
 from crypto.errors import LocalProtocolError
@@ -76,7 +76,7 @@ def test_what_a_table_costs(bits: int, gates: int) -> None:
     assert b.build().and_gates <= gates == 2**bits - bits - 1 + 16
 
 
-def noisy_max(n: int, width: int, plan: NoisePlan) -> object:
+def noisy_max(n: int, width: int, plan: NoisePlan) -> Circuit:
     b = Builder("noisy max")
     scores = b.input("scores", Held.ADDITIVE_SHARED, width, n)
     valid = [x for (x,) in b.input("valid", Held.XOR_SHARED, 1, n)]
@@ -97,7 +97,7 @@ def test_noisy_max_is_the_argmax_of_noisy_scores(n: int, width: int) -> None:
         "valid": rng.integers(0, 2, (batch, n), dtype=np.uint64),
         "coins": rng.integers(0, 2, (batch, n * plan.bits), dtype=np.uint64),
     }
-    out = evaluate(noisy_max(n, width, plan), batch, inputs)  # type: ignore[arg-type]
+    out = evaluate(noisy_max(n, width, plan), batch, inputs)
     for i in range(batch):
         drawn = [drawn_by(plan, own) for own in inputs["coins"][i].reshape(n, -1).tolist()]
         noisy = inputs["scores"][i].astype(np.int64) + drawn
@@ -119,7 +119,7 @@ def test_the_law_of_noisy_max_over_all_coins() -> None:
     ones = np.ones((len(coins), 2), dtype=np.uint64)
     for scores in [(0, 0), (1, 0), (0, 1), (0, 3), (2, 1)]:
         inputs = {"scores": ones * np.array(scores, dtype=np.uint64), "valid": ones, "coins": coins}
-        index = evaluate(circuit, len(coins), inputs)["index"]  # type: ignore[arg-type]
+        index = evaluate(circuit, len(coins), inputs)["index"]
         found = Fraction(int((index == 0).sum()), len(coins))
         assert found == chance_of_first(exact_law(plan), *scores)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.builder import Builder, Word
-from crypto.circuit import Held, To, evaluate
+from crypto.circuit import Circuit, Held, To, evaluate
 from crypto.circuits import selection as se
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, as_signed, circuit_of, every
@@ -79,13 +79,13 @@ def plain_argmax(keys: list[int], valid: list[int]) -> int | None:
     return -max(ranked)[1] if ranked else None
 
 
-def best_of(n: int, width: int, **how: object) -> object:
+def best_of(n: int, width: int, *, signed: bool = False) -> Circuit:
     """A circuit of n keys with flags and payloads; the parts of the winner are its outputs."""
     b = Builder("best")
     keys = b.input("keys", Held.GARBLER, width, n)
     flags = [x for (x,) in b.input("valid", Held.EVALUATOR, 1, n)]
     payloads = b.input("payloads", Held.GARBLER, 4, n)
-    best = se.argmax(b, keys, valid=flags, payloads=payloads, **how)  # type: ignore[arg-type]
+    best = se.argmax(b, keys, valid=flags, payloads=payloads, signed=signed)
     for name in ("index", "key", "payload"):
         b.output(name, To.BOTH, [getattr(best, name)])
     b.output("valid", To.BOTH, [[best.valid]])
@@ -103,7 +103,7 @@ def test_argmax(n: int, signed: bool) -> None:
         & rng.integers(0, 2, (batch, n), dtype=np.uint64),
         "payloads": rng.integers(0, 16, (batch, n), dtype=np.uint64),
     }
-    out = evaluate(best_of(n, width, signed=signed), batch, inputs)  # type: ignore[arg-type]
+    out = evaluate(best_of(n, width, signed=signed), batch, inputs)
     for i in range(batch):
         keys = [int(k) for k in inputs["keys"][i]]
         ranked = [as_signed(k, width) if signed else k for k in keys]
@@ -119,7 +119,7 @@ def test_argmax(n: int, signed: bool) -> None:
 def test_nothing_of_an_invalid_winner_shows() -> None:
     circuit = best_of(2, 3)
     inputs = {name: np.array([[7, 5]], dtype=np.uint64) for name in ("keys", "payloads")}
-    out = evaluate(circuit, 1, {**inputs, "valid": np.zeros((1, 2), dtype=np.uint64)})  # type: ignore[arg-type]
+    out = evaluate(circuit, 1, {**inputs, "valid": np.zeros((1, 2), dtype=np.uint64)})
     assert [int(v[0, 0]) for v in out.values()] == [0, 0, 0, 0]
 
 
