@@ -17,6 +17,7 @@ from crypto import engine
 from crypto.ot import base
 from party import compiling
 from tests.support.bare import strip
+from tests.support.costly import leave_tests_out
 from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.drawn import draw, draw_cases, pytest_configure  # noqa: F401  a hook
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
@@ -62,6 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--drawn-more", type=int, default=0, metavar="N", help="run N of the tests marked `more`"
     )
+    parser.addoption("--lot", type=int, default=1, metavar="N", help="run one in N of the costly tests")
     parser.addoption("--both-engines", action="store_true", help="compute each circuit with both engines")
 
 
@@ -80,6 +82,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_cases_out(items)
     draw_cases(items)
+    leave_tests_out(items, config.getoption("--lot"))
     draw(items, config.getoption("--drawn-more"))
     left_out = taking_seconds()
     modules = {path: path.relative_to(TESTS).as_posix() for path in {item.path for item in items}}

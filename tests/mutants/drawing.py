@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.mutants.mutant import Mutant, Sources
 
 OF_ALL = 40
-OF_CHANGED = 24
+OF_CHANGED = 40
 COMMITS = 20
 
 

@@ -6,7 +6,8 @@ Of a test that is marked `by_lot(n)`, n cases are drawn likewise, by `make test`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import pytest
 
@@ -53,6 +54,12 @@ LONG = (
 """Places whose tests marked `more` take 4 s or longer on average. They run with `make test-all` alone."""
 
 
+@cache
+def lot() -> Callable[[str], bytes]:
+    """Return the order in which names are drawn: those that are lowest in it."""
+    return rank(Sources())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Add the drawn tests to those that the mark expression selects."""
     if config.getoption("--drawn-more") and config.option.markexpr:
@@ -62,8 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def draw(items: Sequence[pytest.Item], n: int) -> None:
     """Mark n tests with `drawn`."""
     if n:
-        place = rank(Sources())
-        for item in sorted(filter(_is_short, items), key=lambda item: place(item.nodeid))[:n]:
+        for item in sorted(filter(_is_short, items), key=lambda item: lot()(item.nodeid))[:n]:
             item.add_marker(pytest.mark.drawn)
 
 
@@ -73,14 +79,11 @@ def draw_cases(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("by_lot"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    if not tests:
-        return
-    place = rank(Sources())
     for cases in tests.values():
         marker = cases[0].get_closest_marker("by_lot")
         assert marker
         (n,) = marker.args
-        for item in sorted(cases, key=lambda item: place(item.nodeid))[n:]:
+        for item in sorted(cases, key=lambda item: lot()(item.nodeid))[n:]:
             item.add_marker(pytest.mark.more)
 
 

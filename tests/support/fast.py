@@ -23,15 +23,21 @@ def taking_seconds() -> frozenset[str]:
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
-def slow(report: Path) -> set[str]:
-    """Return the tests and modules that took long by a report that pytest wrote."""
-    times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+def times(report: Path) -> dict[str, dict[str, float]]:
+    """Return the seconds of each test with all its parameters, by module and name, by a report that pytest wrote."""
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314  written by pytest
         module = f"{case.get('classname', '').removeprefix('tests.').replace('.', '/')}.py"
-        times[module][case.get("name", "").partition("[")[0]] += float(case.get("time", 0))
-    found = {module for module, tests in times.items() if sum(tests.values()) > MOST_OF_MODULE_S}
+        found[module][case.get("name", "").partition("[")[0]] += float(case.get("time", 0))
+    return found
+
+
+def slow(report: Path) -> set[str]:
+    """Return the tests and modules that took long by a report that pytest wrote."""
+    measured = times(report)
+    found = {module for module, tests in measured.items() if sum(tests.values()) > MOST_OF_MODULE_S}
     return found | {
-        f"{m}::{test}" for m, tests in times.items() for test, took in tests.items() if took > MOST_S
+        f"{m}::{test}" for m, tests in measured.items() for test, took in tests.items() if took > MOST_S
     }
 
 

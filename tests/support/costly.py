@@ -1,0 +1,73 @@
+"""Tests that take a second or more, listed in tests/costly.txt. `make test` runs one in three of them, drawn by lot.
+
+Library and tests decide the draw, as they decide that of the mutants: the same commit always runs the same tests, and
+each test has its turn within some commits. All tests of a module run if the last commits changed the module, or the
+source file that the module mirrors. `make test-all`, and pytest called with a path, run all tests.
+
+`make test FLAGS="--lot 1 --junitxml=REPORT"` measures, and `python -m tests.support.costly REPORT` writes the list
+anew. No test directly in tests/ or of the corpus is listed, and none with golden vectors is left out: these tests
+compare what is written down with what is so, and a commit must not leave the two apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.drawing import changed_files
+from tests.support.drawn import lot
+from tests.support.fast import times
+
+TESTS = Path(__file__).resolve().parents[1]
+LIST = TESTS / "costly.txt"
+LEAST_S = 1.0
+"""Seconds from which a test is costly, with all its cases and what they set up."""
+
+
+def costly() -> frozenset[str]:
+    """Return names relative to tests/, without parameters: `crypto/test_x.py::test_y`."""
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
+    """Mark with `more` all but one in ``share`` of the costly tests among ``items``."""
+    if share == 1:
+        return
+    changed = changed_files(TESTS.parent)
+    listed = costly()
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        module = item.path.relative_to(TESTS)
+        name = f"{module.as_posix()}::{getattr(item, 'originalname', item.name)}"
+        if name not in listed or "golden" in getattr(item, "fixturenames", ()):
+            continue
+        if not {f"tests/{module.as_posix()}", mirrored(module)} & changed:
+            tests.setdefault(name, []).append(item)
+    for name in sorted(tests, key=lot())[len(tests) // share :]:
+        for item in tests[name]:
+            item.add_marker(pytest.mark.more)
+
+
+def mirrored(module: Path) -> str:
+    """Return the source file that a module of tests mirrors: `party/net/client.py` of `party/net/test_client.py`."""
+    return module.with_name(module.name.removeprefix("test_")).as_posix()
+
+
+def write(report: Path) -> None:
+    """Write the list by a report that pytest wrote."""
+    head = [line for line in LIST.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    found = sorted(
+        f"{module}::{test}"
+        for module, tests in times(report).items()
+        for test, took in tests.items()
+        if took >= LEAST_S and "/" in module and not module.startswith("corpus/")
+    )
+    LIST.write_text("\n".join([*head, *found, ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
