@@ -73,7 +73,10 @@ def run_patiently(
 
 
 async def _retried(attempt: Attempt, retries: int, note: Note) -> None:
-    """Make attempts until one succeeds or fails for good. Raises PartyError of the last attempt."""
+    """Make attempts until one succeeds or fails for good. Raises PartyError of the last attempt.
+
+    A party that is busy after a failed attempt may still be ending the run of that attempt: it is asked again.
+    """
     most = 1 + retries
     for number in range(1, most + 1):
         try:
@@ -83,7 +86,9 @@ async def _retried(attempt: Attempt, retries: int, note: Note) -> None:
             problem = error.problem
             if number > 1:
                 note(f"attempt {number} of {most} failed", event="attempt", attempt=number, most=most)
-            if CATALOGUE[problem.error_id].exit_code != Exit.UNREACHABLE or number == most:
+            passes = CATALOGUE[problem.error_id].exit_code == Exit.UNREACHABLE
+            passes = passes or (problem.error_id == "busy" and number > 1)
+            if not passes or number == most:
                 raise
         pause_s = min(PAUSE_S * 2 ** (number - 1), LONGEST_PAUSE_S)
         said = f"{problem.text(to_owner=False)}; attempt {number + 1} of {most} in {pause_s:g} s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -319,6 +319,25 @@ def test_a_folder_that_exists_is_refused_before_anybody_is_called(net: Network, 
 
     problem = asyncio.run(scenario())
     assert (problem.error_id, run.notes) == ("output-exists", [])
+
+
+@pytest.mark.parametrize(("failures", "begun"), [("lost busy busy", 4), ("busy", 1)])
+def test_a_party_that_still_ends_the_lost_run_is_tried_again(
+    failures: str, begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party that is busy with the job of another is not: `--wait` is for that."""
+    monkeypatch.setattr(patience, "PAUSE_S", 0.001)
+    errors = iter({"lost": "peer-lost"}.get(word, word) for word in failures.split())
+    made = []
+
+    async def attempt() -> None:
+        made.append(error := next(errors, ""))
+        if error:
+            raise PartyError(error, "is away or runs a job", party=B)
+
+    with suppress(PartyError):
+        asyncio.run(patience._retried(attempt, 20, lambda *_, **__: None))
+    assert (len(made), made[-1]) == (begun, "" if begun > 1 else "busy")
 
 
 def test_a_refusal_is_not_tried_again(net: Network) -> None:
