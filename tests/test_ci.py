@@ -115,9 +115,22 @@ def ci(checkout: Path, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+_DEBIAN = "/usr/bin/python3"
+_WORKS = "import ensurepip, sys; assert sys.version_info >= (3, 11)"
+
+
+def _interpreter() -> str:
+    """Return Debian's Python where it makes environments, else the one of PATH."""
+    works = (
+        Path(_DEBIAN).exists()
+        and not subprocess.run([_DEBIAN, "-c", _WORKS], check=False, stderr=subprocess.DEVNULL).returncode
+    )
+    return _DEBIAN if works else "python3"
+
+
 STAGES = {
     "demo": "make demo",
-    "tools": "make .venv/.dev",
+    "tools": f"make .venv/.dev PYTHON={_interpreter()}",
     "wheel": "python -m pytest -m install tests/test_installed.py",
     "collect": "python -m pytest --collect-only -qqq",
     "check": "make check",
