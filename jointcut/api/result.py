@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.data.arrow import pa, pc
-from jobs.dp.settings import SYNTHETIC_TABLE
+from jobs.dp.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.errors import ConfigError
 from jobs.page.page import PAGE
 from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE
@@ -108,6 +108,8 @@ class Result:
 
     def _typed(self, column: str, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return a column with numbers instead of texts, if the column has numbers by the job."""
+        if name == MARGINALS:
+            return _numbers(values) if column in _NUMBERS_OF_MARGINALS else values
         known = self._task.job.columns.get(column)
         is_drawn = name == SYNTHETIC_TABLE and known is not None and known.numeric is not None
         return _numbers(values) if known is None or is_drawn else values
@@ -134,6 +136,10 @@ class Result:
             f'<iframe srcdoc="{escape(self.page)}" title="release {escape(self._task.job.name)}" sandbox="" '
             'width="100%" height="600" style="border: 0"></iframe>'
         )
+
+
+_NUMBERS_OF_MARGINALS = ("table", "count", "scale")
+"""Columns of noisy marginals with numbers; a label such as 0101 is a text, whatever the job names its columns."""
 
 
 class Place:

@@ -135,6 +135,25 @@ def test_dp_on_a_table_in_memory_needs_a_ledger(tmp_path: Path) -> None:
     assert (spent.value.id, spent.value.exit_code) == ("budget-exceeded", 5)
 
 
+def test_labels_of_marginals_are_texts(tmp_path: Path) -> None:
+    """Codes such as 0101 keep their zeros; counts are numbers, though the job has a column `count`."""
+    codes, classes = ["0101", "0102", "1E5"], ["00", "01"]
+    table = pd.DataFrame({"count": codes * 40, "died": classes * 60})
+    job = jc.Job(
+        name="codes",
+        model=jc.Synthetic(epsilon=5),
+        columns={
+            "count": jc.Column(role="qid", taxonomy={"any": codes}, missing="never"),
+            "died": jc.Column(role="class", domain=classes),
+        },
+    )
+    marginals = jc.anonymize(table, job, ledger=tmp_path / "ledger").to_pandas("marginals.csv")
+    assert marginals["value"].unique().tolist() == codes
+    assert marginals["class"].unique().tolist() == ["", *classes]
+    assert {marginals[each].dtype.kind for each in ("table", "count")} == {"i"}
+    assert marginals["scale"].dtype.kind == "f"
+
+
 def test_the_ledger_beside_a_table_counts_the_table_in_memory_too(tmp_path: Path) -> None:
     """Otherwise a reader of the CSV would have a second budget for the same people."""
     table = as_csv(tmp_path / "visits.csv", visits())
