@@ -384,7 +384,7 @@ def check_table(job: Job) -> None:
         raise ValueError("columns: at least one column needs `role: qid`")
     if job.goal is not None and needs_class(job.goal) and job.clusters is None and not job.names("class"):
         raise ValueError(
-            f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"
+            f"goal {job.goal} needs a column with `role: class`: add the column, or say `goal: general`"
         )
 
 

@@ -274,9 +274,11 @@ def _remedy_by_form(fault: str, path: str) -> str:
         return ""
     added = f"add {needed[1].strip(' ,')}"
     is_about_key = bool(path) and fault.lstrip("`").startswith(path)
-    return f"{added}; or leave {named} out" if is_about_key else added
+    return f"{added}; or leave {named} out" if is_about_key and path not in _REQUIRED else added
 
 
+_REQUIRED = ("version", "name", "partition", "model", "columns")
+"""Keys of every job, which no job can leave out."""
 _HAS_NO = re.compile(r"(?:partition \w+|a joint job|(?:`[^`]*`: )?a column of role \w+) has no ")
 _IS_FOR = re.compile(r"\b(?:is|are)(?: not)? for ")
 _NEEDED = re.compile(r" needs (?:its )?((?:`[^`]*`|\([^)]*\)|(?!, and )[^`;:(])+)")
