@@ -34,10 +34,12 @@ def own_sections(task: Task, table: Table, released: Release) -> Iterator[Sectio
     if not raw.n_records:
         return
     known = [name for name in task.job.names("qid") if name in raw.columns]
-    whole = len(known) == len(task.job.names("qid"))
-    groups = form_of(task.job).groups(task.job) if whole else known
     yield risk_section(
-        sizes_of(raw, known), sizes_of(released, groups), greatest_k(entries_of(task.job)), known=known
+        sizes_of(raw, known),
+        sizes_of(released, known),
+        greatest_k(entries_of(task.job)),
+        known=known,
+        in_cells=bool(form_of(task.job).quasi.generalized(task.job)),
     )
     yield from _model(task, raw, released, known)
     if isinstance(table, Loaded):

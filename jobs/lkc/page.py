@@ -47,21 +47,24 @@ def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
     """Yield the sections of an LKC release. table: the rows that readers can make of the release."""
     yield promises(report, promises_of(task), weakness_of(task))
     yield Section("What the table does not promise", [listing(sentence(words) for words in limits_of(task))])
-    sizes = partition_sizes(table, form_of(task.job).groups(task.job))
-    yield _risk(task, report, table, sizes)
-    yield _groups(task, sizes)
+    yield _risk(task, report, table, partition_sizes(table, task.job.names("qid")))
+    yield _groups(task, partition_sizes(table, form_of(task.job).groups(task.job)))
     yield Section("Columns", [*_columns(task, report, table)])
     yield from method_of(task.job).sections(task, table)
     yield _worth(report)
 
 
 def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) -> Section:
-    """Return the risk of being found, for a reader within the requirement and for a reader who knows everything."""
-    found = report["requirements"]
-    within = min(each["smallest_group"] for each in found)
+    """Return the risk of being found, for a reader within the requirement and for a reader who knows everything.
+
+    sizes:  of the groups that agree on all quasi-identifiers. Where these are published as they are, no requirement
+            bounds the risk.
+    """
     risk, rows = report["risk"], report["rows"]
     plain = risk.get("as_it_is", {})
     least = int(sizes.min())
+    is_bounded = form_of(task.job).quasi.generalized(task.job)
+    within = min(each["smallest_group"] for each in report["requirements"]) if is_bounded else least
     lines: list[Line] = [
         (
             term("Prosecutor risk", ", within L"),
@@ -128,10 +131,11 @@ def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
 
 
 def _groups(task: Task, sizes: Ints) -> Section:
-    """Return the sizes of groups on all quasi-identifiers, by the share of the records in them."""
-    mean = float(sizes.mean())
+    """Return the sizes of groups, by the share of the records in them."""
+    mean, form = float(sizes.mean()), form_of(task.job)
+    agree = "that agree on all quasi-identifiers" if form.quasi.generalized(task.job) else "with one number"
     words = (
-        f"{counted(len(sizes), 'group', 'groups')} of records that agree on all quasi-identifiers: on average "
+        f"{counted(len(sizes), 'group', 'groups')} of records {agree}: on average "
         f"{number(mean)} {'record' if mean == 1 else 'records'}, the smallest {int(sizes.min()):,}. Share of the "
         "records by the size of their group:"
     )
@@ -148,7 +152,7 @@ def _columns(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
     """Yield each column: its values with their shares, the loss, and why the column is no finer."""
     stopped = {name: [_stopped(each) for each in found] for name, found in report.get("stopped", {}).items()}
     loss = report["metrics"].get("generalization_loss", {})
-    for name, column in table.columns.items():
+    for name, column in table.ordered(task.job.published).columns.items():
         role = task.job.columns[name].role if name in task.job.columns else "cluster"
         said = [_said_of_role(report, name, role)]
         if name in loss:

@@ -7,7 +7,7 @@ page. Raw rows are the rows as the algorithms read the rows: numbers as cells of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ _MOST_SPACE = 1 << 18
 """Most values that are counted without sorting."""
 _OF_ALL = "Before: your own rows and columns. The release has the records of all parties."
 _IN_CELLS = (
-    "Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
+    " Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
     "numbers themselves can be higher than the risk before."
 )
 
@@ -88,7 +88,13 @@ def rows_section(words: Sequence[str]) -> Section:
 
 
 def risk_section(
-    raw: Ints, released: Ints | None, k: int | None, why: str = "", *, known: Sequence[str]
+    raw: Ints,
+    released: Ints | None,
+    k: int | None,
+    why: str = "",
+    *,
+    known: Sequence[str],
+    in_cells: bool = True,
 ) -> Section:
     """Compare the risk of raw rows with the risk of the release, for a reader who knows every quasi-identifier.
 
@@ -96,6 +102,7 @@ def risk_section(
     k:    of the requirement.
     why:  a sentence for a release without figures.
     known: quasi-identifiers of the reader.
+    in_cells: False if numbers are published as they are.
     """
     sides = [raw] if released is None else [raw, released]
     head = ["risk", "before"] if released is None else ["risk", "before", "after"]
@@ -129,7 +136,9 @@ def risk_section(
     return Section(
         "Risk before and after" if released is not None else "Risk of the raw rows",
         [
-            paragraph(f"For a reader who knows of a person: {', '.join(known) or 'nothing'}. {_IN_CELLS}"),
+            paragraph(
+                f"For a reader who knows of a person: {', '.join(known) or 'nothing'}.{_IN_CELLS if in_cells else ''}"
+            ),
             facts(lines, head=(*head, "meaning")),
             paragraph(why) if why else None,
         ],
@@ -137,9 +146,13 @@ def risk_section(
 
 
 def raw_rows(task: Task, table: Table) -> Release:
-    """Return the rows of pass 1 with the values as coded; of a job on columns of several parties, the own columns."""
+    """Return the rows of pass 1 with the values as coded, or as published without generalization.
+
+    Of a job on columns of several parties: the own columns.
+    """
     if isinstance(table, Loaded):
-        return release_of_leaves(table.table)
+        rows = release_of_leaves(table.table)
+        return replace(rows, columns={**rows.columns, **table.raw})
     assert isinstance(table, LoadedColumns), "a table with a column for each name of the job"
     holding, schema = table.holding, task.schema
     found = {

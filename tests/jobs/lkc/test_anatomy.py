@@ -22,8 +22,10 @@ from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
+from jobs.page.page import PAGE
 from jobs.release.csv import PARTS_OF_TABLE, REPORT, TABLE, read_csv
 from jobs.release.delivery import checked_release
+from jobs.release.folder import OWN_PAGE
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
@@ -34,6 +36,7 @@ from tests.support.blocks import SENSITIVE as DOMAINS
 from tests.support.commands import invoke
 from tests.support.lkc_runs import run_lkc
 from tests.support.network import write_job
+from tests.support.pages import Reader
 from tests.support.refusals import objected, refused
 from tests.support.ruled_out import Sensitive, is_diverse
 from tests.support.samples import PARTIES, joint_job, vertical_job
@@ -200,6 +203,25 @@ def test_exact_quasi_identifiers_stand_beside_their_groups(tmp_path: Path, metho
     assert "`release: anatomy` does not link paid with sensitive values" in report["notes"]
     assert not {"ncp", "generalization_loss"} & set(report["metrics"])
     assert checked.fields["requirements"] == report["requirements"]
+
+
+def test_the_pages_of_exact_quasi_identifiers_tell_the_risk_of_the_published_values(tmp_path: Path) -> None:
+    """Readers find a record by its raw values, though its group has K records."""
+    rows = rows_of(300, 3)
+    path = write_job(tmp_path / "job", job_of({"C": "0.8"}, link="none", method="kd", **EXACT))
+    jobs.write_csv(tmp_path / "job" / "table.csv", rows)
+    ran = invoke("coordinator", "run", path, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    sizes = counts_of(rows, QID, []).values()
+    assert min(sizes) == 1
+    for page, of in ((PAGE, ", within L"), (PAGE, ", all attributes"), (OWN_PAGE, "")):
+        text = " ".join(Reader((tmp_path / "out" / page).read_text()).texts).replace("\u00a0", " ")
+        text = " ".join(text.split())
+        assert f"Prosecutor risk{of} 100 % " in text
+        assert f"Marketer risk {100 * len(sizes) / 300:.1f} %".replace(".0 %", " %") in text
+        assert f"Unique records {100 * list(sizes).count(1) / 300:.1f} %".replace(".0 %", " %") in text
+        assert "groups of records that agree on all" not in text
+        assert "Cluster of the record" not in text
 
 
 MSA = {
