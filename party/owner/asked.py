@@ -127,8 +127,9 @@ def decided(decision: Decision) -> str:
 def state_of(config: PartyConfig, proposal: Proposal, now: datetime) -> tuple[str, str]:
     """Return the state of a proposal, and the state in words."""
     decision = proposal.decision
-    if decision is None and not config.policy.needs_approval(proposal.job_sha256):
-        return "approved", "no decision; the policy asks for none"
+    if (decision is None or decision.approved) and not config.policy.needs_approval(proposal.job_sha256):
+        found = "no decision" if decision is None else decided(decision)
+        return "approved", f"{found}; the policy asks for none"
     if decision is None:
         return "waiting", f"no decision yet; waits until {in_words(proposal.expires)}"
     if not decision.approved:

@@ -80,6 +80,10 @@ def jobs(visit: Visit) -> Response:
     waiting = [(each, words) for each, state, words in states if state == "waiting"]
     first = [each for each, _ in waiting[:_MOST_COUNTED]]
     warnings = numbers_of_warnings(visit.config, first, visit.now)
+    # An approval that had lapsed may hold again: a clock was put right, or a certificate was put back.
+    again = [each for each, state, _ in states if state != "waiting" and each.decision is not None]
+    decided = [*again, *approvals.decided(_MOST_DECIDED, visit.now)]
+    decided.sort(key=lambda each: each.last_decision, reverse=True)
     return page(
         visit,
         "jobs.html",
@@ -89,7 +93,7 @@ def jobs(visit: Visit) -> Response:
             _listed(each, words) | {"warnings": counted(number, "warning", "warnings") if number else ""}
             for (each, words), number in zip_longest(waiting, warnings)
         ],
-        decided=[_listed(each, _words(visit, each)) for each in approvals.decided(_MOST_DECIDED, visit.now)],
+        decided=[_listed(each, _words(visit, each)) for each in decided[:_MOST_DECIDED]],
     )
 
 

@@ -225,6 +225,37 @@ def test_a_lapsed_job_that_is_asked_for_again_is_under_what_waits(site: Site) ->
     assert shown.index(waits) < shown.index("lapsed") < shown.index("Last decisions")
 
 
+def test_an_approval_that_holds_again_is_among_the_decisions(site: Site) -> None:
+    """The coordinator asked for the job again while the clock of the party was wrong."""
+    path = site.propose(name="holds-again")
+    until = datetime.now(UTC) + timedelta(days=1)
+    site.send(path, f"{path}/approve", {"runs": "2", "until": f"{until:%Y-%m-%d}"})
+    site.approvals.ask_again(task_of(name="holds-again"), "coordinator", until + timedelta(days=9))
+    waiting, decided = text_of(site, "/").split("Last decisions")
+    assert ("holds-again" in waiting, "holds-again" in decided) == (False, True)
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+def test_an_approval_is_not_over_if_the_policy_asks_for_none(site: Site, asked_again: bool) -> None:
+    name = f"needs-none-{asked_again}".lower()
+    path, now = site.propose(name=name), datetime.now(UTC)
+    site.send(path, f"{path}/approve", {"runs": "1"})
+    config, task = site.net.config(ME), task_of(name=name)
+    run = task.digest[:16]
+    site.approvals.begin(task.digest, "coordinator", terms_of(config, task, "coordinator"), run, now)
+    if asked_again:
+        site.approvals.ask_again(task, "coordinator", now)
+    site.net.change(ME, lambda fields: fields["policy"].update(approval="automatic"))
+    try:
+        (job,) = [each for each in command(site, "jobs")["jobs"] if each["job"] == name]
+        waiting, decided = text_of(site, "/").split("Last decisions")
+    finally:
+        site.net.change(ME, lambda fields: fields["policy"].pop("approval"))
+    assert job["state"] == "approved"
+    assert job["words"].endswith("for 1 run; begun: 1; the policy asks for none")
+    assert (name in waiting, name in decided) == (False, True)
+
+
 def test_a_job_is_of_one_coordinator(site: Site) -> None:
     path = site.propose(name="of-one")
     for other in (
