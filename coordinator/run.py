@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from anonymize.errors import AnonymizeError
 from anonymize.tds import ROOT, Observer
 from coordinator.completing import completed
 from coordinator.conduct import Conductor
@@ -20,6 +22,7 @@ from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.data.tables import Table
+from jobs.errors import JobFailed, PartyError, problem_of
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner.account import Unaccounted
@@ -115,7 +118,7 @@ def run_in_process(
     with voice.progress(job.name, len(job.roster)) as progress, new_folder(out) as folder:
         watch = Stopwatch(progress.phase)
         with watch.phase("read"):
-            tables = {party: task.load(sources[party], party) for party in job.roster}
+            tables = {party: _read(task, sources[party], party) for party in job.roster}
         key = OpeningKey(SystemRng()) if job.deliver == "coordinator" else None
         recipient = None if key is None else key.public
         run_inputs = {party: RunInputs(sources[party], recipient) for party in job.roster}
@@ -130,6 +133,18 @@ def run_in_process(
         keep_own_of_all(folder, accounts, pages)
     tell_own_of_all(accounts, voice.note)
     return out
+
+
+def _read(task: Task, source: Source, party: str) -> Table:
+    """Read the table of a party. Raises JobFailed, with the party, for a table that cannot be used.
+
+    The advice is for the owner: the user owns all tables.
+    """
+    try:
+        return task.load(source, party)
+    except (AnonymizeError, PartyError) as error:
+        problem = problem_of(error)
+        raise JobFailed(replace(problem.at(party, "load"), remedy=problem.advice(to_owner=True))) from error
 
 
 def _accounts(tables: Mapping[str, Table], results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:

@@ -430,6 +430,7 @@ def test_bad_rows_at_a_party(tmp_path: Path, cells: dict[str, str], error_id: st
     job, options = joint(tmp_path / "job", {PARTIES[1]: rows})
     problem = refused(tmp_path, "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
     assert (problem["error"], problem["column"]) == (error_id, column)
+    assert (problem["party"], problem["phase"]) == (PARTIES[1], "load")
 
 
 # ---- the output folder
