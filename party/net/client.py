@@ -153,7 +153,10 @@ class Calls:
         """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
         channel, _ = await self._described(peer, address, self._deadline())
         before, begin = time.time(), time.monotonic()
-        said = await self._describe(channel, self._config.timeouts.connect_s)
+        try:
+            said = await self._describe(channel, self._config.timeouts.connect_s)
+        except grpc.aio.AioRpcError as error:
+            raise _broken(error, peer) from error
         round_s = time.monotonic() - begin
         apart_s = said.time_ms / 1000 - (before + round_s / 2) if said.time_ms else None
         return Described(printable(said.version), round_s, apart_s)

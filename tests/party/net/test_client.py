@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from jobs.errors import Problem
@@ -89,6 +90,28 @@ def test_a_coordinator_of_a_far_version_is_refused_unheard(
     problem = run(scenario())
     assert (problem.error_id, problem.party) == ("version", A)
     assert problem.message.endswith(f"coordinator runs Jointcut 99.0.1, and {A} {__version__}")
+
+
+def test_a_peer_that_is_lost_between_two_questions_is_told(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`party check --peers` asks a second time, for the round trip."""
+    original, n_asked = server._Control.Describe, 0
+
+    async def once(self: Any, request: Any, context: Any) -> Any:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked > 1:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        return await original(self, request, context)
+
+    monkeypatch.setattr(server._Control, "Describe", once)
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            return await refused(calls.describe(A, net.addresses[A]))
+
+    assert run(scenario()) == Problem("peer-lost", f"{A} went away", A)
 
 
 @pytest.fixture
