@@ -12,7 +12,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, assert_never
@@ -276,14 +276,22 @@ class Conductor:
 
     async def _until(self, met: Callable[[_Member], bool]) -> None:
         """Take news until every party meets the condition. Raises a failed party's error."""
+
+        def late() -> str:
+            return ", ".join(name for name, member in self._members.items() if not met(member))
+
         while not all(met(member) for member in self._members.values()):
             try:
                 async with asyncio.timeout(self._config.timeouts.round_s):
                     name, event = await self._news.get()
             except TimeoutError:
-                late = ", ".join(name for name, member in self._members.items() if not met(member))
-                raise TransportError("peer-timeout", f"nothing from {late} in time", party=late) from None
-            self._take(self._members[name], event)
+                raise TransportError("peer-timeout", f"nothing from {late()} in time", party=late()) from None
+            try:
+                self._take(self._members[name], event)
+            except PartyError as error:
+                if error.problem.error_id == "peer-timeout" and met(self._members[name]):
+                    raise JobFailed(_gave_up(error.problem, name, late())) from error
+                raise
 
     def _take(self, member: _Member, event: Event | PartyError | None) -> None:
         match event:
@@ -388,6 +396,15 @@ def not_approved(task: Task, problems: Mapping[str, Problem]) -> Problem:
     error_id = DENIED if len(waiting) < len(problems) else WAITING
     ask = f"ask the owner to look at the job with `party show {task.digest.hex()[:12]}`; then start the job again"
     return Problem(error_id, "; ".join(said), remedy=CATALOGUE[DENIED].remedy if error_id == DENIED else ask)
+
+
+def _gave_up(problem: Problem, name: str, late: str) -> Problem:
+    """Return the problem of a party that waited for us, while we waited for the parties that are late."""
+    return replace(
+        problem,
+        message=f"{problem.message}; the coordinator still waited for {late}",
+        remedy=f"look at the log of {late}; if {late} needs so long, raise `timeouts.coordinator_s` at {name}",
+    )
 
 
 def _seconds() -> float:
