@@ -350,8 +350,8 @@ CATALOGUE: Mapping[str, Kind] = {
     BUG: Kind(
         Exit.BUG,
         "an error that we did not foresee",
-        "report the place in our code; read a traceback before you send the report, because a traceback may quote "
-        "values",
+        "report the place in our code (of a party: in its log); read a traceback before you send the report, "
+        "because a traceback may quote values",
     ),
 }
 

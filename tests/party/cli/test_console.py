@@ -101,6 +101,15 @@ def test_a_bug_shows_no_traceback_unless_it_is_asked_for(monkeypatch: pytest.Mon
         ran(failing(ZeroDivisionError("x")))
 
 
+def test_a_bug_of_a_party_names_no_place_here(tmp_path: Path) -> None:
+    """The party has the place in its log. A place here would send the reader to the wrong code."""
+    told = ran(failing(JobFailed(Problem("bug", "unexpected KeyError", "hospital-b", hops=1))))
+    assert told.code == Exit.BUG
+    assert told.err.startswith("error: bug (hospital-b): unexpected KeyError. What to do: report the place")
+    assert "of a party: in its log" in told.err
+    assert list(tmp_path.glob("jointcut-*.traceback")) == []
+
+
 def test_a_bug_names_the_place_and_keeps_the_traceback_for_the_owner(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

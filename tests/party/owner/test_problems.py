@@ -12,9 +12,9 @@ import pytest
 
 from coordinator.run import conduct
 from jobs.data.sources import Source
-from jobs.errors import PartyError, Problem
+from jobs.errors import JobFailed, PartyError, Problem
 from party.owner.config import PartyConfig
-from party.owner.problems import FOLDER, MOST, FailedJob, ProblemBook, tell_owner
+from party.owner.problems import FOLDER, MOST, FailedJob, ProblemBook, note_problem, tell_owner
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.duplex import run
@@ -40,6 +40,16 @@ def test_a_problem_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     assert fields["private"] == f"row 3: {SECRET}"
     assert (fields["job"], fields["run"], fields["coordinator"]) == ("flu", "cd" * 16, "coordinator")
     assert (fields["error"], fields["remedy"]) == (PROBLEM.error_id, PROBLEM.advice(to_owner=True))
+
+
+def test_a_bug_of_another_party_has_no_place_here(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for hops, lines in ((0, 3), (1, 1)):
+        caplog.clear()
+        problem = Problem("bug", "unexpected KeyError", "b", hops=hops)
+        with pytest.raises(JobFailed) as caught:
+            raise JobFailed(problem)
+        note_problem(problem, caught.value, None, ProblemBook(tmp_path))
+        assert len(caplog.records) == lines
 
 
 def test_only_the_last_problems_are_kept(tmp_path: Path) -> None:
