@@ -206,6 +206,23 @@ def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: typ
     )
 
 
+def test_an_interrupted_coordinator_is_no_bug_to_the_parties(
+    net: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        asked = asyncio.Event()
+        silent = saying(when(control.Admitted, lambda _: asked.set() or []))
+        async with serving(net, {A: silent}):
+            work = asyncio.create_task(conduct(net.task, net.coordinator, tmp_path / "out"))
+            await asked.wait()
+            work.cancel()
+            await asyncio.wait({work})
+
+    run(scenario())
+    told = [record.message for record in caplog.records if "cancelled" in record.message]
+    assert told == ["cancelled: the coordinator cancelled the job"] * 3
+
+
 def test_a_party_that_waits_no_longer_for_a_late_one_is_not_all_that_is_named(
     net: Network, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ast
 import json
 import re
@@ -256,7 +257,8 @@ def test_a_librarys_words_about_a_file_are_the_owners() -> None:
             Problem("peer-protocol", "at step secure_sum/keys: too short", "p"),
         ),
         (LocalProtocolError("x"), Problem("bug", "a protocol was called wrongly: x")),
+        (asyncio.CancelledError(), Problem("cancelled", "interrupted")),
     ],
 )
-def test_every_error_of_ours_has_its_problem(error: Exception, expected: Problem) -> None:
+def test_every_error_of_ours_has_its_problem(error: BaseException, expected: Problem) -> None:
     assert problem_of(error) == expected
