@@ -167,7 +167,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-duplicate-id": Kind(
         Exit.DATA,
         "two rows have the same id",
-        "keep one row of each id; or say `unit: person` in an LKC job whose people have several rows",
+        "keep one row of each id; or say `unit: person` in a single or horizontal LKC job whose people have "
+        "several rows",
     ),
     "data-record-varies": Kind(
         Exit.DATA,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import ast
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -69,6 +69,11 @@ def test_the_documentation_lists_the_catalogue() -> None:
 def test_a_busy_party_is_waited_for_and_nothing_else() -> None:
     """Advice names only what exists: jobs of others cannot be cancelled."""
     assert CATALOGUE["busy"].remedy == "let the job wait for its turn with `--wait 30m`"
+
+
+def test_the_advice_on_a_repeated_id_is_for_jobs_that_can_follow_it() -> None:
+    """Vertical jobs refuse `unit: person`."""
+    assert "in a single or horizontal LKC job" in CATALOGUE["data-duplicate-id"].remedy
 
 
 def test_the_documentation_lists_what_owners_are_told() -> None:
