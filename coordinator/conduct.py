@@ -41,6 +41,8 @@ from party.owner.signing import check_signed, der_of
 
 _GRACE_S = 1.5
 _COMMIT_S = 5.0
+_TELLS_S = 5.0
+"""Time for a party to tell which peer it waits for in vain: its ``round_s`` begins later than ours."""
 _NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors caused by earlier errors, by rank; all remaining errors are root causes."""
@@ -178,7 +180,7 @@ class Conductor:
         """Start every party and wait until all have finished."""
         self._phase = "run"
         await self._tell_all(control.Start(b"" if self._key is None else self._key.public))
-        await self._until(lambda m: m.finished is not None)
+        await self._until(lambda m: m.finished is not None, _TELLS_S)
 
     async def collect(self) -> Collected:
         """Compare the parties' results and take the parts of the table."""
@@ -274,15 +276,18 @@ class Conductor:
     async def _tell_all(self, request: control.Request) -> None:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
 
-    async def _until(self, met: Callable[[_Member], bool]) -> None:
-        """Take news until every party meets the condition. Raises a failed party's error."""
+    async def _until(self, met: Callable[[_Member], bool], more_s: float = 0) -> None:
+        """Take news until every party meets the condition. Raises a failed party's error.
+
+        more_s:  seconds to wait beyond ``round_s``.
+        """
 
         def late() -> str:
             return ", ".join(name for name, member in self._members.items() if not met(member))
 
         while not all(met(member) for member in self._members.values()):
             try:
-                async with asyncio.timeout(self._config.timeouts.round_s):
+                async with asyncio.timeout(self._config.timeouts.round_s + more_s):
                     name, event = await self._news.get()
             except TimeoutError:
                 raise TransportError("peer-timeout", f"nothing from {late()} in time", party=late()) from None

@@ -27,6 +27,7 @@ from party.daemon import Daemon
 from party.net import control, server
 from party.net.control import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
 from party.net.conversions import to_request
+from party.net.link import ABORT, HELLO, Link
 from party.owner.audit import AUDIT
 from party.owner.config import LEDGER
 from party.session import TABLE
@@ -204,6 +205,24 @@ def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: typ
     assert problem == failure.problem or problem == replace(
         failure.problem, remedy=problem.remedy if problem else ""
     )
+
+
+def test_a_party_that_is_silent_to_its_peers_is_named_alone(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection lives, so only patience ends the run: that of the peers, and ours, are equally long."""
+    original = Link._put
+
+    async def silent(self: Link, step: str, part: bytes, *, last: bool) -> None:
+        if self._me == B and step not in (HELLO, ABORT):
+            await asyncio.Event().wait()
+        await original(self, step, part, last=last)
+
+    monkeypatch.setattr(Link, "_put", silent)
+    for name in PARTIES:
+        net.change(name, lambda fields: fields.update(timeouts={"round_s": 1}))
+    problem = conducted(net, tmp_path / "out", {}, round_s=1)
+    assert (problem.error_id, problem.named) == ("peer-timeout", B)
 
 
 def test_an_interrupted_coordinator_is_no_bug_to_the_parties(
