@@ -101,9 +101,7 @@ def run_command(command: click.Command, name: str) -> None:
         sys.exit(Exit.FAILED)
     except Exception as error:  # the edge: each error becomes a shown problem and an exit code
         problem = problem_of(error)
-        if (
-            problem.error_id == BUG and not problem.hops
-        ):  # the place of a party's bug is in the log of the party
+        if problem.error_id == BUG and not problem.hops:  # a party has the place of its bug in its log
             problem = replace(problem, cause=_where(error))
         show_problem(problem)
         if problem.exit_code is Exit.BUG and os.environ.get("JOINTCUT_TRACEBACK"):
