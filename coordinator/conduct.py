@@ -115,7 +115,9 @@ class Conductor:
         """End every stream, after success and failure alike; of several errors, raise the root cause."""
         try:
             if error is not None:
-                cause = await self._root_cause(problem_of(error))
+                is_interrupted = isinstance(error, asyncio.CancelledError)
+                found = Problem("cancelled", "interrupted") if is_interrupted else problem_of(error)
+                cause = await self._root_cause(found)
                 if isinstance(error, PartyError):
                     raise JobFailed(cause) from error
         finally:

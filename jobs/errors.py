@@ -6,7 +6,6 @@ only, and a remedy. Text for the data's owner alone stays in ``private`` and is 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -584,8 +583,6 @@ def problem_of(error: BaseException) -> Problem:
             )
         case RemoteProtocolError():
             return Problem("peer-protocol", f"at step {error.step}: {error.reason}", party=error.culprit)
-        case asyncio.CancelledError():
-            return Problem("cancelled", "interrupted")
         case LocalProtocolError():
             return Problem(BUG, f"a protocol was called wrongly: {error}")
         case OSError(errno=int() as number, filename=path) if not isinstance(error, TimeoutError):

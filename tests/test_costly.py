@@ -86,9 +86,9 @@ def test_the_list_names_tests_that_exist() -> None:
 
 
 REPORT = """<testsuites><testsuite>
-<testcase classname="tests.party.test_session" name="test_a[x]" time="0.7" />
-<testcase classname="tests.party.test_session" name="test_a[y]" time="0.4" />
-<testcase classname="tests.party.test_session" name="test_b" time="0.9" />
+<testcase classname="tests.party.test_session" name="test_a[x]" time="0.3" />
+<testcase classname="tests.party.test_session" name="test_a[y]" time="0.25" />
+<testcase classname="tests.party.test_session" name="test_b" time="0.45" />
 <testcase classname="tests.corpus.test_corpus" name="test_c" time="9" />
 <testcase classname="tests.test_readme" name="test_d" time="9" />
 </testsuite></testsuites>

@@ -1,4 +1,4 @@
-"""Tests that take a second or more, listed in tests/costly.txt. `make test` runs one in three of them, drawn by lot.
+"""Tests that take half a second or more, listed in tests/costly.txt. `make test` runs one in three of them, by lot.
 
 Library and tests decide the draw, as they decide that of the mutants: the same commit always runs the same tests, and
 each test has its turn within some commits. All tests of a module run if the last commits changed the module, or the
@@ -23,7 +23,7 @@ from tests.support.fast import times
 
 TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "costly.txt"
-LEAST_S = 1.0
+LEAST_S = 0.5
 """Seconds from which a test is costly, with all its cases and what they set up."""
 
 

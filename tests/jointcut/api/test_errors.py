@@ -102,7 +102,7 @@ def single(**keys: Any) -> jc.Job:
             lambda: single(name="a/b"),
             "What to do: write a name of letters, digits, dots, dashes and underscores",
         ),
-        (lambda: single(goal="classification"), 'What to do: add a column with `role="class"`'),
+        (lambda: single(goal="classification"), 'What to do: add the column, or say `goal="general"`'),
         (
             lambda: single(columns={"a\u200bb": SEX["sex"]}),
             "write the text without the character, in the job and",
