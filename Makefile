@@ -43,7 +43,7 @@ demo: setup ## let three hospitals on this machine make one anonymous table
 	$(BIN)/coordinator demo
 
 test: $(VENV)/.dev ## run the test suite, the same examples each time
-	$(PYTEST) --lot 3 $(FLAGS)
+	$(PYTEST) --lot 4 $(FLAGS)
 
 test-fast: $(VENV)/.dev ## run the quick tests: between edits, under a minute
 	$(PYTEST) -m "not slow and not more and not install and not seconds" $(FLAGS)

@@ -1,4 +1,4 @@
-"""The costly tests: `make test` runs one in three of them, and all of a module that has changed."""
+"""The costly tests: `make test` runs one in four of them, and all of a module that has changed."""
 
 from __future__ import annotations
 

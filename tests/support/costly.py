@@ -1,4 +1,4 @@
-"""Tests that take half a second or more, listed in tests/costly.txt. `make test` runs one in three of them, by lot.
+"""Tests that take half a second or more, listed in tests/costly.txt. `make test` runs one in four of them, by lot.
 
 Library and tests decide the draw, as they decide that of the mutants: the same commit always runs the same tests, and
 each test has its turn within some commits. All tests of a module run if the last commits changed the module, or the
