@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -257,14 +258,32 @@ def test_ci_copes_with_what_git_does_not_clone(checkout: Path, home: Path) -> No
     assert sorted(call.arguments for call in calls(home)) == sorted(STAGES.values())
 
 
+def workflow(name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the jobs of a workflow, and the commands of each."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())["jobs"]
+    return jobs, {key: [step["run"] for step in job["steps"] if "run" in step] for key, job in jobs.items()}
+
+
+OWNED = 'git config --global --add safe.directory "$GITHUB_WORKSPACE"'
+
+
 def test_what_github_runs_is_what_this_tests() -> None:
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
-    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
-    owned = 'git config --global --add safe.directory "$GITHUB_WORKSPACE"'
-    assert runs == {"linux": [owned, ".ci/run"], "macos": ["make demo test"]}
+    jobs, runs = workflow("ci.yml")
+    assert runs == {"linux": [OWNED, ".ci/run"], "macos": ["make demo test"]}
     image = jobs["linux"]["container"]["image"]
     assert image == f"python:{NEEDED[0]}-bookworm"  # there, root installs packages
     assert jobs["macos"]["strategy"]["matrix"]["python"] == list(NEEDED)
+
+
+def test_each_night_github_runs_what_is_drawn_by_lot() -> None:
+    """The container has the packages that `.ci/run` installs."""
+    jobs, runs = workflow("nightly.yml")
+    owned, packages, *rest = runs["linux"]
+    assert (owned, rest) == (OWNED, ['make test FLAGS="--lot 1"', ".venv/bin/python -m tests.mutants"])
+    assert jobs["linux"]["container"] == workflow("ci.yml")[0]["linux"]["container"]
+    needed = set(re.findall(r"(?:recommends|words) ([a-z -]+)\"", (ROOT / ".ci" / "run").read_text()))
+    assert needed
+    assert set(" ".join(needed).split()) <= set(packages.split())
 
 
 def test_the_packages_of_developers_are_those_that_run_and_more() -> None:
