@@ -220,8 +220,8 @@ def test_a_party_that_is_silent_to_its_peers_is_named_alone(
 
     monkeypatch.setattr(Link, "_put", silent)
     for name in PARTIES:
-        net.change(name, lambda fields: fields.update(timeouts={"round_s": 1}))
-    problem = conducted(net, tmp_path / "out", {}, round_s=1)
+        net.change(name, lambda fields: fields.update(timeouts={"round_s": 3}))
+    problem = conducted(net, tmp_path / "out", {}, round_s=3)
     assert (problem.error_id, problem.named) == ("peer-timeout", B)
 
 
