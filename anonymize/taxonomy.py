@@ -8,6 +8,7 @@ taken out separately (semantics §10.10) is a node, too: its *rest*.
 from __future__ import annotations
 
 import csv
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class Taxonomy:
     """Value hierarchy: nodes in path order with their printed labels and children.
 
     leaves:    the values, in leaf order.
-    printed:   published label of each node; an inner node ends in ``*`` if another node has the same label.
+    printed:   published label of each node; an inner node ends in ``*`` while another node has the label, in NFC.
     nodes:     all nodes; ``nodes[0]`` is the root.
     children:  places of each node's children.
     """
@@ -393,12 +394,23 @@ def _numbered(tree: _Tree) -> Taxonomy:
         return place
 
     visit(tree)
-    times = Counter(labels)
+    times = Counter(map(_compared, labels))
     printed = tuple(
-        f"{label}*" if below and times[label] > 1 else label
-        for label, below in zip(labels, children, strict=True)
+        _distinct(label, times) if below else label for label, below in zip(labels, children, strict=True)
     )
     return Taxonomy(tuple(leaves), printed, tuple(nodes), tuple(children))
+
+
+def _distinct(label: str, times: Mapping[str, int]) -> str:
+    """Return the printed label of an inner node. times: the number of nodes with each label, in NFC."""
+    found = label
+    while times[_compared(found)] > (found == label):
+        found += "*"
+    return found
+
+
+def _compared(label: str) -> str:
+    return unicodedata.normalize("NFC", label)
 
 
 def require_different_labels(column: str, labels: Sequence[str]) -> None:

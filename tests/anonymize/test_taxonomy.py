@@ -63,6 +63,18 @@ def test_two_groups_of_one_label_are_two_nodes() -> None:
     assert [label for label, _ in shown(taxonomy)] == ["*", "a", "other*", "x", "y", "b", "other*", "z"]
 
 
+def test_a_group_prints_apart_from_every_value() -> None:
+    """Labels are compared in NFC, as values are, and so is a label with `*` behind it."""
+    nfc, nfd = "Gef\u00e4\u00df", "Gefa\u0308\u00df"
+    for group, values, prints in (
+        ("HIV", ["HIV", "HIV*"], "HIV**"),
+        (nfd, [nfc, "z"], f"{nfd}*"),
+        ("HIV", ["HIV*", "z"], "HIV"),
+    ):
+        taxonomy = from_nested({"Any": {group: ["x", "y"], "B": values}}, "q", missing_leaf=False)
+        assert [label for label, _ in shown(taxonomy)] == ["Any", prints, "x", "y", "B", *values]
+
+
 @pytest.mark.parametrize("has_it", [True, False])
 def test_missing_leaf_is_added_unless_there(has_it: bool) -> None:
     lines = "a;g;*\nb;g;*\n" + ("?;?;*\n" if has_it else "")

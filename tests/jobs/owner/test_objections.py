@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from anonymize.taxonomy import from_nested
 from jobs.errors import Exit, PolicyError
 from jobs.owner.charge import check_releases
 from jobs.owner.ledger import ChargedJob, ChargedRun, PrivacyLedger
@@ -137,6 +138,22 @@ def test_values_that_a_job_must_protect(protected: list[str], met: bool) -> None
 def test_a_job_that_protects_all_values_protects_each() -> None:
     surgery = {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]}
     assert objections(job=joint_job(columns=columns(surgery=surgery)), protected={"surgery": ("Knee",)}) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "value"),
+    [("HIV", "HIV"), ("HIV", "HIV*"), ("Gefa\u0308\u00df", "Gef\u00e4\u00df")],
+)
+def test_a_protected_group_with_the_name_of_a_value_does_not_protect_the_value(
+    group: str, value: str
+) -> None:
+    tree = {"Any": {group: ["Flu", "Cold"], "Rest": [*dict.fromkeys(["HIV", value])]}}
+    printed = from_nested(tree, "surgery", missing_leaf=False).printed[1]
+    surgery = {"role": "sensitive", "taxonomy": tree, "level": "1", "values": [printed]}
+    job = joint_job(columns=columns(surgery=surgery))
+    assert objections(job=job, protected={"surgery": (value,)}) == [
+        "sensitive column surgery: values that must be protected are not (`policy.protected`)"
+    ]
 
 
 def test_a_policy_names_values_in_any_unicode_form() -> None:
