@@ -12,6 +12,7 @@ from jobs.file.values import values_of
 from jobs.lkc.entries import Entry, entries_of
 from jobs.lkc.forms import form as forms
 from jobs.lkc.linked_columns import counted_apart
+from jobs.lkc.settings import ALL
 from jobs.owner.policy import Policy
 from jobs.owner.rules import (
     AMONG,
@@ -105,7 +106,7 @@ def _of_entry(job: Job, entry: Entry, names: Sequence[str], least: int) -> Itera
     names:  the sensitive columns whose C in the entry counts.
     least:  as in :class:`_Diverse`.
     """
-    most = None if entry.of_all else len(entry.columns)
+    most = None if entry.of_all and entry.said.L != ALL else len(entry.columns)
     yield Setting("min_k", AT_LEAST, entry.said.K, "K")
     yield Setting("min_l", AT_LEAST, entry.max_known, "L", most=most, stated=True)
     if job.partition == "horizontal":

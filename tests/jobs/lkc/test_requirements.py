@@ -545,7 +545,7 @@ def test_an_allowance_allows_just_the_job(entries: Sequence[Said]) -> None:
     given = allowance(jobs.task_of(fields), PARTIES[1], "coordinator")
     assert against(fields) == []
     assert against(fields, min_k=given["min_k"] + 1)
-    assert against(fields, min_l=given["min_l"] + 1) or entries is HALVES
+    assert against(fields, min_l=given["min_l"] + 1) or any("L" not in e for e in entries)
     assert against(fields, max_c=given["max_c"] and "1/100")
     assert given.get("partial_requirements", False) == (entries is HALVES)
 
@@ -565,6 +565,14 @@ def test_one_entry_of_all_quasi_identifiers_must_be_enough() -> None:
     ]
     assert against(fields, min_colluders=1) == [
         "colluders must be at least 1, not 0 (`policy.min_colluders`)"
+    ]
+
+
+def test_all_is_as_much_as_any_l() -> None:
+    every = {"L": "all", "K": "2", "C": "0.5"}
+    assert against(joint_list(every), min_l=9) == []
+    assert against(joint_list(every | {"L": "2"}), min_l=9) == [
+        "L must be at least 9, not 2 (`policy.min_l`)"
     ]
 
 
