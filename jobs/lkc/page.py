@@ -133,7 +133,8 @@ def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
 def _groups(task: Task, sizes: Ints) -> Section:
     """Return the sizes of groups, by the share of the records in them."""
     mean, form = float(sizes.mean()), form_of(task.job)
-    agree = "that agree on all quasi-identifiers" if form.quasi.generalized(task.job) else "with one number"
+    is_term = bool(form.quasi.generalized(task.job))
+    agree = "that agree on all quasi-identifiers" if is_term else "with one number"
     words = (
         f"{counted(len(sizes), 'group', 'groups')} of records {agree}: on average "
         f"{number(mean)} {'record' if mean == 1 else 'records'}, the smallest {int(sizes.min()):,}. Share of the "
@@ -142,7 +143,7 @@ def _groups(task: Task, sizes: Ints) -> Section:
     return Section(
         "Group sizes",
         [
-            with_term(words, "Group", noun(len(sizes), "group", "groups")),
+            with_term(words, "Group", noun(len(sizes), "group", "groups")) if is_term else paragraph(words),
             bars(by_size(sizes, greatest_k(entries_of(task.job))), "group sizes"),
         ],
     )

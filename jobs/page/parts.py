@@ -268,7 +268,7 @@ def _bar(share: float) -> Element:
 
 WORDS: Mapping[str, str] = {
     "Quasi-identifier": "A column that an attacker may know of a person, such as age or town.",
-    "Group": "The records that agree on all quasi-identifiers.",
+    "Group": "The records that agree on all quasi-identifiers, or in the whole sequence.",
     "Prosecutor risk": "The highest chance to find the record of a person known to be in the table: 1 / size of the "
     "smallest group.",
     "Journalist risk": "The highest chance to find the record of a person, if the reader does not know who is in the "

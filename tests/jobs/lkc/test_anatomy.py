@@ -220,7 +220,7 @@ def test_the_pages_of_exact_quasi_identifiers_tell_the_risk_of_the_published_val
         assert f"Prosecutor risk{of} 100 % " in text
         assert f"Marketer risk {100 * len(sizes) / 300:.1f} %".replace(".0 %", " %") in text
         assert f"Unique records {100 * list(sizes).count(1) / 300:.1f} %".replace(".0 %", " %") in text
-        assert "groups of records that agree on all" not in text
+        assert "records that agree on all" not in text
         assert "Cluster of the record" not in text
 
 

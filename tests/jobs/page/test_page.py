@@ -408,6 +408,7 @@ def test_figures_of_sequences_are_those_of_the_table(releases: Mapping[str, Path
     for value in set(values):
         assert f"{value} {shown(values.count(value) / len(values))}" in text
     assert "A smaller K:" in text
+    assert "Group The records that agree on all quasi-identifiers, or in the whole sequence. " in text
 
 
 def shown(share: float) -> str:
