@@ -295,7 +295,10 @@ def parse_model(model: type[F], fields: Any, where: str, error_id: str, advice: 
     advice:  what to write instead of unknown keys.
     """
     if not isinstance(fields, Mapping):
-        raise ConfigError(error_id, f"{where}: expected keys and values")
+        found = ", but nothing is written" if fields is None else ""
+        raise ConfigError(
+            error_id, f"{where}: expected keys and values{found}", remedy="begin with a line `version: 1`"
+        )
     try:
         return model.model_validate(fields)
     except ValidationError as error:

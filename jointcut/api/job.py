@@ -282,7 +282,7 @@ def _as_arguments() -> Iterator[None]:
 
 
 def _is_text(source: str) -> bool:
-    return "\n" in source or source.lstrip().startswith("{")
+    return "\n" in source or not source.strip() or source.lstrip().startswith("{")
 
 
 def _under_key(model: Any) -> Any:

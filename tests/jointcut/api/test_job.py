@@ -125,6 +125,14 @@ def test_values_of_python_are_written_as_in_a_file() -> None:
         ),
         (lambda: jc.Job.from_dict([]), "job-invalid", "expected keys and values"),
         (lambda: jc.Job.from_yaml("version: 1\nname: [x"), "yaml-invalid", "line 2"),
+        *(
+            (
+                (lambda text=text: jc.explore(text)),
+                "job-invalid",
+                "job: expected keys and values, but nothing is",
+            )
+            for text in ("", " ", "# age\n")
+        ),
         (lambda: jc.Job.from_yaml("no-such.yaml"), "file-missing", "no-such.yaml"),
     ],
 )
