@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from anonymize.errors import DataError
 from coordinator.arguments import delimiter_option, dialect_of
 from jobs.data.sources import Csv, FileSource, source_of_file
 from jobs.drafting.codes import without_codes
-from jobs.drafting.counting import Counted, counted_columns
+from jobs.drafting.counting import RARE, Counted, counted_columns
 from jobs.drafting.guessing import MOST_CLASSES, Asked, Guess, guess
 from jobs.drafting.ordering import order_of_dates
 from jobs.drafting.writing import job_text, name_of, owner_lines, unnameable
@@ -133,8 +133,8 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> Drafted:
     if isinstance(source, Csv):
         source = source.with_quote()
     names = header_of(source)
-    _check(asked, names)
     unfit = unnameable(names)
+    _check(asked, names, unfit)
     named = [each for each in names if each not in unfit]
     counted, guesses = _guessed(source, named, asked, asked.ids)
     found = [each.name for each in guesses if each.repeats]
@@ -142,7 +142,7 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> Drafted:
         first = guesses
         counted, guesses = _guessed(source, named, asked, found)
         guesses = [one if one.repeats else other for one, other in zip(first, guesses, strict=True)]
-    _check_class(asked, [len(counted[each].counts) for each in asked.classes])
+    _check_class(asked, counted, guesses)
     kept = [each for each in guesses if each.keys is not None]
     if not any(each.role == "qid" for each in kept):
         raise DataError(
@@ -178,8 +178,11 @@ def _form_of(source: FileSource) -> dict[str, str]:
     return {key: sign for key, sign in found.items() if sign not in ('"', "\t")}
 
 
-def _check(asked: Asked, names: Sequence[str]) -> None:
-    """Refuse columns that the table lacks, and a column with two roles. Raises ConfigError."""
+def _check(asked: Asked, names: Sequence[str], unfit: Mapping[str, str]) -> None:
+    """Refuse columns that table or job lack, and a column with two roles. Raises ConfigError.
+
+    unfit:  the columns that no job can name, with the reason.
+    """
     roles = {"--id": asked.ids, "--sensitive": asked.sensitive, "--class": asked.classes}
     given = [(option, name) for option, columns in roles.items() for name in columns]
     for option, name in given:
@@ -189,19 +192,31 @@ def _check(asked: Asked, names: Sequence[str]) -> None:
                 f"{option} {name}: the table has no such column",
                 remedy=f"name one of: {', '.join(names)}",
             )
+        if name in unfit:
+            raise ConfigError(
+                "usage", f"{option} {name}: {unfit[name]}", remedy="rename the column in the table"
+            )
         if [other for _, other in given].count(name) > 1:
             raise ConfigError("usage", f"column {name} is named twice", remedy="give each column one role")
     if len(asked.classes) > 1:
         raise ConfigError("usage", "--class is given twice", remedy="name one class")
 
 
-def _check_class(asked: Asked, n_values: Sequence[int]) -> None:
-    """Refuse a class with many values. Raises ConfigError."""
-    for name, n in zip(asked.classes, n_values, strict=True):
-        if not 2 <= n <= MOST_CLASSES:
+def _check_class(asked: Asked, counted: Mapping[str, Counted], guesses: Sequence[Guess]) -> None:
+    """Refuse a class with many values, or with a drafted domain of fewer than two. Raises ConfigError."""
+    domains = {each.name: each.keys["domain"] for each in guesses if each.keys and "domain" in each.keys}
+    for name in asked.classes:
+        if not 2 <= len(counted[name].counts) <= MOST_CLASSES:
             raise ConfigError(
                 "usage",
                 f"--class {name}: a class has from 2 to {MOST_CLASSES} values, and is published as it is",
+                remedy="name another column, or group the values",
+            )
+        if len(domains.get(name, counted[name].counts)) < 2:
+            raise ConfigError(
+                "usage",
+                f"--class {name}: fewer than 2 of its values have {RARE} {counted[name].holders} or more, and only "
+                "such values may stand in the `domain` of the job",
                 remedy="name another column, or group the values",
             )
 

@@ -310,6 +310,33 @@ def test_errors_say_what_to_name(tmp_path: Path, words: list[str], message: str)
     assert not (tmp_path / "job.yaml").exists()
 
 
+@pytest.mark.parametrize("option", ["--id", "--sensitive", "--class"])
+def test_a_named_column_needs_a_name_for_a_job(tmp_path: Path, option: str) -> None:
+    rows = [{"=f": "uv"[i % 2], "town": "xyz"[i % 3]} for i in range(100)]
+    ran = invoke(
+        "coordinator",
+        "draft",
+        written(tmp_path / "t.csv", rows),
+        "--out",
+        tmp_path / "job.yaml",
+        option,
+        "=f",
+    )
+    assert ran.code == 2
+    assert f"{option} =f: its name cannot stand in a job: a spreadsheet takes" in ran.err
+    assert "rename the column in the table" in ran.err
+
+
+@pytest.mark.parametrize("words", [["--model", "dp"], ["--parties", "north,south"]])
+def test_a_class_of_rare_values_has_no_domain(tmp_path: Path, words: list[str]) -> None:
+    rows = [{"town": "xyz"[i % 3], "rare": f"v{i % 12}", "one": f"v{int(i > 5)}"} for i in range(100)]
+    table = written(tmp_path / "t.csv", rows)
+    for name in ("rare", "one"):
+        ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml", "--class", name, *words)
+        assert ran.code == 2
+        assert f"--class {name}: fewer than 2 of its values have 10 records or more" in ran.err
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     table = written(tmp_path / "survey.csv", list(survey(100)))
     (tmp_path / "job.yaml").write_text("mine")
