@@ -345,8 +345,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "output-lost": Kind(
         Exit.UNSAID,
-        "the work was done, but standard output did not take the lines about the result",
-        "look at the files of the result; do not start the command again",
+        "the work was done; standard output did not take the lines about it",
+        "look at the files of the result; start the command again only if it writes none",
     ),
     BUG: Kind(
         Exit.BUG,

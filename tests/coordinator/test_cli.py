@@ -562,7 +562,7 @@ def test_a_result_that_cannot_be_printed_is_there(
     assert done.returncode == Exit.UNSAID
     said = done.stderr.splitlines()[-1]
     assert f"{out} is complete, with table and report, but standard output did not take the rest: " in said
-    assert "do not start the command again" in said
+    assert "start the command again only if it writes none" in said
     assert "output-lost" in said
     assert invoke("coordinator", "verify", job, out).code == 0
 
