@@ -427,6 +427,9 @@ def _sensitive(column: Counted, why: str, asked: Asked) -> Guess:
         keys |= {"domain": sorted(column.common), "missing": "leaf"}
         told = _told_others(column, column.others(column.common))
         why += "; all values are protected; list `values` to protect only these"
+    elif asked.parties:
+        lacks = f"no value has {RARE} {column.holders} or more, and a joint job lists all values in `domain`"
+        return Guess(name, None, f"{why}; {lacks}")
     elif has_rare_spellings(column) and column.common:
         keys |= {"domain": sorted(column.common), "missing": "leaf", "outside": "missing"}
         told = _told_others(column, column.others(column.common))

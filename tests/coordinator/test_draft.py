@@ -337,6 +337,17 @@ def test_a_class_of_rare_values_has_no_domain(tmp_path: Path, words: list[str]) 
         assert f"--class {name}: fewer than 2 of its values have 10 records or more" in ran.err
 
 
+def test_a_sensitive_column_of_rare_values_is_left_out_of_a_joint_draft(tmp_path: Path) -> None:
+    """A joint job lists the values of a sensitive column, and a draft tells no rare value."""
+    rows = [{"town": "xyz"[i % 3], "diagnosis": f"v{i % 30}"} for i in range(100)]
+    job = tmp_path / "job.yaml"
+    words = ["--sensitive", "diagnosis", "--parties", "north,south"]
+    ran = succeeded("draft", written(tmp_path / "t.csv", rows), "--out", job, *words)
+    assert set(drafted(job)["columns"]) == {"town"}
+    assert "diagnosis: left out: named by --sensitive; no value has 10 records or more" in ran.out
+    succeeded("validate", job)
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     table = written(tmp_path / "survey.csv", list(survey(100)))
     (tmp_path / "job.yaml").write_text("mine")
