@@ -178,7 +178,7 @@ def check_rows(coded: Coded, coding: Coding) -> None:
     if coded.n_ids is not None and coded.n_ids != coded.rows.used:
         raise DataError(
             "data-duplicate-id",
-            f"two rows have the same value of {', '.join(coding.ids)}",
+            f"two rows have the same value of {', '.join(coding.ids)}, or both have none",
             column=coding.ids[0],
             private=f"{counted(coded.rows.used, 'row', 'rows')}, "
             f"{counted(coded.n_ids, 'different id', 'different ids')}",

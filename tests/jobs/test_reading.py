@@ -280,6 +280,11 @@ def test_ids_are_compared_over_batches(load: Callable[..., Loaded], monkeypatch:
     assert caught.value.error_id == "data-duplicate-id"
 
 
+def test_two_rows_without_an_id_are_told_so(load: Callable[..., Loaded]) -> None:
+    with pytest.raises(DataError, match="the same value of patient, or both have none"):
+        load(lines(["", *GOOD[1:]], ["", *GOOD[1:]]))
+
+
 def test_ids_of_several_columns_are_one(load: Callable[..., Loaded]) -> None:
     job = jobs.bundle_of(single_job(columns={"ward": {"role": "id"}, **columns()}))
     header = ["ward", *HEADER]
