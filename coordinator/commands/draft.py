@@ -143,6 +143,7 @@ def drafted(source: FileSource, asked: Asked, path: str, name: str) -> Drafted:
         counted, guesses = _guessed(source, named, asked, found)
         guesses = [one if one.repeats else other for one, other in zip(first, guesses, strict=True)]
     _check_class(asked, counted, guesses)
+    _check_mode(asked, counted)
     kept = [each for each in guesses if each.keys is not None]
     if not any(each.role == "qid" for each in kept):
         raise DataError(
@@ -219,6 +220,17 @@ def _check_class(asked: Asked, counted: Mapping[str, Counted], guesses: Sequence
                 "such values may stand in the `domain` of the job",
                 remedy="name another column, or group the values",
             )
+
+
+def _check_mode(asked: Asked, counted: Mapping[str, Counted]) -> None:
+    """Refuse a mode that cannot count people for ids that repeat. Raises ConfigError."""
+    repeated = [name for name in asked.ids if any(n > 1 for n in counted[name].counts.values())]
+    if asked.parties and asked.mode == "strict" and repeated:
+        raise ConfigError(
+            "usage",
+            f"--mode strict counts records only, and ids of {repeated[0]} repeat, so people have several records",
+            remedy="write --mode sealed, which counts people",
+        )
 
 
 def _show(out: Path, found: Drafted, asked: Asked) -> None:

@@ -348,6 +348,16 @@ def test_a_sensitive_column_of_rare_values_is_left_out_of_a_joint_draft(tmp_path
     succeeded("validate", job)
 
 
+def test_a_strict_draft_counts_no_people(tmp_path: Path) -> None:
+    rows = [{"nr": f"p{i // 2}", "town": "xyz"[i % 3]} for i in range(100)]
+    words = ["--id", "nr", "--parties", "north,south", "--mode", "strict"]
+    table = written(tmp_path / "t.csv", rows)
+    ran = invoke("coordinator", "draft", table, "--out", tmp_path / "job.yaml", *words)
+    assert ran.code == 2
+    assert "--mode strict counts records only, and ids of nr repeat" in ran.err
+    assert "write --mode sealed" in ran.err
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     table = written(tmp_path / "survey.csv", list(survey(100)))
     (tmp_path / "job.yaml").write_text("mine")
