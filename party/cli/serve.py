@@ -68,15 +68,11 @@ async def _serve(config: PartyConfig, path: Path) -> None:
     page = _page(config, server)
     monitor = await _monitor(config, server)
     address = await server.start()  # from here on the state folder is ours alone
-    audit = Audit(config.state_dir, SystemRng())
-    audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
-    if Beginnings(config.state_dir).keep(audit.beginning()) != audit.beginning():
-        log.warning("the audit was begun anew: see `party audit verify`")
-    if n_left := sweep(config.state_dir / RELEASES):
-        log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
-    if n_left := give_up(config.state_dir):
-        log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
-    _give_up_runs(config)
+    try:
+        audit = _begun(config)
+    except BaseException:
+        await server.stop()  # gRPC's server must end before the event loop
+        raise
     if page is not None:
         page.start()
     if monitor is not None:
@@ -97,6 +93,20 @@ async def _serve(config: PartyConfig, path: Path) -> None:
         await asyncio.to_thread(monitor.stop)
     await server.stop()
     audit.note("stop", {})
+
+
+def _begun(config: PartyConfig) -> Audit:
+    """Note the start in the audit, and end what an earlier daemon left unfinished. Raises PartyError, OSError."""
+    audit = Audit(config.state_dir, SystemRng())
+    audit.note("serve", {"version": __version__, "policy_sha256": policy_digest(config)})
+    if Beginnings(config.state_dir).keep(audit.beginning()) != audit.beginning():
+        log.warning("the audit was begun anew: see `party audit verify`")
+    if n_left := sweep(config.state_dir / RELEASES):
+        log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
+    if n_left := give_up(config.state_dir):
+        log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
+    _give_up_runs(config)
+    return audit
 
 
 def _give_up_runs(config: PartyConfig) -> None:

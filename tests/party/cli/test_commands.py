@@ -335,3 +335,14 @@ def test_serve_without_peers(folder: Path) -> None:
     assert ran.code == Exit.USAGE
     assert ran.out == ""
     assert "nobody could connect" in ran.problem["message"]
+
+
+def test_serve_with_a_damaged_state_folder_says_only_that(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    approvals = net.config(A).state_dir / "approvals.sqlite"
+    approvals.parent.mkdir(exist_ok=True)
+    approvals.write_bytes(b"no database" * 100)
+    ran = call("serve", "--config", net.config_path(A), program="party")
+    assert ran.out == ""
+    assert len(ran.err.splitlines()) == 1
+    assert str(approvals) in ran.problem["cause"]
