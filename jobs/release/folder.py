@@ -38,7 +38,16 @@ def new_folder(path: Path) -> Iterator[Path]:
         refuse_existing(path)
         make_durable(folder)
         with _synced(path.parent):
-            os.rename(folder, path)
+            _rename(folder, path)
+
+
+def _rename(folder: Path, path: Path) -> None:
+    """Rename a folder. Raises ConfigError if somebody else's ``path`` has appeared meanwhile."""
+    try:
+        os.rename(folder, path)
+    except OSError:
+        refuse_existing(path)
+        raise
 
 
 @contextmanager

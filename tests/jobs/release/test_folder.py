@@ -84,6 +84,19 @@ def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     assert left_in(tmp_path) == ["out", "out/b"]
 
 
+def test_what_appears_at_the_last_moment_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    monkeypatch.setattr(
+        "jobs.release.folder.make_durable", lambda _: (out.mkdir(), (out / "b").write_text("theirs"))
+    )
+    with pytest.raises(ConfigError) as caught:
+        written(out, {"a": b"mine"})
+    assert caught.value.problem.error_id == "output-exists"
+    assert left_in(tmp_path) == ["out", "out/b"]
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
