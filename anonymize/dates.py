@@ -27,7 +27,14 @@ _MOST_CELLS = 1 << 20
 _STEP = re.compile(r"([1-9][0-9]{0,4})(d|mo|y)")
 _FORM = re.compile(r"(YYYY[-./]?MM[-./]?DD|DD[-./]?MM[-./]?YYYY|MM[-./]?DD[-./]?YYYY)")
 _TIME = re.compile(r"[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,9})?)?")
+_ZONED = re.compile(r"([^ T]+[ T][0-9:.]+) ?(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
 _NAMES = {"YYYY": "year", "MM": "month", "DD": "day"}
+
+
+def without_zone(text: str) -> str | None:
+    """Return a date and time without the zone; None for a text without a zone. PostgreSQL and DuckDB write +00."""
+    found = _ZONED.fullmatch(text)
+    return None if found is None else found[1]
 
 
 def is_step(text: str) -> bool:

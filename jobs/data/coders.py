@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.dates import DateGrid
+from anonymize.dates import DateGrid, without_zone
 from anonymize.errors import DataError
 from anonymize.grid import Grid, plain
 from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
@@ -346,6 +346,8 @@ class Numeric:
             return about_value(value, is_number=not isinstance(self.grid, DateGrid))
         if self.grid.is_impossible(value.strip()):
             return "; the calendar has no such day, or the clock no such time"
+        if (local := without_zone(value.strip())) and not np.isnan(self.grid.number(local)):
+            return "; the time has a zone, which no job reads: give dates, or local times without a zone"
         form = self.grid.form if self.form is None else f"{self.form} (`dates` under `data`)"
         return about_value(value, is_number=False) or f"; the value is not a date written as {form}"
 

@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from anonymize.dates import ISO, DateGrid
+from anonymize.dates import ISO, DateGrid, without_zone
 from jobs.drafting.counting import RARE, Counted
 from jobs.file.makers import category_9, category_10
 
@@ -134,7 +134,6 @@ DATE_FORMS = (
 )
 """Forms that are looked for; of equally good forms the first."""
 _PACKED = "YYYYMMDD"
-_ZONED = re.compile(r"([^ T]+[ T][0-9:.]+) ?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})")
 _YEARS = range(1850, 2101)
 _HALF = 0.5
 """Share of dates from which a frequent other value counts as a code."""
@@ -199,9 +198,7 @@ def _differ(column: Counted, form: str, other: str) -> bool:
 def have_a_zone(column: Counted) -> bool:
     """Return True if nearly all values are dates with a time and a zone."""
     read = reader_of(ISO)
-    zoned = (
-        text for text in column.counts if (found := _ZONED.fullmatch(text)) and _is_plausible(read(found[1]))
-    )
+    zoned = (text for text in column.counts if (local := without_zone(text)) and _is_plausible(read(local)))
     return column.share([*zoned]) >= MOSTLY
 
 

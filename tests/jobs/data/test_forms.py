@@ -659,6 +659,18 @@ def test_a_wrong_date_is_told_in_the_form_of_the_table(
     assert f"line 5: '13.14.2024'; the value is not a date written as {form}]" in ran.err
 
 
+@pytest.mark.parametrize(
+    "text", ["2024-02-03 00:00:00+00", "2024-02-03 00:00:00.000000Z", "2024-02-03T01:00+01:00"]
+)
+def test_a_time_with_a_zone_is_told_as_one(text: str, tmp_path: Path) -> None:
+    """As PostgreSQL and DuckDB, Arrow, and ISO write such times."""
+    dated(tmp_path, *["2024-02-03"] * 3, text)
+    job = single_job(columns=DATED, goal="general", data={"path": "t.csv"}, model=K2)
+    (tmp_path / "job.yaml").write_text(yaml_of(job))
+    ran = invoke("coordinator", "check", tmp_path / "job.yaml")
+    assert f"line 5: '{text}'; the time has a zone, which no job reads" in ran.err
+
+
 def test_dates_and_whole_numbers_of_a_workbook(tmp_path: Path) -> None:
     from datetime import date, datetime
 

@@ -63,6 +63,10 @@ def by_chance(most: int, n: int) -> dict[str, int]:
             column("at", {f"2024-01-{1 + i % 28:02d}T{i % 24:02d}:05:00Z": 1 for i in range(99)}),
             "have a time zone",
         ),
+        (
+            column("at", {f"2024-01-{1 + i % 28:02d} {i % 24:02d}:05:00+00": 1 for i in range(99)}),
+            "have a time zone",
+        ),
         (column("note", {" ".join("abcdefgh") + str(i): 20 for i in range(50)}), "texts of several words"),
         (column("b", {"x": 20, "y": 20}, missing=41), "most of its cells are empty"),
         (column("b", {}, missing=0), "it has no values"),
