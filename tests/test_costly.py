@@ -31,7 +31,7 @@ class Item:
 def changed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """List nine tests of each of two modules as costly; return the set of files that count as changed."""
     files: set[str] = set()
-    listed = frozenset(f"{module}::test_{n}" for module in (SESSION, DELIVERY) for n in range(9))
+    listed = {f"{module}::test_{n}": 1.0 for module in (SESSION, DELIVERY) for n in range(9)}
     monkeypatch.setattr(costly, "costly", lambda: listed)
     monkeypatch.setattr(costly, "changed_files", lambda _: files)
     return files
@@ -75,6 +75,15 @@ def test_golden_vectors_are_compared_each_time(changed: set[str]) -> None:
     assert len(_runs(_items(SESSION, ("golden",)))) == 18
 
 
+@pytest.mark.parametrize("module", ["test_readme.py", "corpus/test_corpus.py"])
+def test_what_is_written_down_is_compared_each_time(
+    changed: set[str], module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = {f"{module}::test_{n}": 1.0 for n in range(9)}
+    monkeypatch.setattr(costly, "costly", lambda: listed)
+    assert len(_runs(_items(module))) == 18
+
+
 def test_a_module_mirrors_a_source_file() -> None:
     assert mirrored(Path("anonymize/joint/lkc/test_sealed.py")) == "anonymize/joint/lkc/sealed.py"
 
@@ -87,7 +96,7 @@ def test_the_list_names_tests_that_exist() -> None:
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.party.test_session" name="test_a[x]" time="0.3" />
-<testcase classname="tests.party.test_session" name="test_a[y]" time="0.25" />
+<testcase classname="tests.party.test_session" name="test_a[y]" time="0.26" />
 <testcase classname="tests.party.test_session" name="test_b" time="0.45" />
 <testcase classname="tests.corpus.test_corpus" name="test_c" time="9" />
 <testcase classname="tests.test_readme" name="test_d" time="9" />
@@ -98,7 +107,12 @@ REPORT = """<testsuites><testsuite>
 def test_a_report_makes_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report, found = tmp_path / "report.xml", tmp_path / "costly.txt"
     report.write_text(REPORT, encoding="utf-8")
-    found.write_text("# A head.\nparty/test_gone.py::test_gone\n", encoding="utf-8")
+    found.write_text("# A head.\nparty/test_gone.py::test_gone 2.0\n", encoding="utf-8")
     monkeypatch.setattr(costly, "LIST", found)
     write(report)
-    assert found.read_text(encoding="utf-8") == "# A head.\nparty/test_session.py::test_a\n"
+    assert found.read_text(encoding="utf-8").startswith("# A head.\ncorpus/test_corpus.py::test_c 9.0\n")
+    assert costly.costly() == {
+        "corpus/test_corpus.py::test_c": 9,
+        "party/test_session.py::test_a": 0.6,
+        "test_readme.py::test_d": 9,
+    }

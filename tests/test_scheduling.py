@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bare import bare
-from tests.support.scheduling import BY_MODULE, SIMULATED, unit_of
+from tests.support.scheduling import BY_MODULE, SIMULATED, seconds_of, unit_of
 
 TESTS = Path(__file__).resolve().parent
 MODULE = """
@@ -64,6 +64,15 @@ def test_every_module_that_simulates_with_daemons_is_named() -> None:
 )
 def test_what_stays_together(test: str, unit: str) -> None:
     assert unit_of(test) == unit
+
+
+def test_a_unit_with_a_costly_test_comes_before_one_with_many() -> None:
+    """A costly test counts once, with all its cases."""
+    costs = {"party/test_a.py::test_x": 9.0}
+    many = [f"tests/party/test_b.py::test_y[{i}]" for i in range(100)]
+    few = ["tests/party/test_a.py::test_x[1]", "tests/party/test_a.py::test_x[2]"]
+    assert seconds_of(few, costs) == pytest.approx(9.1)
+    assert seconds_of(many, costs) == pytest.approx(5)
 
 
 @pytest.mark.more

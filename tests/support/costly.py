@@ -5,8 +5,8 @@ each test has its turn within some commits. All tests of a module run if the las
 source file that the module mirrors. `make test-all`, and pytest called with a path, run all tests.
 
 `make test FLAGS="--lot 1 --junitxml=REPORT"` measures, and `python -m tests.support.costly REPORT` writes the list
-anew. No test directly in tests/ or of the corpus is listed, and none with golden vectors is left out: these tests
-compare what is written down with what is so, and a commit must not leave the two apart.
+anew. No test directly in tests/ or of the corpus is left out, and none with golden vectors: these tests compare what
+is written down with what is so, and a commit must not leave the two apart.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ LEAST_S = 0.5
 """Seconds from which a test is costly, with all its cases and what they set up."""
 
 
-def costly() -> frozenset[str]:
-    """Return names relative to tests/, without parameters: `crypto/test_x.py::test_y`."""
+def costly() -> dict[str, float]:
+    """Return the seconds of each test by its name, relative to tests/ and without parameters.
+
+    A name is `crypto/test_x.py::test_y`.
+    """
     lines = LIST.read_text(encoding="utf-8").splitlines()
-    return frozenset(line for line in lines if line and not line.startswith("#"))
+    words = [line.split() for line in lines if not line.startswith("#")]
+    return {name: float(seconds) for name, seconds in words}
 
 
 def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
@@ -43,13 +47,20 @@ def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
     for item in items:
         module = item.path.relative_to(TESTS)
         name = f"{module.as_posix()}::{getattr(item, 'originalname', item.name)}"
-        if name not in listed or "golden" in getattr(item, "fixturenames", ()):
+        if name not in listed or _compares(item, module):
             continue
         if not {f"tests/{module.as_posix()}", mirrored(module)} & changed:
             tests.setdefault(name, []).append(item)
     for name in sorted(tests, key=lot())[len(tests) // share :]:
         for item in tests[name]:
             item.add_marker(pytest.mark.more)
+
+
+def _compares(item: pytest.Item, module: Path) -> bool:
+    """Return True for a test that compares what is written down with what is so."""
+    return (
+        module.parts[0] == "corpus" or len(module.parts) == 1 or "golden" in getattr(item, "fixturenames", ())
+    )
 
 
 def mirrored(module: Path) -> str:
@@ -61,10 +72,10 @@ def write(report: Path) -> None:
     """Write the list by a report that pytest wrote."""
     head = [line for line in LIST.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     found = sorted(
-        f"{module}::{test}"
+        f"{module}::{test} {took:.1f}"
         for module, tests in times(report).items()
         for test, took in tests.items()
-        if took >= LEAST_S and "/" in module and not module.startswith("corpus/")
+        if took >= LEAST_S
     )
     LIST.write_text("\n".join([*head, *found, ""]), encoding="utf-8")
 

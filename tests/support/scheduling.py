@@ -6,10 +6,14 @@ Marks of pytest-xdist do not do it: it reads groups from the ids of tests, where
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.costly import costly
 
 BY_MODULE = (
     "attacks/test_faults.py",
@@ -56,11 +60,32 @@ def unit_of(test: str) -> str:
     return module if module.startswith(BY_MODULE) else test
 
 
+_OTHERS_S = 0.05
+"""Mean seconds of a test that is not costly."""
+
+
+def seconds_of(tests: Collection[str], costs: Mapping[str, float]) -> float:
+    """Return the seconds that a unit takes. tests: ids of its tests; costs: seconds of the costly tests by name."""
+    names = {test.partition("[")[0].removeprefix("tests/") for test in tests}
+    return sum(costs.get(name, 0) for name in names) + _OTHERS_S * len(tests)
+
+
 class Scheduling(LoadScopeScheduling):
-    """Sends each worker one unit after the other, large ones first."""
+    """Sends each worker one unit after the other, those that take longest first: all workers end together."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self._is_ordered = False
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if not self._is_ordered:
+            costs = costly()
+            units = sorted(self.workqueue.items(), key=lambda unit: -seconds_of(unit[1], costs))
+            self.workqueue, self._is_ordered = OrderedDict(units), True
+        super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forget a unit with its last test: xdist would count the tests of all units after each test."""
