@@ -33,7 +33,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     files: set[str] = set()
     listed = {f"{module}::test_{n}": 1.0 for module in (SESSION, DELIVERY) for n in range(9)}
     monkeypatch.setattr(costly, "costly", lambda: listed)
-    monkeypatch.setattr(costly, "changed_files", lambda _: files)
+    monkeypatch.setattr(costly, "changed_files", lambda *_: files)
     return files
 
 
@@ -91,6 +91,7 @@ def test_a_module_mirrors_a_source_file() -> None:
 def test_the_list_names_tests_that_exist() -> None:
     for name in sorted(costly.costly()):
         module, _, test = name.partition("::")
+        assert (TESTS / module).is_file(), f"{name}: no such module; correct tests/costly.txt"
         assert f"def {test}(" in (TESTS / module).read_text(encoding="utf-8"), name
 
 

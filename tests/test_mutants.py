@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import running
 from tests.mutants.caught import in_turn, is_named, recorded
 from tests.mutants.drawing import OF_ALL, OF_CHANGED, changed_files, drawn
 from tests.mutants.faults import MUTANTS
@@ -210,14 +211,33 @@ def test_mutants_are_caught_and_a_harmless_change_is_not(
 ) -> None:
     quick = [mutant for mutant in MUTANTS if mutant.name in QUICK]
     harmless = Mutant("harmless", quick[-1].place, quick[-1].old, quick[-1].old, quick[-1].tests)
-    broken = Mutant("broken", quick[-1].place, quick[-1].old, quick[-1].new, (f"{quick[-1].tests[0]}::gone",))
+    gone = Mutant("gone", quick[-1].place, quick[-1].old, quick[-1].new, (f"{quick[-1].tests[0]}::gone",))
     caught = {quick[0].name: f"{quick[0].tests[0].partition('::')[0]}::gone"}  # the record is of another time
-    alive = survivors([*quick, harmless, broken], library, caught, sound_first=True)
-    assert alive == ["harmless", "broken"]
+    alive = survivors([*quick, harmless, gone], library, caught)
+    assert alive == ["harmless", "gone"]
     assert caught.keys() == {mutant.name for mutant in quick}
     assert all(is_named(mutant, caught[mutant.name]) for mutant in quick)
     out = capsys.readouterr().out
-    assert (out.count("caught "), out.count("ALIVE "), out.count("BROKEN ")) == (len(QUICK), 1, 1)
+    assert (out.count("caught "), out.count("ALIVE "), out.count("BROKEN ")) == (len(QUICK), 2, 0)
+
+
+def test_a_test_that_fails_without_the_fault_catches_nothing(
+    library: Sources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The suite does not run every test each time, so nothing else says that the test is broken."""
+    (mutant,) = [mutant for mutant in MUTANTS if mutant.name == QUICK[0]]
+    ran: list[tuple[tuple[str, ...], bool]] = []
+
+    def run(
+        self: running.Copy, tests: tuple[str, ...], path: str | None = None, text: str = ""
+    ) -> running.Done:
+        ran.append((tests, path is not None))
+        return running.Done(running.CAUGHT, "1 failed", "tests/test_x.py::test_broken")
+
+    monkeypatch.setattr(running.Copy, "run", run)
+    assert survivors([mutant], library, {}) == [mutant.name]
+    assert ran == [(mutant.tests, True), (("tests/test_x.py::test_broken",), False)]
+    assert f"BROKEN  {mutant.name}: tests/test_x.py::test_broken fails" in capsys.readouterr().out
 
 
 def test_a_run_that_cannot_begin_catches_nothing(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def main() -> None:
         return
     chosen = drawn(MUTANTS, sources, changed_files(ROOT)) if asked.drawn else named(asked.names)
     caught = recorded()
-    alive = survivors(chosen, sources, caught, sound_first=not asked.drawn and not asked.record)
+    alive = survivors(chosen, sources, caught)
     if asked.record:
         record({mutant.name: caught[mutant.name] for mutant in MUTANTS if mutant.name in caught})
     if alive:

@@ -29,15 +29,16 @@ def drawn(mutants: Sequence[Mutant], sources: Sources, changed: frozenset[str]) 
 
 
 def changed_files(root: Path, commits: int = COMMITS) -> frozenset[str]:
-    """Return the paths that the last commits changed; nothing where ``root`` has no history.
+    """Return the paths that the last commits changed; nothing where ``root`` has no history that git shows.
 
-    The first commit of a shallow clone changed nothing that can be told.
+    The first commit of a shallow clone changed nothing that can be told. Git shows nobody the files of another user.
     """
     if not (root / ".git").exists():
         return frozenset()
     words = f"-c log.showRoot=false log -{commits} --first-parent --name-only --format="
     command = ["git", "-C", str(root), *words.split()]
-    return frozenset(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return frozenset(done.stdout.splitlines() if done.returncode == 0 else ())
 
 
 def _files(mutant: Mutant, sources: Sources) -> frozenset[str]:

@@ -8,14 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock
 
 from tests.mutants.caught import in_turn
 from tests.mutants.mutant import LIBRARY, ROOT, Mutant, Sources
@@ -27,33 +25,32 @@ CAUGHT = 1
 """The exit code of pytest where a test failed. Any other says that nothing was tested."""
 
 
-def survivors(
-    mutants: Sequence[Mutant], sources: Sources, caught: dict[str, str], *, sound_first: bool = False
-) -> list[str]:
+def survivors(mutants: Sequence[Mutant], sources: Sources, caught: dict[str, str]) -> list[str]:
     """Run each mutant, as many at a time as there are processors; return the names of those that survive.
 
-    caught:       by mutant, the test that noticed it at an earlier time, which is run before the others (see
-                  :mod:`tests.mutants.caught`). The tests that notice a mutant now are entered.
-    sound_first:  run each set of tests once without a fault; tests that fail so catch nothing. Continuous
-                  integration does without, because the suite runs these tests, too.
+    A test that fails with the fault is run once more without the fault. A test that fails then, too, catches nothing.
+
+    caught:  by mutant, the test that noticed it at an earlier time, which is run before the others (see
+             :mod:`tests.mutants.caught`). The tests that notice a mutant now are entered.
     """
     with tempfile.TemporaryDirectory(prefix="mutants-") as name, ExitStack() as stack:
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = min(len(mutants), os.cpu_count() or 1)
         for number in range(workers):
             copies.put(stack.enter_context(copied(Path(name, str(number)), number)))
-        sound = _Sound(copies)
 
         def survives(mutant: Mutant) -> bool:
-            if sound_first and (broken := sound.told(mutant.tests)):
-                print(f"BROKEN  {mutant.name}: its tests fail without the fault\n{broken}", flush=True)
-                return True
             path, text = sources.mutated(mutant)
             copy = copies.get()
             try:
                 for tests in in_turn(mutant, caught):
                     done = copy.run(tests, path, text)
                     if done.code == CAUGHT:
+                        sound = copy.run((done.failed,))
+                        if sound.code:
+                            said = f"{done.failed} fails without the fault, too"
+                            print(f"BROKEN  {mutant.name}: {said}\n{sound.end}", flush=True)
+                            return True
                         caught[mutant.name] = done.failed
                         print(f"caught  {mutant.name}", flush=True)
                         return False
@@ -121,27 +118,6 @@ def copied(folder: Path, number: int) -> Iterator[Copy]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
     ) as forking:
         yield Copy(folder, forking)
-
-
-class _Sound:
-    """Says of each set of tests, run once, how it fails without a fault."""
-
-    def __init__(self, copies: SimpleQueue[Copy]) -> None:
-        self._copies = copies
-        self._told: dict[tuple[str, ...], str] = {}
-        self._locks: defaultdict[tuple[str, ...], Lock] = defaultdict(Lock)
-
-    def told(self, tests: tuple[str, ...]) -> str:
-        """Return the end of what the tests print where they fail; nothing where they pass."""
-        with self._locks[tests]:
-            if tests not in self._told:
-                copy = self._copies.get()
-                try:
-                    done = copy.run(tests)
-                finally:
-                    self._copies.put(copy)
-                self._told[tests] = done.end if done.code else ""
-            return self._told[tests]
 
 
 def copy_sources(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 Library and tests decide the draw, as they decide that of the mutants: the same commit always runs the same tests, and
 each test has its turn within some commits. All tests of a module run if the last commits changed the module, or the
-source file that the module mirrors. `make test-all`, and pytest called with a path, run all tests.
+source file that the module mirrors. `make test-all`, and pytest without `--lot`, run all costly tests.
 
 `make test FLAGS="--lot 1 --junitxml=REPORT"` measures, and `python -m tests.support.costly REPORT` writes the list
 anew. No test directly in tests/ or of the corpus is left out, and none with golden vectors: these tests compare what
@@ -23,6 +23,8 @@ from tests.support.fast import times
 
 TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "costly.txt"
+COMMITS = 40
+"""Last commits that count, more than a landing has."""
 LEAST_S = 0.5
 """Seconds from which a test is costly, with all its cases and what they set up."""
 
@@ -41,7 +43,7 @@ def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
     """Mark with `more` all but one in ``share`` of the costly tests among ``items``."""
     if share == 1:
         return
-    changed = changed_files(TESTS.parent)
+    changed = changed_files(TESTS.parent, COMMITS)
     listed = costly()
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
