@@ -403,8 +403,10 @@ def _numbered(tree: _Tree) -> Taxonomy:
 
 def _distinct(label: str, times: Mapping[str, int]) -> str:
     """Return the printed label of an inner node. times: the number of nodes with each label, in NFC."""
-    found = label
-    while times[_compared(found)] > (found == label):
+    if times[_compared(label)] == 1:
+        return label
+    found = f"{label}*"
+    while times[_compared(found)]:
         found += "*"
     return found
 

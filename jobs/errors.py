@@ -413,6 +413,11 @@ class Problem:
         return self.remedy or (to_owner and kind.at_owner) or kind.remedy
 
     @property
+    def is_bug_here(self) -> bool:
+        """True for a bug of this process: only then the place of the error is in code that ran here."""
+        return self.error_id == BUG and not self.hops
+
+    @property
     def named(self) -> str | None:
         """Party behind the problem, as far as known."""
         return self.about or self.party

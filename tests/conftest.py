@@ -23,7 +23,7 @@ from tests.support.drawn import draw, draw_cases, pytest_configure  # noqa: F401
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
 from tests.support.engines import Late, compiled
 from tests.support.examples import FEW, leave_cases_out
-from tests.support.fast import taking_seconds
+from tests.support.fast import module_of, name_of, taking_seconds
 from tests.support.forked import EXECUTED, Popen
 from tests.support.group import INTEGERS
 from tests.support.scheduling import (  # noqa: F401  hooks
@@ -85,11 +85,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_tests_out(items, config.getoption("--lot"))
     draw(items, config.getoption("--drawn-more"))
     left_out = taking_seconds()
-    modules = {path: path.relative_to(TESTS).as_posix() for path in {item.path for item in items}}
     for item in items:
-        module = modules[item.path]
-        test = f"{module}::{getattr(item, 'originalname', item.name)}"
-        if test in left_out or module in left_out or f"{module.partition('/')[0]}/" in left_out:
+        module = module_of(item.path)
+        if name_of(item) in left_out or module in left_out or f"{module.partition('/')[0]}/" in left_out:
             item.add_marker(pytest.mark.seconds)
 
 

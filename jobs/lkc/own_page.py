@@ -11,6 +11,7 @@ from jobs.lkc.forms.form import form_of
 from jobs.lkc.linked_columns import parts_apart
 from jobs.lkc.method import method_of
 from jobs.page.own import (
+    IN_CELLS,
     columns_section,
     model_section,
     predicted_by_own,
@@ -39,7 +40,7 @@ def own_sections(task: Task, table: Table, released: Release) -> Iterator[Sectio
         sizes_of(released, known),
         greatest_k(entries_of(task.job)),
         known=known,
-        in_cells=bool(form_of(task.job).quasi.generalized(task.job)),
+        note=IN_CELLS if form_of(task.job).quasi.generalized(task.job) else "",
     )
     yield from _model(task, raw, released, known)
     if isinstance(table, Loaded):

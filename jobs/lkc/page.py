@@ -57,14 +57,13 @@ def sections(task: Task, report: Mapping[str, Any], table: Release) -> Iterator[
 def _risk(task: Task, report: Mapping[str, Any], table: Release, sizes: Ints) -> Section:
     """Return the risk of being found, for a reader within the requirement and for a reader who knows everything.
 
-    sizes:  of the groups that agree on all quasi-identifiers. Where these are published as they are, no requirement
-            bounds the risk.
+    sizes:  numbers of records that agree on all quasi-identifiers, as published.
     """
     risk, rows = report["risk"], report["rows"]
     plain = risk.get("as_it_is", {})
     least = int(sizes.min())
-    is_bounded = form_of(task.job).quasi.generalized(task.job)
-    within = min(each["smallest_group"] for each in report["requirements"]) if is_bounded else least
+    required = min(each["smallest_group"] for each in report["requirements"])
+    within = form_of(task.job).quasi.among(required, least)
     lines: list[Line] = [
         (
             term("Prosecutor risk", ", within L"),
@@ -132,11 +131,10 @@ def _of_unprotected(found: Mapping[str, Any]) -> Element | None:
 
 def _groups(task: Task, sizes: Ints) -> Section:
     """Return the sizes of groups, by the share of the records in them."""
-    mean, form = float(sizes.mean()), form_of(task.job)
-    is_term = bool(form.quasi.generalized(task.job))
-    agree = "that agree on all quasi-identifiers" if is_term else "with one number"
+    mean, quasi = float(sizes.mean()), form_of(task.job).quasi
+    is_term = bool(quasi.generalized(task.job))
     words = (
-        f"{counted(len(sizes), 'group', 'groups')} of records {agree}: on average "
+        f"{counted(len(sizes), 'group', 'groups')} of records {quasi.agree}: on average "
         f"{number(mean)} {'record' if mean == 1 else 'records'}, the smallest {int(sizes.min()):,}. Share of the "
         "records by the size of their group:"
     )

@@ -48,8 +48,8 @@ _WARNING = (
 _MOST_SPACE = 1 << 18
 """Most values that are counted without sorting."""
 _OF_ALL = "Before: your own rows and columns. The release has the records of all parties."
-_IN_CELLS = (
-    " Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
+IN_CELLS = (
+    "Numbers and dates count as the cells of the job's grid, before as after: with coarse cells, the risk of the "
     "numbers themselves can be higher than the risk before."
 )
 
@@ -94,7 +94,7 @@ def risk_section(
     why: str = "",
     *,
     known: Sequence[str],
-    in_cells: bool = True,
+    note: str = IN_CELLS,
 ) -> Section:
     """Compare the risk of raw rows with the risk of the release, for a reader who knows every quasi-identifier.
 
@@ -102,7 +102,7 @@ def risk_section(
     k:    of the requirement.
     why:  a sentence for a release without figures.
     known: quasi-identifiers of the reader.
-    in_cells: False if numbers are published as they are.
+    note: a sentence on the values that are compared.
     """
     sides = [raw] if released is None else [raw, released]
     head = ["risk", "before"] if released is None else ["risk", "before", "after"]
@@ -137,7 +137,7 @@ def risk_section(
         "Risk before and after" if released is not None else "Risk of the raw rows",
         [
             paragraph(
-                f"For a reader who knows of a person: {', '.join(known) or 'nothing'}.{_IN_CELLS if in_cells else ''}"
+                f"For a reader who knows of a person: {', '.join(known) or 'nothing'}. {note}".rstrip()
             ),
             facts(lines, head=(*head, "meaning")),
             paragraph(why) if why else None,

@@ -224,7 +224,7 @@ class Job:
             return NotImplemented
         return (self.to_dict(), self.folder) == (other.to_dict(), other.folder)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # a job changes
 
     def __str__(self) -> str:
         """Return the place of the job, for errors."""

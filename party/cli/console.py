@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 import click
 
-from jobs.errors import BUG, MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
+from jobs.errors import MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Adds an option to the function of a command, as click's decorators do."""
@@ -101,7 +101,7 @@ def run_command(command: click.Command, name: str) -> None:
         sys.exit(Exit.FAILED)
     except Exception as error:  # the edge: each error becomes a shown problem and an exit code
         problem = problem_of(error)
-        if problem.error_id == BUG and not problem.hops:  # a party has the place of its bug in its log
+        if problem.is_bug_here:  # a party has the place of its bug in its log
             problem = replace(problem, cause=_where(error))
         show_problem(problem)
         if problem.exit_code is Exit.BUG and os.environ.get("JOINTCUT_TRACEBACK"):

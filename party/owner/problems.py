@@ -100,7 +100,7 @@ def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, b
         "party": problem.party,
         "phase": problem.phase,
     }
-    place = _place_of(error) if problem.error_id == "bug" and not problem.hops else ""
+    place = _place_of(error) if problem.is_bug_here else ""
     site = problem.private if problem.error_id in _OF_THE_SITE else ""
     cause = f" [{problem.cause or site}]" if problem.cause or site else ""
     log.error("%s: %s%s", problem.error_id, problem.message, cause, extra=fields)

@@ -239,7 +239,7 @@ def test_a_party_that_is_away_for_a_while_is_waited_for(net: Network) -> None:
                 await task
         assert (run.folder / "anonymized.csv").is_file()
         absent = [note for note in run.notes if note.get("event") == "absent"]
-        assert {name for note in absent for name in note["parties"]} == {C}  # type: ignore[attr-defined]
+        assert {name for note in absent for name in note["parties"]} == {C}  # type: ignore[attr-defined]  # names
         assert all(str(note["text"]).startswith("waits: ") for note in absent), absent
 
     asyncio.run(scenario())

@@ -19,7 +19,7 @@ import pytest
 
 from tests.mutants.drawing import changed_files
 from tests.support.drawn import lot
-from tests.support.fast import times
+from tests.support.fast import module_of, name_of, times
 
 TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "costly.txt"
@@ -47,22 +47,21 @@ def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
     listed = costly()
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        module = item.path.relative_to(TESTS)
-        name = f"{module.as_posix()}::{getattr(item, 'originalname', item.name)}"
-        if name not in listed or _compares(item, module):
+        name = name_of(item)
+        if name not in listed or _compares(item):
             continue
-        if not {f"tests/{module.as_posix()}", mirrored(module)} & changed:
+        module = module_of(item.path)
+        if not {f"tests/{module}", mirrored(Path(module))} & changed:
             tests.setdefault(name, []).append(item)
     for name in sorted(tests, key=lot())[len(tests) // share :]:
         for item in tests[name]:
             item.add_marker(pytest.mark.more)
 
 
-def _compares(item: pytest.Item, module: Path) -> bool:
+def _compares(item: pytest.Item) -> bool:
     """Return True for a test that compares what is written down with what is so."""
-    return (
-        module.parts[0] == "corpus" or len(module.parts) == 1 or "golden" in getattr(item, "fixturenames", ())
-    )
+    folder = item.path.parent
+    return folder in (TESTS, TESTS / "corpus") or "golden" in getattr(item, "fixturenames", ())
 
 
 def mirrored(module: Path) -> str:

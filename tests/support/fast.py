@@ -9,12 +9,26 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 LIST = Path(__file__).resolve().parents[1] / "seconds.txt"
 MOST_S, MOST_OF_MODULE_S = 0.12, 1.0
 """Seconds of a test with all its parameters, and of all tests of a module, that are left in."""
+
+
+def name_of(item: pytest.Item) -> str:
+    """Return the name of a test without its parameters, relative to tests/: `crypto/test_x.py::test_y`."""
+    return f"{module_of(item.path)}::{getattr(item, 'originalname', item.name)}"
+
+
+@cache
+def module_of(path: Path) -> str:
+    """Return the path of a module, relative to tests/."""
+    return path.relative_to(LIST.parent).as_posix()
 
 
 def taking_seconds() -> frozenset[str]:

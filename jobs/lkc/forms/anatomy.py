@@ -253,6 +253,7 @@ class Exact:
     """Quasi-identifiers as in the source, numbers in canonical form. Readers tell groups by number."""
 
     stranger = "is not in its domain"
+    agree = "with one number"
 
     def check(self, job: Job) -> None:
         if job.partition != "single":
@@ -307,7 +308,11 @@ class Exact:
         return groups, len(groups)
 
     def who(self, entry: Entry) -> str:
-        return "with one number"
+        return self.agree
+
+    def among(self, required: int, alike: int) -> int:
+        """Return the records alike: a reader finds a record by the values, whatever its group."""
+        return alike
 
     def promised(self, entry: Entry) -> list[str]:
         """Return promises about the group: the record itself is public."""

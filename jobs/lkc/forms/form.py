@@ -37,9 +37,11 @@ class Quasi(Protocol):
     """Form of quasi-identifiers.
 
     stranger:  words on a value in a wrong spelling.
+    agree:     words on what the records of a group share.
     """
 
     stranger: str
+    agree: str
 
     def check(self, job: Job) -> None:
         """Refuse a job whose quasi-identifiers do not fit the form. Raises ValueError."""
@@ -82,11 +84,20 @@ class Quasi(Protocol):
         """Say what K bounds, and what K does not bound."""
         ...
 
+    def among(self, required: int, alike: int) -> int:
+        """Return the number of records among which a reader within the requirement finds a person, at the least.
+
+        required:  records of the smallest group that the requirement counts.
+        alike:     the least number of records that agree on all quasi-identifiers, as published.
+        """
+        ...
+
 
 class Generalized:
     """Quasi-identifiers as nodes, intervals or boxes. Groups are rows that print alike."""
 
     stranger = "is not a node of its taxonomy"
+    agree = "that agree on all quasi-identifiers"
 
     def check(self, job: Job) -> None:
         return
@@ -113,6 +124,9 @@ class Generalized:
 
     def notes(self, job: Job) -> list[str]:
         return []
+
+    def among(self, required: int, alike: int) -> int:
+        return required
 
     def risk(self, task: Task, risk: Risk) -> str:
         entries, n = entries_of(task.job), risk.columns
