@@ -17,7 +17,7 @@ from crypto import engine
 from crypto.ot import base
 from party import compiling
 from tests.support.bare import strip
-from tests.support.costly import leave_tests_out
+from tests.support.costly import leave_tests_out, share
 from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.drawn import draw, draw_cases, pytest_configure  # noqa: F401  a hook
 from tests.support.durations import pytest_terminal_summary  # noqa: F401  a hook
@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--drawn-more", type=int, default=0, metavar="N", help="run N of the tests marked `more`"
     )
-    parser.addoption("--lot", type=int, default=1, metavar="N", help="run one in N of the costly tests")
+    parser.addoption("--lot", type=share, default=1, metavar="N", help="run one in N of the costly tests")
     parser.addoption("--both-engines", action="store_true", help="compute each circuit with both engines")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import costly
-from tests.support.costly import TESTS, leave_tests_out, mirrored, write
+from tests.support.costly import TESTS, leave_tests_out, mirrored, share, write
 
 SESSION, DELIVERY = "party/test_session.py", "party/test_delivery.py"
 
@@ -37,8 +38,8 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return files
 
 
-def _runs(items: list[Item], share: int = 3) -> list[Item]:
-    leave_tests_out(items, share)  # type: ignore[arg-type]  that much of an item is asked for
+def _runs(items: list[Item], one_in: int = 3) -> list[Item]:
+    leave_tests_out(items, one_in)  # type: ignore[arg-type]  that much of an item is asked for
     return [item for item in items if not item.marks]
 
 
@@ -56,6 +57,13 @@ def test_one_in_three_runs_with_all_its_cases(changed: set[str]) -> None:
 
 def test_all_run_where_nobody_asks_for_a_lot(changed: set[str]) -> None:
     assert len(_runs(_items(SESSION), 1)) == 18
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
+def test_a_share_is_a_number_from_1_on(text: str) -> None:
+    assert share("4") == 4
+    with pytest.raises(ArgumentTypeError, match="write 1 for all costly tests"):
+        share(text)
 
 
 def test_what_is_not_costly_runs(changed: set[str]) -> None:

@@ -12,6 +12,7 @@ is written down with what is so, and a commit must not leave the two apart.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,9 +40,16 @@ def costly() -> dict[str, float]:
     return {name: float(seconds) for name, seconds in words}
 
 
-def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
-    """Mark with `more` all but one in ``share`` of the costly tests among ``items``."""
-    if share == 1:
+def share(text: str) -> int:
+    """Read the option `--lot`: run one in so many. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ArgumentTypeError(f"{text} is no share: write 1 for all costly tests, or 4 for one in four")
+    return int(text)
+
+
+def leave_tests_out(items: Sequence[pytest.Item], one_in: int) -> None:
+    """Mark with `more` all but one in ``one_in`` of the costly tests among ``items``."""
+    if one_in == 1:
         return
     changed = changed_files(TESTS.parent, COMMITS)
     listed = costly()
@@ -53,7 +61,7 @@ def leave_tests_out(items: Sequence[pytest.Item], share: int) -> None:
         module = module_of(item.path)
         if not {f"tests/{module}", mirrored(Path(module))} & changed:
             tests.setdefault(name, []).append(item)
-    for name in sorted(tests, key=lot())[len(tests) // share :]:
+    for name in sorted(tests, key=lot())[len(tests) // one_in :]:
         for item in tests[name]:
             item.add_marker(pytest.mark.more)
 
