@@ -208,7 +208,7 @@ def oprf_receive(me: str, peer: str, own: Identifiers, rng: Rng) -> Rounds[Tags]
     Leakage:        only the number of the receiver's identifiers.
     Rounds:         4 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
                     "ot/extend" from the sender, "oprf/table" from the receiver, a message a bin).
-    Bytes:          10,344 by the sender; 4,096 by the receiver and, for every bin, 4,096 * w + 2,464, w
+    Bytes:          6,792 by the sender; 4,096 by the receiver and, for every bin, 4,096 * w + 2,464, w
                     being ceil(rows / 64) + 4 made even and rows = 3 * ceil(13 * capacity / 30) + 64. Up to
                     2**15 identifiers are a single bin with their number as capacity; for more, a bin holds
                     up to 1,600 more than the mean.

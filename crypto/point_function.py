@@ -58,7 +58,6 @@ _ENTRIES_A_GATE = 256
 """Entries of unit vectors for which compiling saves as much time as for an AND gate."""
 
 _LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
-_POINT_BYTES = 4
 _ONE = np.uint64(1)
 
 
@@ -157,7 +156,7 @@ def unit_vectors(transfers: Transfers, counts: Mapping[int, int], rng: Rng) -> R
                     leaves.
     Bytes:          sent by each, the transfers of Σ count * (bits + 1) as
                     :func:`crypto.ot.extension.correlated_send`; for each size, 16 * count for every level of
-                    either tree, bits in all, and for the leaves; 4 * bits * count more by the garbler.
+                    either tree, bits in all, and for the leaves; count * :func:`point_bytes` more by the garbler.
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a
                     party that deviates in the transfers is stopped as stated there.
     Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level:
@@ -267,6 +266,33 @@ def _exchanged(
     ]
 
 
+def point_bytes(bits: int) -> int:
+    """Return the bytes of the products for a point of ``bits`` bits."""
+    return sum(_product_bytes(bits))
+
+
+def _product_bytes(bits: int) -> list[int]:
+    """Return the bytes of the product for each bit of a point."""
+    return [-(-(bits - 1 - i) // 8) for i in range(bits)]
+
+
+def _packed(words: Words) -> bytes:
+    """Encode the products, shape (bits, count), each in the low bytes that count."""
+    octets = words.astype("<u4").view(np.uint8).reshape(*words.shape, -1)
+    return b"".join(row[:, :n].tobytes() for row, n in zip(octets, _product_bytes(len(words)), strict=True))
+
+
+def _unpacked(payload: bytes, shape: tuple[int, int]) -> Words:
+    """Return the products of :func:`_packed`."""
+    bits, count = shape
+    octets, start = np.zeros((bits, count, 4), dtype=np.uint8), 0
+    for row, n in zip(octets, _product_bytes(bits), strict=True):
+        end = start + n * count
+        row[:, :n] = np.frombuffer(payload[start:end], dtype=np.uint8).reshape(count, n)
+        start = end
+    return octets.view("<u4")[..., 0].astype(np.uint64)
+
+
 def _coins(rng: Rng, count: int) -> Words:
     """Draw uniform bits, a bit per word."""
     octets = np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8)
@@ -277,7 +303,7 @@ class _Multiplied:
     """Additive shares of points from XOR shares of their bits: a + b − 2ab, a of the garbler, b of the evaluator.
 
     The product of the garbler's and the evaluator's bit comes from the garbler's transfers, whose hashes mask the
-    product.
+    product. Bit i of a point of n bits counts 2 · 2^i modulo 2^n, so its product is sent modulo 2^(n − 1 − i).
     """
 
     def __init__(self, transfers: Transfers, path: Words, q: Blocks, t: Blocks) -> None:
@@ -294,20 +320,20 @@ class _Multiplied:
         blocks = np.stack([q, q ^ transfers.offset]) if self._leads else t[None]
         hashed = hashing.hash(blocks.reshape(len(blocks), -1)).reshape(-1, bits, count, 2)[..., 0]
         self._products = hashed[0].copy()
-        self.sent, self.expected = b"", _POINT_BYTES * count * bits
+        self.sent, self.expected = b"", count * point_bytes(bits)
         if self._leads:
-            twice = path * self._weights << _ONE
-            self.sent = (twice + hashed[0] - hashed[1]).astype("<u4").tobytes()
+            self.sent = _packed(path + (hashed[0] - hashed[1]))
             self.expected = 0
 
     def take(self, payload: bytes) -> None:
         """Take the peer's message, of the length expected."""
         if not self._leads:
-            words = np.frombuffer(payload, dtype="<u4").astype(np.uint64).reshape(self._path.shape)
-            self._products = np.uint64(0) - (self._products + self._path * words)
+            self._products = np.uint64(0) - (
+                self._products + self._path * _unpacked(payload, self._path.shape)
+            )
 
     def points(self) -> Words:
         """Return our shares."""
-        own = self._path * self._weights + self._products
+        own = self._weights * (self._path + (self._products << _ONE))
         total: Words = own.sum(axis=0, dtype=np.uint64) & np.uint64((1 << self._bits) - 1)
         return total

@@ -7,6 +7,7 @@ import numpy as np
 from crypto import engine
 from crypto.blocks import BLOCK_BITS, WORD_BITS
 from crypto.encoding import Words
+from crypto.ot import punctured
 
 
 class ColumnWork:
@@ -40,3 +41,34 @@ class ColumnWork:
         for part, block in zip(rows.reshape(-1, BLOCK_BITS, width), blocks, strict=True):
             engine.in_force().transpose(part, self._scratch, block)
         return blocks.transpose(1, 0, 2).reshape(WORD_BITS * width, -1)
+
+
+class GroupWork:
+    """Working memory of one side of a session whose columns come in groups, for a message."""
+
+    def __init__(self, width: int) -> None:
+        """Allocate the memory. width: words of a column at most."""
+        self._planes = np.empty(punctured.LEAVES * punctured.GROUPS * width, dtype=np.uint64)
+        self._columns = ColumnWork(BLOCK_BITS, width)
+
+    def sums(self, streams: engine.Keystreams, first: int, width: int) -> tuple[Words, Words]:
+        """Add up the next ``width`` words of the streams of the leaves from number ``first`` on, 0 or 1.
+
+        Returns the sums of the leaves whose number has bit b, uint64, shape (BITS, GROUPS, width), and the sums of
+        all leaves, shape (GROUPS, width); without number 0 the latter are undefined.
+        """
+        planes = self._planes[: punctured.LEAVES * punctured.GROUPS * width]
+        planes = planes.reshape(punctured.LEAVES, punctured.GROUPS, width)
+        streams.fill(planes[first:].reshape(-1, width))
+        sums = self._columns.rows(self._columns.first, width).reshape(punctured.BITS, punctured.GROUPS, width)
+        half = punctured.LEAVES // 2
+        for level in reversed(range(punctured.BITS)):
+            upper = planes[half : 2 * half]
+            np.bitwise_xor.reduce(upper, axis=0, out=sums[level])
+            np.bitwise_xor(planes[:half], upper, out=planes[:half])
+            half //= 2
+        return sums, planes[0]
+
+    def transpose(self, rows: Words) -> Words:
+        """Return a row a transfer; see :meth:`ColumnWork.transpose`."""
+        return self._columns.transpose(rows)

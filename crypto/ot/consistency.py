@@ -1,15 +1,15 @@
-"""The check that a receiver of extended transfers makes the same choices in every column.
+"""The check that a receiver of extended transfers makes the same choices in every group of columns.
 
 Let the 128 columns of the extension be the rows of matrices: the sender holds Q, the receiver T, and
-q_i = t_i ⊕ Δ_i·x_i. An honest receiver uses the same x, its choices, in every row i. Let h be a hash, linear over
-GF(2), drawn after the receiver's message. The receiver sends h(x) and a digest of h(t_1), ..., h(t_128). The sender
-compares this digest with the digest of h(q_i) ⊕ Δ_i·h(x), i = 1, ..., 128.
+q_i = t_i ⊕ Δ_i·x_i. The columns of a group have the same x_i. An honest receiver uses the same x, its choices, in
+every group. Let h be a hash, linear over GF(2), drawn after the receiver's message. The receiver sends h(x) and a
+digest of h(t_1), ..., h(t_128). The sender compares this digest with the digest of h(q_i) ⊕ Δ_i·h(x) for all i.
 
 h is GHASH, the hash inside AES-GCM: a polynomial over GF(2^128) with the row as coefficients, at the point that the
 cipher derives from the challenge. Two rows of n transfers have the same hash with probability at most
 (n/128 + 3) / 2^128. Except with that probability, different rows x have different hashes. So a receiver that used
-different choices in k of the rows passes only if it knows the bits of Δ there; a guess is caught with probability
-1 − 2^−k. The challenge is the digest of the message (Fiat and Shamir), so the check costs no round.
+different choices in k of the groups passes only if it knows all bits of Δ there; a guess is caught with probability
+1 − 16^−k. The challenge is the digest of the message (Fiat and Shamir), so the check costs no round.
 
 h(x) says nothing of the choices: the last two words of x are coins without further use, multiplied by a power of
 the point, which is not 0. (Two hashes have four words of coins; two different points turn these into two uniform

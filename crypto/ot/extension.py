@@ -1,19 +1,27 @@
-"""Millions of oblivious transfers out of 128: IKNP, checked, with correlated, random or chosen messages.
+"""Millions of oblivious transfers out of 128: SoftSpoken, checked, with correlated, random or chosen messages.
 
-Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3. The columns of
-the paper's matrices are expanded from the base seeds (the paper's remark on a PRG), so the receiver sends 16 bytes
-per transfer and the sender nothing. For every transfer j the sender ends with a block q_j, the receiver with
-t_j = q_j ⊕ r_j·Δ: a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random*
-messages; masking with random messages gives *chosen* messages.
+Roy, *SoftSpokenOT* (CRYPTO 2022). The 128 columns come in 32 groups of 4. For each group the receiver knows the seeds
+of 16 leaves, and the sender knows 15 of these: its bits Δ of the group number the missing leaf
+(:mod:`crypto.ot.punctured`). All seeds are expanded to streams, with a bit for each transfer. Let u be the sum of all
+streams of a group, and t_b the sum of the streams whose number has bit b. The sender adds up in the same way, with
+each number x replaced by x ⊕ Δ. The missing stream then has number 0 and is in no sum. So the sender gets
+t_b ⊕ Δ_b·u. The receiver sends u ⊕ r for each group, where r are its choices: 4 bytes per transfer. The sender sends
+nothing.
+
+For every transfer j the sender ends with a block q_j, the receiver with t_j = q_j ⊕ r_j·Δ: a *correlated* transfer
+of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random* messages; masking with random messages gives
+*chosen* messages. With groups of a single column this is the extension of Ishai, Kilian, Nissim and Petrank (CRYPTO
+2003), at 16 bytes per transfer.
 
 Δ has 127 uniform bits and lowest bit 1, so Δ also serves as a garbler's free-XOR offset.
 
-A receiver that chooses r differently in the 128 columns would learn bits of Δ from later messages. So every message
+A receiver that chooses r differently in the 32 groups would learn bits of Δ from later messages. So every message
 of the receiver carries a check. The sender makes the check before it uses a transfer of the message
 (:mod:`crypto.ot.consistency`).
 
-A session serves a pair of parties for a job: base transfers once, then any mixture of calls. All work is done in
-chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
+A session serves a pair of parties for a job: base transfers once, then any mixture of calls. The first message of
+the receiver begins with its part of the trees. All work is done in chunks of ``CHUNK`` transfers, so only inputs and
+outputs grow with the count.
 """
 
 from __future__ import annotations
@@ -38,10 +46,10 @@ from crypto.blocks import (
 from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
-from crypto.keystreams import stream_of
-from crypto.ot import consistency
+from crypto.keystreams import Keystreams, stream_of
+from crypto.ot import consistency, punctured
 from crypto.ot.base import base_receive, base_send
-from crypto.ot.columns import ColumnWork
+from crypto.ot.columns import GroupWork
 from crypto.pieces import slices
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
@@ -55,6 +63,8 @@ WINDOW = 4
 _BEGIN, _EXTEND, _MESSAGES = "ot/begin", "ot/extend", "ot/messages"
 BEGIN_BYTES = 3 * WORD
 _CORRELATED, _RANDOM, _CHOSEN = 1, 2, 3
+
+_ROWS = (punctured.BITS, punctured.GROUPS, 1)
 
 Bits = NDArray[np.uint8]
 
@@ -83,7 +93,7 @@ class _End:
 
 
 class OtSender(_End):
-    """The sender's secrets of a pair of parties: Δ and a seed of each base transfer.
+    """The sender's secrets of a pair of parties: Δ, a seed of each base transfer, and of each leaf but one.
 
     delta:  the offset, a block; uint64, shape (2,). The lowest bit is 1, in a session made by
             :func:`reverse_sender` 0. Never leaves the party.
@@ -92,39 +102,59 @@ class OtSender(_End):
     def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes) -> None:
         super().__init__(peer, session_key)
         self.delta = delta
-        self._streams = engine.in_force().keystreams(seeds)
-        self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
-        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
+        self._seeds = seeds
+        self._streams: engine.Keystreams = Keystreams(seeds[:0])
+        self._due = punctured.MESSAGE_BYTES  # of the trees, before the first transfers
+        self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64)).reshape(_ROWS)
+        self._work = GroupWork(consistency.padded(words_for(CHUNK)))
+
+    def open(self, message: bytes, step: str) -> None:
+        """Take the peer's :meth:`OtReceiver.opening`.
+
+        Raises RemoteProtocolError if the message holds other trees than those of the base transfers.
+        """
+        bits = bits_of(self.delta)
+        leaves = punctured.puncture(self._seeds, bits, message, self.session_key, self.peer, step)
+        self._streams = engine.in_force().keystreams(leaves.reshape(-1, 2))
+        self._due = 0
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
 
-        Raises RemoteProtocolError for a message of a wrong length, or for choices that differ between columns.
+        Raises RemoteProtocolError for a message of a wrong length, for choices that differ between groups, and as
+        :meth:`open`.
         """
         width = consistency.padded(words_for(count))
-        expect_length(payload, extension_bytes(count), self.peer, step)
-        corrections = memoryview(payload)[: -consistency.CHECK_BYTES]
-        check = payload[-consistency.CHECK_BYTES :]
-        rows = self._work.expand(self._streams, self._work.first, width)
-        masked = self._work.rows(self._work.second, width)
-        received = np.frombuffer(corrections, dtype="<u8").reshape(BLOCK_BITS, width)
-        np.bitwise_and(received, self._row_masks, out=masked)
-        np.bitwise_xor(rows, masked, out=rows)
-        challenge = consistency.challenge(self.session_key, self.position, corrections)
-        if not consistency.holds(challenge, rows, self._row_masks, check):
+        due = self._due
+        expect_length(payload, due + extension_bytes(count), self.peer, step)
+        if due:
+            self.open(payload[:due], step)
+        checked, check = memoryview(payload)[: -consistency.CHECK_BYTES], payload[-consistency.CHECK_BYTES :]
+        rows, _ = self._work.sums(self._streams, 1, width)
+        received = np.frombuffer(checked[due:], dtype="<u8").reshape(punctured.GROUPS, width)
+        rows ^= received & self._row_masks
+        q = rows.reshape(BLOCK_BITS, width)
+        challenge = consistency.challenge(self.session_key, self.position, checked)
+        if not consistency.holds(challenge, q, self._row_masks.reshape(-1, 1), check):
             raise RemoteProtocolError(self.peer, step, "the choices of the transfers differ between columns")
         self.position += width
-        return self._work.transpose(rows)[:count]
+        return self._work.transpose(q)[:count]
 
 
 class OtReceiver(_End):
-    """The receiver's secrets: both seeds of each base transfer, and the coins that hide the choices."""
+    """The receiver's secrets: the seeds of all leaves, and the coins that hide the choices."""
 
     def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes) -> None:
         super().__init__(peer, session_key)
-        self._zero, self._one = map(engine.in_force().keystreams, pairs)
+        leaves, self._opening = punctured.grow(pairs, session_key)
+        self._streams = engine.in_force().keystreams(leaves.reshape(-1, 2))
         self._coins = stream_of(derive_key(encode_blocks(np.concatenate(pairs, axis=1)), b"ot/coins"))
-        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
+        self._work = GroupWork(consistency.padded(words_for(CHUNK)))
+
+    def opening(self) -> bytes:
+        """Return the sender's part of the trees; afterwards nothing."""
+        opening, self._opening = self._opening, b""
+        return opening
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
         """Return the message for 1 ≤ ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
@@ -134,24 +164,23 @@ class OtReceiver(_End):
         width = consistency.padded(words_for(count))
         coins = np.frombuffer(self._coins.update(bytes(WORD * (width - len(choices)))), dtype="<u8")
         row = np.concatenate([choices, coins])
-        rows = self._work.expand(self._zero, self._work.first, width)
-        corrections = self._work.expand(self._one, self._work.second, width)
-        np.bitwise_xor(corrections, rows, out=corrections)
-        np.bitwise_xor(corrections, row, out=corrections)
-        octets = octets_of(corrections)
-        challenge = consistency.challenge(self.session_key, self.position, octets)
-        check = consistency.proof(challenge, rows, row.reshape(1, -1))
+        rows, corrections = self._work.sums(self._streams, 0, width)
+        corrections ^= row
+        sent = b"".join((self.opening(), octets_of(corrections)))
+        t = rows.reshape(BLOCK_BITS, width)
+        challenge = consistency.challenge(self.session_key, self.position, memoryview(sent))
+        check = consistency.proof(challenge, t, row.reshape(1, -1))
         self.position += width
-        return b"".join((octets, check)), self._work.transpose(rows)[:count]
+        return sent + check, self._work.transpose(t)[:count]
 
 
 def extension_bytes(count: int) -> int:
-    """Return the length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
-    return BLOCK_BITS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
+    """Return the length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers, but the first of a session."""
+    return punctured.GROUPS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
 
 
 def transfer_bytes(count: int) -> int:
-    """Return the bytes sent by the receiver for any number of transfers, without "ot/begin"."""
+    """Return the bytes sent by the receiver for any number of transfers, without "ot/begin" and without trees."""
     return sum(extension_bytes(part.stop - part.start) for part in parts(count))
 
 
@@ -171,7 +200,7 @@ def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:
     Rounds:         2 ("ot/base/offer" from the receiver, "ot/base/answer" from the sender).
     Bytes:          4,096 sent by the sender, 32 by the receiver.
     Assumes:        as :func:`crypto.ot.base.base_send`, with the roles exchanged.
-    Source:         Ishai et al. (CRYPTO 2003), section 3, initialization.
+    Source:         Roy (CRYPTO 2022), base transfers of the trees.
 
     Raises RemoteProtocolError for a malformed message of the peer.
     """
@@ -225,16 +254,17 @@ def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
     Output:         sender: q; receiver: t; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver, at most CHUNK transfers a message).
-    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w
-                    being ceil(n / 64) + 2 made even; none by the sender.
-    Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random
-                    oracle. A receiver whose choices differ in k columns is stopped with probability
-                    1 − 2^−k (:mod:`crypto.ot.consistency`).
-    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO
-                    2022).
+    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 256 * w + 48 sent by the receiver, w
+                    being ceil(n / 64) + 2 made even, and 4,128 more in the first chunk of the session; none by
+                    the sender.
+    Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; BLAKE3, for trees and for the check, a
+                    random oracle. A receiver whose choices differ in k groups is stopped with probability
+                    1 − 16^−k (:mod:`crypto.ot.consistency`).
+    Source:         Roy (CRYPTO 2022), without the final hash.
 
     Raises LocalProtocolError for a negative count. Raises RemoteProtocolError if the peer's messages have a wrong
-    length, a different count, kind or point of the session, or choices that differ between columns.
+    length, a different count, kind or point of the session, trees that are not those of the base transfers, or
+    choices that differ between groups.
     """
     _check_count(count)
     q = np.empty((count, 2), dtype=np.uint64)
@@ -267,7 +297,7 @@ def random_send(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver).
     Bytes:          as :func:`correlated_send`.
     Assumes:        as :func:`correlated_send`; AES-128 an ideal cipher.
-    Source:         Ishai et al. (CRYPTO 2003), section 3; the hash: Guo et al. (S&P 2020), section 7.4.
+    Source:         as :func:`correlated_send`; the hash: Guo et al. (S&P 2020), section 7.4.
 
     Raises as :func:`correlated_send`.
     """
@@ -308,7 +338,7 @@ def chosen_send(sender: OtSender, message_pairs: tuple[Blocks, Blocks]) -> Round
                     "ot/messages" from the sender); 1 for an empty batch.
     Bytes:          as :func:`correlated_send`, and 32 * count sent by the sender.
     Assumes:        as :func:`random_send`.
-    Source:         Ishai et al. (CRYPTO 2003), section 3.
+    Source:         as :func:`random_send`.
 
     Raises LocalProtocolError for pairs of unequal or wrong shape, RemoteProtocolError as
     :func:`correlated_send`.

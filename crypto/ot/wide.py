@@ -1,7 +1,7 @@
 """Oblivious transfers with 2**76 messages each: an extension over a linear code, checked.
 
-Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017). In IKNP (:mod:`crypto.ot.extension`)
-the receiver's choice is a bit, the same in all columns; here the choice is a word of the code of
+Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017). In :mod:`crypto.ot.extension` the
+receiver's choice is a bit, the same in all columns; here the choice is a word of the code of
 :mod:`crypto.ot.code`. For every transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ
 (bit by bit), where d_j is the receiver's choice. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and involves at least 172
 unknown bits of Δ for any other x. The relation is linear: it holds for sums of rows and the sum of their choices.
@@ -162,7 +162,7 @@ def setup_wide_sender(me: str, peer: str, capacity: int, rng: Rng) -> Rounds[Wid
     Leakage:        none.
     Rounds:         3 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
                     "ot/extend" from the sender).
-    Bytes:          10,344 sent by the sender (32, 24 and 10,288), 4,096 by the receiver.
+    Bytes:          6,792 sent by the sender (32, 24 and 6,736), 4,096 by the receiver.
     Assumes:        as :func:`crypto.ot.extension.random_send`, with the roles exchanged.
     Source:         Orrù, Orsini, Scholl (CT-RSA 2017), initialization; the 512 base transfers are extended
                     transfers.
@@ -192,8 +192,8 @@ def setup_wide_first(
     Leakage:        none.
     Rounds:         4 ("ot/base/offer" from the first, "ot/base/answer" from the second, "ot/begin" and
                     "ot/extend" twice from the first, "ot/begin" and "ot/extend" from the second).
-    Bytes:          14,512 sent by the first (10,344 as there, and 4,168 for
-                    :func:`crypto.ot.extension.reverse_sender`), 14,408 by the second (4,096 and 10,312).
+    Bytes:          7,888 sent by the first (6,792 as there, and 1,096 for
+                    :func:`crypto.ot.extension.reverse_sender`), 10,856 by the second (4,096 and 6,760).
     Assumes:        as :func:`crypto.ot.extension.random_send`, with each party in both roles.
     Source:         as there; the second session's base transfers are extended transfers of the first.
 

@@ -25,13 +25,15 @@ from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns, split_rows
 from tests.support.dp_tables import categorical, numeric, schema_of, table_of
 
-EACH, BLOCKS = 8, 16
+EACH, BLOCKS = 2, 16
 RUNS = 20
 
 
 @contextmanager
 def columns_that_differ() -> Iterator[None]:
-    """Let a receiver send other choices in ``EACH`` columns of every transfer; its check is made for that."""
+    """Let a receiver send other choices in ``EACH`` groups of four columns of every transfer; its check is made for
+    that.
+    """
     honest = extension.octets_of
 
     def cheating(words: np.ndarray) -> memoryview:

@@ -142,7 +142,7 @@ def test_cost_of_two_parties_is_as_documented(lists: tuple[str, str], collector:
     other = 1 - collector
     told = 8 + -(-sizes[other] // 8)
     assert transcript.bytes_sent(names[collector]) == 72 + 4096 + table_bytes(sizes[collector]) + told
-    assert transcript.bytes_sent(names[other]) == 72 + 10_344 + 16 * sizes[other]
+    assert transcript.bytes_sent(names[other]) == 72 + 6_792 + 16 * sizes[other]
     assert transcript.rounds == 8
     assert set(transcript.steps) == {SIZE, AGREE, *OT, TABLE, TAGS, COMMON}
 
@@ -161,8 +161,8 @@ def test_cost_of_several_parties_is_as_documented(lists: tuple[str, ...], collec
         equals = [j for j in range(n) if j not in (i, collector)]
         rows = 3 * -(-13 * sizes[i] // 30) + 64
         told = (8 + 16 * c) * (n - 1) if i == collector else 16 * rows
-        between = sum(14_512 if i < j else 14_408 for j in equals)
-        setups = 4096 * taken if i == collector else 10_344 + between
+        between = sum(7_888 if i < j else 10_856 for j in equals)
+        setups = 4096 * taken if i == collector else 6_792 + between
         functions = setups + table_bytes(sizes[i]) * taken
         assert transcript.bytes_sent(me) == (40 + 32) * (n - 1) + functions + told
     assert transcript.rounds == 9

@@ -29,7 +29,7 @@ from crypto.shares import Shares
 from tests.support.chi_square import byte_counts, chi_square
 from tests.support.examples import examples
 from tests.support.rng import SeededRng
-from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.sessions import OPENING_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -262,7 +262,8 @@ def test_cost_is_as_documented(records: int, a: int, b: int, omissions: bool) ->
     sent = 56 + records * (32 * d + a * shape.width // 8)
     assert transcript.bytes_sent("s") - setup.bytes_sent("s") == sent
     received = sum(24 + transfer_bytes(n * d) for n in batches) if d else 0
-    assert transcript.bytes_sent("r") - setup.bytes_sent("r") == received
+    opening = OPENING_BYTES if received else 0
+    assert transcript.bytes_sent("r") - setup.bytes_sent("r") == received + opening
     assert shape.total_bytes == sent + received
     assert max((len(m.payload) for m in transcript.messages), default=0) <= (1 << 20) + 2096
     steps = {m.step for m in transcript.messages} - set(setup.steps)

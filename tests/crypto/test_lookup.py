@@ -20,9 +20,9 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
 from tests.support.examples import examples
-from tests.support.look_ups import OPEN, SIGN, indices_of, opening_bytes
+from tests.support.look_ups import OPEN, SIGN, indices_of, opening_bytes, point_bytes
 from tests.support.rng import SeededRng
-from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.sessions import OPENING_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -197,7 +197,9 @@ def test_cost_is_as_documented() -> None:
     of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes((bits + 1) * made)
     openings = 2 * (opening_bytes(100) + 8 * 100)
     assert transcript.rounds == 1 + (2 + 7) + 2 * 2
-    assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * made + openings
+    assert (
+        transcript.bytes_sent("g") == OPENING_BYTES + of_each + blocks + point_bytes(bits) * made + openings
+    )
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
     for counts, batches in (((100, 101), [200, 201]), ((1,), [65]), ((300, 400), [600, 700])):
         calls = [[random_plain(count, 1, 7)] for count in counts]

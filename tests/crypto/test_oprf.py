@@ -176,7 +176,7 @@ def test_cost_is_as_documented() -> None:
     rows = 3 * (-(-13 * 100 // 30)) + 64
     words = -(-rows // 64) + 4
     assert transcript.rounds == 4
-    assert transcript.bytes_sent("s") == 10_344
+    assert transcript.bytes_sent("s") == 6_792
     assert transcript.bytes_sent("r") == 4096 + 4096 * (words + words % 2) + 2464
 
 

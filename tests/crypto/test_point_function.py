@@ -17,8 +17,9 @@ from crypto.point_function import Transfers, UnitVectors, most_at_once, open_tra
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
+from tests.support.look_ups import point_bytes
 from tests.support.rng import SeededRng
-from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.sessions import OPENING_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -98,8 +99,8 @@ def test_several_sizes_side_by_side(make: Any) -> None:
         assert transcript.rounds == 1 + 2 + 16 - 7
         of_each = 24 + transfer_bytes(sum((bits + 1) * count for bits, count in SIZES.items()))
         blocks = sum(16 * count * (bits + 1) for bits, count in SIZES.items())
-        extra = sum(4 * bits * count for bits, count in SIZES.items())
-        assert transcript.bytes_sent("g") == of_each + blocks + extra
+        extra = sum(point_bytes(bits) * count for bits, count in SIZES.items())
+        assert transcript.bytes_sent("g") == OPENING_BYTES + of_each + blocks + extra
         assert transcript.bytes_sent("e") == 24 + transfer_bytes(128) + of_each + blocks
 
 
@@ -162,7 +163,7 @@ def test_what_the_garbler_sends_for_points_is_uniform() -> None:
     _, transcript = run([(bits, count)])
     (payload,) = [m.payload for m in transcript.view("e") if m.step == LEAVES]
     words = np.frombuffer(payload[16 * count :], np.uint8)
-    assert len(words) == 4 * bits * count
+    assert len(words) == point_bytes(bits) * count
     assert chi_square(np.bincount(words, minlength=256)) < BYTE_LIMIT
 
 
@@ -182,7 +183,7 @@ def test_cost_is_as_documented(bits: int, count: int) -> None:
     assert transcript.rounds == 1 + 2 + max(bits - 7, 7)
     of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes((bits + 1) * count)
     blocks = 16 * count * (bits + 1)
-    assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * count
+    assert transcript.bytes_sent("g") == OPENING_BYTES + of_each + blocks + point_bytes(bits) * count
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks
 
 
@@ -221,7 +222,7 @@ def test_choices_that_differ_between_columns_are_refused_in_both_directions() ->
         def tamper(message: Message, culprit: str = culprit, seen: list[str] = seen) -> bytes:
             if message.step == "ot/extend" and message.sender == culprit:
                 seen.append(message.step)
-                return bytes([message.payload[0] ^ 1]) + message.payload[1:]
+                return message.payload[:-49] + bytes([message.payload[-49] ^ 1]) + message.payload[-48:]
             return message.payload
 
         with pytest.raises(RemoteProtocolError, match="differ between columns") as error:

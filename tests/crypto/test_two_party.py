@@ -842,10 +842,11 @@ def test_a_flipped_bit_elsewhere_is_refused_or_without_effect(step: str) -> None
     for byte in range(32):
         for value in (0, 1):
             inputs = {"x": np.full((1, 1), value, dtype=np.uint64)}, {"y": np.ones((1, 1), dtype=np.uint64)}
-            # choices: one row of 32 bytes for every bit of the label, one transfer in its lowest bit
-            place = 16 + 4 * 32 * byte if step.endswith("choices") else byte
+            # choices: one row of 32 bytes for every four bits of the label, one transfer in its lowest bit
+            place = 16 + 32 * byte if step.endswith("choices") else byte
             try:
-                g, _, _ = run(two_party_sessions(), circuit, 1, *inputs, tamper=flip(step, place))
+                ends = two_party_sessions((byte, value))
+                g, _, _ = run(ends, circuit, 1, *inputs, tamper=flip(step, place))
             except RemoteProtocolError as error:
                 outcomes.add(f"{error.culprit} refused at {error.step}")
             else:

@@ -29,6 +29,8 @@ _SIGNS = ("tests/crypto/test_signs.py",)
 _COMPILED_LOOK_UPS = ("tests/crypto/compiled/test_look_ups.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
+_PUNCTURED = ("tests/crypto/ot/test_punctured.py",)
+_EXTENSION = ("tests/crypto/ot/test_extension.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
 _KEYSTREAMS = ("tests/crypto/compiled/test_keystreams.py",)
 _BLAKE2B = ("tests/crypto/compiled/test_blake2b.py",)
@@ -1837,6 +1839,49 @@ MUTANTS = (
         "for party, n in others.items() if n > most",
         "for party, n in list(others.items())[:1] if n > most",
         _MANY_IDS,
+    ),
+    # transfers by groups of columns
+    Mutant(
+        "trees-unchecked",
+        "puncture",
+        "if not hmac.compare_digest(",
+        "if 0 * hmac.compare_digest(",
+        _PUNCTURED,
+    ),
+    Mutant(
+        "a-digest-of-half-of-the-tags",
+        "_digest",
+        "encode_words(tags)",
+        "encode_words(tags[::2])",
+        _PUNCTURED,
+    ),
+    Mutant(
+        "the-second-level-of-trees-unmasked",
+        "grow",
+        "np.bitwise_xor.reduce(children, axis=1) ^ sides[level]",
+        "np.bitwise_xor.reduce(children, axis=1)",
+        _PUNCTURED,
+    ),
+    Mutant(
+        "seeds-of-leaves-are-their-nodes",
+        "grow",
+        "return np.ascontiguousarray(seeds[::-1])",
+        "return np.ascontiguousarray(nodes[::-1])",
+        _PUNCTURED,
+    ),
+    Mutant(
+        "trees-counted-as-there-before-they-are-checked",
+        "OtSender.open",
+        "bits = bits_of(self.delta)\n",
+        "self._due, bits = 0, bits_of(self.delta)\n",
+        _EXTENSION,
+    ),
+    Mutant(
+        "a-challenge-without-the-trees",
+        "OtSender.extend",
+        "self.position, checked)",
+        "self.position, checked[due:])",
+        _EXTENSION,
     ),
     # set intersection of two
     Mutant(

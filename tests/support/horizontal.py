@@ -31,6 +31,7 @@ from tests.support.entries import lkc
 from tests.support.look_ups import look_up_bytes, look_up_rounds
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED
+from tests.support.sessions import OPENING_BYTES
 
 Ran: TypeAlias = tuple[dict[str, JointOutcome], Transcript]
 """Result of each party, and all messages."""
@@ -307,7 +308,9 @@ def expect_bytes_of_the_pair(
     opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
     counts = sum(int(np.prod(shape)) for shape in opened)
     looked_up = look_up_bytes(transcript)
-    assert sum(len(m.payload) for m in between) == 4144 + circuits + looked_up + 2 * 4 * counts
+    assert (
+        sum(len(m.payload) for m in between) == 4144 + OPENING_BYTES + circuits + looked_up + 2 * 4 * counts
+    )
 
 
 def numeric_column(name: str, cells: int) -> QidColumn:

@@ -8,11 +8,16 @@ import numpy as np
 
 from crypto.encoding import Words
 from crypto.local import Message, Transcript
-from tests.support.sessions import transfer_bytes
+from tests.support.sessions import OPENING_BYTES, transfer_bytes
 
 OPEN, SIGN = "look_up/open", "look_up/sign"
 LEVEL, LEAVES = "point_function/level", "point_function/leaves"
 _DIGEST_BYTES = 16
+
+
+def point_bytes(bits: int) -> int:
+    """Bytes of the products that the garbler sends for a point: each modulo what is left above its bit."""
+    return sum(-(-above // 8) for above in range(bits))
 
 
 def look_up_rounds(transcript: Transcript, n: int) -> int:
@@ -30,8 +35,8 @@ def look_up_bytes(transcript: Transcript) -> int:
     for counts in made:
         blocks = sum((bits + 1) * count for bits, count in counts.items())
         total += 2 * (24 + transfer_bytes(blocks) + 16 * blocks)
-        total += sum(4 * bits * count for bits, count in counts.items())
-    return total + bool(made) * (24 + transfer_bytes(128))
+        total += sum(point_bytes(bits) * count for bits, count in counts.items())
+    return total + bool(made) * (24 + transfer_bytes(128) + OPENING_BYTES)
 
 
 def _counts(transcript: Transcript) -> list[int]:

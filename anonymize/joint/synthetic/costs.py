@@ -27,10 +27,11 @@ from crypto.batch import Run
 from crypto.circuit import Circuit, Held
 from crypto.circuits.constants import NoisePlan
 from crypto.joint_histogram import HistogramShape
+from crypto.ot import punctured
 from crypto.rng import SEED_BYTES
 from crypto.shares import width_for
 
-_BASE_BYTES = 4096 + 32
+_BASE_BYTES = 4096 + 32 + punctured.MESSAGE_BYTES
 _DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
 
 

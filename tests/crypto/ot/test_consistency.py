@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -13,12 +15,13 @@ from crypto.blocks import bits_of, pack_bits
 from crypto.errors import RemoteProtocolError
 from crypto.ot import consistency
 from crypto.ot.extension import OtReceiver, OtSender
+from crypto.ot.punctured import BITS, GROUPS
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions as sessions
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 
 
-def product(x: int, y: int) -> int:
+def field_product(x: int, y: int) -> int:
     """In GF(2^128), in the order of bits that GCM has: NIST SP 800-38D, algorithm 1."""
     z, v = 0, y
     for i in range(127, -1, -1):
@@ -33,8 +36,8 @@ def ghash(key: bytes, data: bytes) -> int:
     point = int.from_bytes(Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(bytes(16)), "big")  # noqa: S305
     total = 0
     for i in range(0, len(data), 16):
-        total = product(total ^ int.from_bytes(data[i : i + 16], "big"), point)
-    return product(total, point)  # the block of lengths follows, a constant
+        total = field_product(total ^ int.from_bytes(data[i : i + 16], "big"), point)
+    return field_product(total, point)  # the block of lengths follows, a constant
 
 
 @given(st.binary(min_size=16, max_size=16), st.integers(1, 5), st.randoms())
@@ -53,31 +56,36 @@ def message(seed: object, count: int = 70) -> tuple[OtSender, OtReceiver, bytes]
     return sender, receiver, payload
 
 
-def flipped(payload: bytes, columns: list[int], transfer: int, width: int = 4) -> bytes:
-    """The message of a receiver that chooses otherwise in some columns of one transfer."""
+def flipped(payload: bytes, groups: list[int], transfer: int, width: int = 4) -> bytes:
+    """The message of a receiver that chooses otherwise in some groups of columns of one transfer."""
     octets = bytearray(payload)
-    for column in columns:
-        octets[8 * width * column + transfer // 8] ^= 1 << transfer % 8
+    for group in groups:
+        octets[8 * width * group + transfer // 8] ^= 1 << transfer % 8
     return bytes(octets)
+
+
+def bits_of_groups(seed: object) -> list[list[int]]:
+    """Return the bits of Δ by group."""
+    return bits_of(message(seed)[0].delta).reshape(BITS, GROUPS).T.tolist()
 
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("transfer", [0, 69, 200])  # the last is one of the coins
-def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(
+def test_another_choice_in_one_group_is_caught_if_and_only_if_the_offset_has_a_bit_there(
     transfer: int, first: int
 ) -> None:
     """So what an evaluator guesses of the offset, it pays for with the chance to be caught. A case has a quarter
-    of the columns.
+    of the groups.
     """
-    delta = bits_of(message("one")[0].delta)
-    assert set(delta[first::4].tolist()) == {0, 1}
-    for column in range(first, 128, 4):
+    delta = bits_of_groups("one")
+    assert {True, False} == {any(bits) for bits in delta}
+    for group in range(first, GROUPS, 4):
         sender, _, payload = message("one")
-        cheat = flipped(payload, [column], transfer)
+        cheat = flipped(payload, [group], transfer)
         # The challenge is of the message: a cheat makes its check for what it sends.
         cheat = cheat[:-48] + honest_check("one", cheat[:-48])
-        if delta[column]:
+        if any(delta[group]):
             with pytest.raises(RemoteProtocolError, match="differ between columns") as caught:
                 sender.extend(cheat, 70, "step")
             assert (caught.value.culprit, caught.value.step) == ("r", "step")
@@ -95,25 +103,26 @@ def honest_check(seed: object, corrections: bytes) -> bytes:
         consistency.challenge = original
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3])
-def test_a_guess_of_k_bits_is_caught_with_probability_one_minus_two_to_the_minus_k(columns: int) -> None:
-    """All guesses of k bits against one offset: exactly one is right."""
-    sender_delta = bits_of(message("many")[0].delta)
-    cheated = list(range(5, 5 + columns))
+@pytest.mark.parametrize("groups", [[5], [31], pytest.param([0, 7], marks=pytest.mark.more)])
+def test_a_guess_of_k_groups_is_caught_with_probability_one_minus_sixteen_to_the_minus_k(
+    groups: list[int],
+) -> None:
+    """All guesses of the bits of k groups against one offset: exactly one is right."""
+    delta = bits_of_groups("many")
     passed = []
-    for guess in range(1 << columns):
+    for guess in product(product((0, 1), repeat=BITS), repeat=len(groups)):
         sender, _, payload = message("many")
-        cheat = flipped(payload, cheated, 3)[:-48]
-        check = guessing_check("many", cheat, {c: guess >> i & 1 for i, c in enumerate(cheated)})
+        cheat = flipped(payload, groups, 3)[:-48]
+        check = guessing_check("many", cheat, dict(zip(groups, guess, strict=True)))
         try:
             sender.extend(cheat + check, 70, "step")
         except RemoteProtocolError:
             continue
-        passed.append([guess >> i & 1 for i in range(columns)])
-    assert passed == [[int(sender_delta[c]) for c in cheated]]
+        passed.append([list(bits) for bits in guess])
+    assert passed == [[delta[group] for group in groups]]
 
 
-def guessing_check(seed: object, corrections: bytes, guess: dict[int, int]) -> bytes:
+def guessing_check(seed: object, corrections: bytes, guess: dict[int, tuple[int, ...]]) -> bytes:
     """The best check of a cheat that believes these bits of the offset: its rows changed as the sender's will be."""
     _, receiver = sessions(seed)
     choices = np.frombuffer(SeededRng((seed, "r")).bytes(70), dtype=np.uint8) & 1
@@ -130,8 +139,8 @@ def guessing_check(seed: object, corrections: bytes, guess: dict[int, int]) -> b
     finally:
         consistency.proof = original
     t_rows, row = rows
-    for column, bit in guess.items():
-        t_rows[column, 0] ^= np.uint64(bit << 3)
+    for group, bits in guess.items():
+        t_rows[group::GROUPS, 0] ^= np.array(bits, dtype=np.uint64) << np.uint64(3)
     return original(consistency.challenge(receiver.session_key, 0, corrections), t_rows, row)
 
 

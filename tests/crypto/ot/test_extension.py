@@ -15,15 +15,16 @@ from crypto.blocks import Blocks, bits_of, pack_bits, random_blocks
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import derive_key
 from crypto.local import Message, run_local
-from crypto.ot import base, extension
+from crypto.ot import base, consistency, extension, punctured
 from crypto.ot.extension import Bits, OtReceiver, OtSender
+from crypto.ot.punctured import BITS, GROUPS
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.examples import examples
 from tests.support.group import INTEGERS
 from tests.support.rng import SeededRng
+from tests.support.sessions import OPENING_BYTES, transfer_bytes
 from tests.support.sessions import ot_sessions as sessions
-from tests.support.sessions import transfer_bytes
 from tests.support.slow_hash import tmmo
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
@@ -91,7 +92,7 @@ def test_more_than_one_window_of_chunks(kind: str, monkeypatch: pytest.MonkeyPat
     check(kind, sender.delta, outputs["s"], outputs["r"], choice_bits)
     assert transcript.bytes_sent("r") == 24 + (count // 64 + 1) * transfer_bytes(64)
     assert transcript.rounds == (6 if kind == "chosen" else 1)
-    assert max(len(m.payload) for m in transcript.messages) <= transfer_bytes(64)
+    assert max(len(m.payload) for m in transcript.messages) <= 32 * 64
 
 
 def test_with_real_base_transfers() -> None:
@@ -179,71 +180,130 @@ def keystream(seed: bytes, skip: int, n_bits: int) -> list[int]:
     return [stream[skip + i // 8] >> (i % 8) & 1 for i in range(n_bits)]
 
 
-class SlowIknp:
-    """Ishai et al. 2003, section 3, figure 1, with column i of T given by G(k0_i)."""
+class Slow:
+    """Roy 2022, the extension over groups of columns: a number of BITS bits for each group and transfer."""
 
-    def __init__(self, pairs: list[tuple[bytes, bytes]], s: list[int]) -> None:
-        self.pairs, self.s, self.used = pairs, s, 0
+    def __init__(self, leaves: list[list[bytes]], delta: list[int]) -> None:
+        """leaves: by group and number. delta: the number of the leaf that the sender lacks, by group."""
+        self.leaves, self.delta, self.used = leaves, delta, 0
 
     def run(self, r: list[int], coins: list[int]) -> tuple[list[int], list[list[int]], list[int]]:
-        """Return t_1..t_m, the columns that the receiver sends, and q_1..q_m; ``coins`` fill the columns."""
+        """Return t_1..t_m, the rows that the receiver sends, and q_1..q_m; ``coins`` fill the rows."""
         m = -(-len(r) // 64) * 64 + len(coins)
         padded = r + [0] * (m - len(r) - len(coins)) + coins
-        t_columns = [keystream(k0, self.used, m) for k0, _ in self.pairs]
-        g_columns = [keystream(k1, self.used, m) for _, k1 in self.pairs]
+        t, sent, q = [0] * len(r), [], [0] * len(r)
+        for group, (seeds, delta) in enumerate(zip(self.leaves, self.delta, strict=True)):
+            streams = [keystream(seed, self.used, m) for seed in seeds]
+            u = [sum(bits) % 2 for bits in zip(*streams, strict=True)]
+            sent.append([a ^ b for a, b in zip(u, padded, strict=True)])
+            for j in range(len(r)):
+                # v = Σ x·r_x, w = Σ (x ⊕ Δ)·r_x without the missing x = Δ, and then w ⊕ Δ·c
+                v = w = 0
+                for number, stream in enumerate(streams):
+                    v ^= number * stream[j]
+                    w ^= (number ^ delta) * stream[j] if number != delta else 0
+                t[j] |= spread(v, group)
+                q[j] |= spread(w ^ delta * sent[-1][j], group)
         self.used += m // 8
-        u = [
-            [t ^ g ^ b for t, g, b in zip(tc, gc, padded, strict=True)]
-            for tc, gc in zip(t_columns, g_columns, strict=True)
-        ]
-        # The sender holds G(k_{s_i}) and adds s_i times what it received.
-        own = [gc if s else tc for tc, gc, s in zip(t_columns, g_columns, self.s, strict=True)]
-        q_columns = [
-            [o ^ (s & x) for o, x in zip(oc, uc, strict=True)]
-            for oc, uc, s in zip(own, u, self.s, strict=True)
-        ]
-        return self._rows(t_columns, len(r)), u, self._rows(q_columns, len(r))
+        return t, sent, q
 
-    @staticmethod
-    def _rows(columns: list[list[int]], count: int) -> list[int]:
-        return [sum(columns[i][j] << i for i in range(128)) for j in range(count)]
+
+def spread(number: int, group: int) -> int:
+    """Return the bits of a group's number at their columns."""
+    return sum((number >> b & 1) << (b * GROUPS + group) for b in range(BITS))
 
 
 def as_integers(blocks: Blocks) -> list[int]:
     return [int(low) | int(high) << 64 for low, high in blocks.tolist()]
 
 
-def the_receivers_coins(pair: tuple[bytes, bytes], skip: int, payload: bytes, count: int) -> list[int]:
-    """Return the coins behind the choices, read off the first column with both of its seeds."""
-    n_bits = len(payload[:-48]) // 128 * 8
+def the_receivers_coins(seeds: list[bytes], skip: int, payload: bytes, count: int) -> list[int]:
+    """Return the coins behind the choices, read off the first group with all of its seeds."""
+    n_bits = len(payload[:-48]) // GROUPS * 8
     sent = np.unpackbits(np.frombuffer(payload[: n_bits // 8], np.uint8), bitorder="little").tolist()
-    choices = [
-        a ^ b ^ c for a, b, c in zip(*(keystream(seed, skip, n_bits) for seed in pair), sent, strict=True)
-    ]
+    streams = [keystream(seed, skip, n_bits) for seed in seeds]
+    choices = [sum(bits) % 2 for bits in zip(sent, *streams, strict=True)]
     return choices[-(-count // 64) * 64 :]
 
 
 @pytest.mark.parametrize("counts", [[1], [64, 3], [100, 130, 7]])
-def test_iknp_follows_the_paper(counts: list[int]) -> None:
+def test_softspoken_follows_the_paper(counts: list[int]) -> None:
     rng = SeededRng("paper")
     zero, one = random_blocks(rng, 2 * 128).reshape(128, 2, 2).swapaxes(0, 1)
-    pairs = [(a.tobytes(), b.tobytes()) for a, b in zip(zero, one, strict=True)]
     delta = random_blocks(rng, 1)[0]
-    s = bits_of(delta).tolist()
-    slow = SlowIknp(pairs, s)
+    bits = bits_of(delta)
+    leaves, _ = punctured.grow((zero, one), bytes(16))
+    numbers = [sum(int(bits[b * GROUPS + group]) << b for b in range(BITS)) for group in range(GROUPS)]
+    slow = Slow([[seed.tobytes() for seed in leaves[:, group]] for group in range(GROUPS)], numbers)
     receiver = OtReceiver("s", (zero, one), bytes(16))
-    sender = OtSender("r", delta, np.where(np.reshape(s, (128, 1)) == 1, one, zero), bytes(16))
+    sender = OtSender("r", delta, np.where(bits[:, np.newaxis] == 1, one, zero), bytes(16))
+    sender.open(receiver.opening(), "step")
     for count in counts:
         r = coins(count, count)
         payload, t = receiver.extend(pack_bits(r), count)
-        coins_ = the_receivers_coins(pairs[0], slow.used, payload, count)
-        expected_t, expected_u, expected_q = slow.run(r.tolist(), coins_)
-        columns = b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_u)
-        assert payload[:-48] == columns
+        coins_ = the_receivers_coins(slow.leaves[0], slow.used, payload, count)
+        expected_t, expected_sent, expected_q = slow.run(r.tolist(), coins_)
+        rows = b"".join(np.packbits(row, bitorder="little").tobytes() for row in expected_sent)
+        assert payload[:-48] == rows
         assert as_integers(t) == expected_t
         assert as_integers(sender.extend(payload, count, "step")) == expected_q
         offset = int(delta[0]) | int(delta[1]) << 64
         assert expected_q == [x ^ (b * offset) for x, b in zip(expected_t, r.tolist(), strict=True)]
+
+
+def first_messages() -> tuple[OtSender, OtReceiver, bytes, Blocks]:
+    """A session without trees at the sender, and the receiver's first message."""
+    rng = SeededRng("first")
+    zero, one = random_blocks(rng, 2 * 128).reshape(128, 2, 2).swapaxes(0, 1)
+    delta = random_blocks(rng, 1)[0]
+    chosen = np.where(bits_of(delta)[:, np.newaxis] == 1, one, zero)
+    sender, receiver = OtSender("r", delta, chosen, bytes(16)), OtReceiver("s", (zero, one), bytes(16))
+    payload, t = receiver.extend(pack_bits(coins(70)), 70)
+    return sender, receiver, payload, t
+
+
+def test_the_first_message_brings_the_trees() -> None:
+    sender, receiver, payload, t = first_messages()
+    assert len(payload) == OPENING_BYTES + transfer_bytes(70)
+    check("correlated", sender.delta, sender.extend(payload, 70, "step"), t, coins(70))
+    assert receiver.opening() == b""
+    payload, t = receiver.extend(pack_bits(coins(70)), 70)
+    assert len(payload) == transfer_bytes(70)
+    check("correlated", sender.delta, sender.extend(payload, 70, "step"), t, coins(70))
+
+
+def test_no_transfer_without_the_trees() -> None:
+    """Neither left out, nor cut, nor changed; and a session that refused them makes no transfer."""
+    for harm in (
+        lambda p: p[OPENING_BYTES:],
+        lambda p: p[:OPENING_BYTES],
+        lambda p: p[:-1],
+        lambda p: p[: OPENING_BYTES - 1] + bytes([p[OPENING_BYTES - 1] ^ 1]) + p[OPENING_BYTES:],
+    ):
+        sender, _, payload, _ = first_messages()
+        for _ in range(2):
+            with pytest.raises(RemoteProtocolError) as caught:
+                sender.extend(harm(payload), 70, "step")
+            assert (caught.value.culprit, caught.value.step) == ("r", "step")
+        with pytest.raises(RemoteProtocolError, match="bytes"):
+            sender.extend(payload[OPENING_BYTES:], 70, "step")
+        assert sender.position == 0
+
+
+def test_the_challenge_is_of_the_trees_too() -> None:
+    """The trees cannot be chosen after the challenge."""
+    seen = []
+    original = consistency.challenge
+
+    def kept(key: bytes, position: int, message: memoryview, hashes: int = 1) -> consistency.Hashing:
+        seen.append(bytes(message))
+        return original(key, position, message, hashes)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(consistency, "challenge", kept)
+        sender, _, payload, _ = first_messages()
+        sender.extend(payload, 70, "step")
+    assert seen == [payload[:-48]] * 2
 
 
 def test_random_messages_are_hashes_of_the_correlated_ones() -> None:

@@ -22,7 +22,7 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds
 from tests.support.computations import Computed
 from tests.support.rng import SeededRng
-from tests.support.sessions import transfer_bytes
+from tests.support.sessions import OPENING_BYTES, transfer_bytes
 from tests.support.tamper import first_harmed, vouched
 
 
@@ -135,7 +135,7 @@ def test_rounds_and_bytes(
         assert sum(len(x.payload) for x in transcript.view(party) if x.step == STEP) == m // 8 + 16 * batches
     told = (n_parties - 2) * (m // 8 + 16 * batches)
     pair = sum(transcript.bytes_sent(p) - setup.bytes_sent(p) for p in ("p0", "p1"))
-    assert pair == between + told
+    assert pair == between + OPENING_BYTES + told
 
 
 def test_absent_and_violating_look_the_same() -> None:
