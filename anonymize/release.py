@@ -57,7 +57,8 @@ class Release:
 
     @property
     def n_rows(self) -> int:
-        return len(next(iter(self.columns.values())).codes)
+        """Number of rows; 0 without columns."""
+        return max((len(column.codes) for column in self.columns.values()), default=0)
 
     @property
     def n_records(self) -> int:

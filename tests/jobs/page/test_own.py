@@ -257,3 +257,32 @@ def test_a_party_with_own_columns_compares_these_columns(tmp_path: Path) -> None
     assert "Prosecutor risk 5 % 5 %" in text  # 20 people of Lyon, before and in the release
     assert "Raw rows 100 %" in text
     assert "Release 100 %" in text
+
+
+@pytest.mark.parametrize("model", ["lkc", "dp"])
+def test_a_party_with_ids_alone_reads_the_fate_of_its_rows(tmp_path: Path, model: str) -> None:
+    """A party of a vertical job may contribute no column, so there is nothing to compare."""
+    models = {
+        "lkc": {"lkc": {"L": "all", "K": "5", "C": "1"}},
+        "dp": {"dp": {"method": "synthetic", "epsilon": "1", "max_rows": "100"}},
+    }
+    fields = {
+        "version": "1",
+        "name": "ids",
+        "partition": "vertical",
+        "goal": "general",
+        "disclosure": "sealed",
+        "parties": {"a": {"columns": ["age"]}, "b": {"columns": []}},
+        "model": models[model],
+        "columns": {
+            "person": {"role": "id"},
+            "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "50"}},
+        },
+    }
+    rows = [{"person": f"p{i}", "age": str(i)} for i in range(40)]
+    a = jobs.write_csv(tmp_path / "a.csv", rows)
+    b = jobs.write_csv(tmp_path / "b.csv", [{"person": row["person"]} for row in rows])
+    data = (f"--data=a={a}", f"--data=b={b}", "--in-process")
+    ran = invoke("coordinator", "simulate", job_file(tmp_path, fields), *data, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert "40 rows read" in text_of(tmp_path / "out" / OWN / "b.html")
