@@ -30,7 +30,7 @@ class IdForm:
     zfill: int = 0
 
     def applied(self, ids: pa.Array) -> pa.Array:
-        """Return ids in this form. A missing id stays missing."""
+        """Return ids in this form. An id without a character left is missing, and stays missing."""
         found = pc.utf8_lower(ids) if self.ignore_case else ids
         if self.strip_prefix:
             prefix = self.strip_prefix.lower() if self.ignore_case else self.strip_prefix
@@ -39,8 +39,9 @@ class IdForm:
         if self.digits:
             found = pc.replace_substring_regex(found, pattern="[^0-9]+", replacement="")
         if self.zfill:
-            found = pc.utf8_lpad(found, width=self.zfill, padding="0")
-        return pc.if_else(pc.is_in(ids, pa.array(_WITHOUT, pa.string())), ids, found)
+            missing = pc.is_in(found, pa.array(_WITHOUT, pa.string()))
+            found = pc.if_else(missing, found, pc.utf8_lpad(found, width=self.zfill, padding="0"))
+        return found
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:

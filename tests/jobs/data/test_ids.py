@@ -42,13 +42,11 @@ def test_several_ids_are_joined_unambiguously(pairs: list[tuple[str, str]]) -> N
 
 def by_hand(text: str, form: IdForm) -> str:
     """Return an id in a form, step by step."""
-    if text in ("", "?"):
-        return text
     found = text.lower() if form.ignore_case else text
     found = found.removeprefix(form.strip_prefix.lower() if form.ignore_case else form.strip_prefix)
     if form.digits:
         found = "".join(c for c in found if c in "0123456789")
-    return found.rjust(form.zfill, "0")
+    return found if found in ("", "?") else found.rjust(form.zfill, "0")
 
 
 forms = st.builds(
@@ -65,6 +63,13 @@ def test_a_form_is_applied_step_by_step(texts: list[str], form: IdForm) -> None:
     plain = normalized_ids(pa.array(texts, pa.string())).to_pylist()
     found = form.applied(pa.array(plain, pa.string())).to_pylist()
     assert found == [by_hand(text, form) for text in plain]
+
+
+def test_an_id_without_digits_is_missing() -> None:
+    """Zeros in front would make the same id of all ids without digits, and match different people."""
+    ids = pa.array(["A-17", "none", "unknown", "0"])
+    assert IdForm(digits=True, zfill=4).applied(ids).to_pylist() == ["0017", "", "", "0000"]
+    assert IdForm(strip_prefix="C-", zfill=4).applied(pa.array(["C-", "C-1"])).to_pylist() == ["", "0001"]
 
 
 def test_ids_that_look_different_match(tmp_path: Path) -> None:
