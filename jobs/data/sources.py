@@ -38,6 +38,8 @@ from jobs.data.wording import AS_WRITTEN, Wording
 _BLOCK_BYTES, _HEAD_BYTES = 4 << 20, 1 << 20
 _PARQUET_ROWS = 1 << 16
 _MOST_SHEETS = 10
+_MOST_EXACT = float(1 << 53)
+"""Every smaller whole number has an own float64."""
 _SEPARATORS = {",": "commas", ";": "`;`", "\t": "tabs", "|": "`|`"}
 
 
@@ -410,8 +412,19 @@ def _as_text(column: pa.Array) -> pa.DictionaryArray:
     if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
         return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
     numbers = pc.dictionary_encode(column, null_encoding="encode")
-    texts = pc.fill_null(pc.cast(numbers.dictionary, pa.string()), "")
-    return pa.DictionaryArray.from_arrays(numbers.indices, texts)
+    texts = pc.cast(numbers.dictionary, pa.string())
+    if pa.types.is_float64(column.type):
+        texts = pc.coalesce(_in_digits(numbers.dictionary), texts)
+    return pa.DictionaryArray.from_arrays(numbers.indices, pc.fill_null(texts, ""))
+
+
+def _in_digits(numbers: pa.Array) -> pa.Array:
+    """Return whole numbers in digits, and null for other numbers: Arrow writes 20000000000 as 2e+10.
+
+    Many programs store whole numbers, such as ids, as float64 if a cell of the column is missing.
+    """
+    whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _MOST_EXACT))
+    return pc.cast(pc.cast(pc.if_else(whole, numbers, None), pa.int64()), pa.string())
 
 
 def source_of_file(

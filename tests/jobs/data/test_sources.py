@@ -157,12 +157,23 @@ HOSTILE_TYPES = {"bool": pa.bool_(), "string": pa.string(), "date32": pa.date32(
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_column_of_any_type_is_the_text_of_each_of_its_cells(tmp_path: Path, kind: str) -> None:
-    """As if every cell had been written as text first."""
+    """As if every cell had been written as text first, and a float64 of -0 as 0."""
     column = pa.array(HOSTILE[kind] * 2, HOSTILE_TYPES.get(kind) or getattr(pa, kind)())
     expected = ["" if cell is None else cell for cell in column.cast(pa.string()).to_pylist()]
+    if kind == "float64":
+        expected = ["0" if cell == "-0" else cell for cell in expected]
     pyarrow.parquet.write_table(pa.table({"cells": column}), tmp_path / "t.parquet", row_group_size=7)
     batches = list(Parquet(tmp_path / "t.parquet").batches(["cells"]))
     assert [cell for batch in batches for cell in batch.column(0).to_pylist()] == expected
+
+
+def test_whole_numbers_beside_a_missing_cell_are_written_in_digits(tmp_path: Path) -> None:
+    """As pandas writes ids of 11 digits of which one is missing. The text is compared with ids of a CSV."""
+    numbers = [24_019_755_831, None, 2**53 - 1, -(10**15), 1e10]
+    pyarrow.parquet.write_table(pa.table({"id": pa.array(numbers, pa.float64())}), tmp_path / "t.parquet")
+    (batch,) = Parquet(tmp_path / "t.parquet").batches(["id"])
+    texts = ["24019755831", "", "9007199254740991", "-1000000000000000", "10000000000"]
+    assert batch.column(0).to_pylist() == texts
 
 
 def test_parquet_column_names_may_have_dots(tmp_path: Path) -> None:
