@@ -31,6 +31,8 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.file.clusters import MAX_CLUSTERS, ClusterModel
+from jobs.file.job import check_compared
+from jobs.file.key_errors import remedy_of
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.lkc.single import anonymized, rows_kept
 from jobs.reading import load_table
@@ -99,6 +101,11 @@ def fit(
     task = _without_clusters(job)
     if task.model.name != "lkc" or task.job.partition == "vertical":
         raise ConfigError("usage", "clusters are for LKC jobs, single or horizontal")
+    try:
+        check_compared(task.job)
+    except ValueError as error:
+        remedy = remedy_of(str(error), task.job.model_dump(exclude_none=True))
+        raise ConfigError("job-invalid", f"{job}: {error}", remedy=remedy) from None
     for name in columns:
         if name not in task.job.names("qid"):
             raise ConfigError("usage", f"--columns {name}: the job has no quasi-identifier {name}")

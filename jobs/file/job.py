@@ -311,32 +311,34 @@ def check_columns(job: Job) -> None:
             raise ValueError(
                 f"columns.{name}.missing: `{column.missing}` is for DP jobs with `method: {SYNTHETIC}`"
             )
-        if column.missing == "leaf" and column.is_numeric_qid and not _generalizes(job):
-            raise ValueError(
-                f"columns.{name}.missing: `leaf` at a column of numbers or dates is for LKC jobs that generalize the "
-                "column, without clusters; elsewhere leave `missing` out"
-            )
         if column.outside is not None and (job.model.lkc is None or job.partition != "single"):
             raise ValueError(
                 f"columns.{name}.outside is for LKC jobs of one holder; in DP jobs a value outside the domain is "
                 "never an error"
             )
-        if column.dates is not None and column.dates.levels is not None and not _generalizes(job):
-            raise ValueError(f"columns.{name}.dates.levels is for LKC jobs without clusters; write `step`")
-        if column.role == "qid" and column.level is not None and not _generalizes(job):
-            raise ValueError(
-                f"columns.{name}.level at a qid is for LKC jobs without clusters; leave `level` out"
-            )
         if column.weight is not None and (job.model.lkc is None or job.partition != "single"):
             raise ValueError(f"columns.{name}.weight is for LKC jobs of one holder; leave `weight` out")
         if column.from_data is not None and job.model.dp is None:
             raise ValueError(f"columns.{name}.from_data is for DP jobs")
+    if job.model.lkc is None or job.clusters is not None:
+        check_compared(job)
     _check_clusters(job)
 
 
-def _generalizes(job: Job) -> bool:
-    """Return True if the job publishes groups of values of a column, and compares no numbers."""
-    return job.model.lkc is not None and job.clusters is None
+def check_compared(job: Job) -> None:
+    """Refuse keys of columns whose values a job with clusters, or without LKC, cannot compare. Raises ValueError."""
+    for name, column in job.columns.items():
+        if column.missing == "leaf" and column.is_numeric_qid:
+            raise ValueError(
+                f"columns.{name}.missing: `leaf` at a column of numbers or dates is for LKC jobs that generalize the "
+                "column, without clusters; elsewhere leave `missing` out"
+            )
+        if column.dates is not None and column.dates.levels is not None:
+            raise ValueError(f"columns.{name}.dates.levels is for LKC jobs without clusters; write `step`")
+        if column.role == "qid" and column.level is not None:
+            raise ValueError(
+                f"columns.{name}.level at a qid is for LKC jobs without clusters; leave `level` out"
+            )
 
 
 def require_confirmed(job: Job) -> None:

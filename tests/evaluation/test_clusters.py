@@ -38,7 +38,7 @@ from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import dp_single
 from tests.support.job_files import job_file
 from tests.support.joint import sample_rows
-from tests.support.samples import COLUMNS, single_job, vertical_job
+from tests.support.samples import COLUMNS, columns, single_job, vertical_job
 
 AGE = QidColumn("age", from_cuts(Decimal(0), Decimal(100), tuple(map(Decimal, (10, 15, 20, 60, 90))), "age"))
 JOB = QidColumn(
@@ -160,6 +160,12 @@ ONE = single_job(columns={"age": COLUMNS["age"]}, goal="general")
         (single_job(), ("--count", "1"), "usage", "--count"),
         (single_job(), ("--count", "257"), "usage", "--count"),
         (single_job(), ("--count", "2", "--columns", "surgery"), "usage", "--columns surgery"),
+        (
+            single_job(columns=columns(age={**COLUMNS["age"], "missing": "leaf"})),
+            ("--count", "2"),
+            "job-invalid",
+            "columns.age.missing",
+        ),
         (single_job(), ("--count", "2", "--method", "magic"), "usage", "magic"),
         (single_job(), ("--count", "2", "--data", "nowhere.csv"), "file-missing", "nowhere.csv"),
         (single_job(), ("--count", "6"), "cluster-too-small", "fewer than 50 records"),
