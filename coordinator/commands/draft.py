@@ -240,7 +240,7 @@ def _show(out: Path, found: Drafted, asked: Asked) -> None:
     tables = " ".join(f"--data {name}=TABLE" for name in asked.parties)
     then = f"simulate '{out}' {tables}" if asked.parties else f"run '{out}'"
     lines.append(f"next: read and edit the file, then: coordinator {then} --out result")
-    say(lines, {"out": str(out), "columns": {each.name: _fields(each) for each in found.guesses}})
+    say(lines, {"out": str(out), "columns": {each.name: _fields(each, asked) for each in found.guesses}})
 
 
 def draft_lines(found: Drafted, asked: Asked) -> list[str]:
@@ -261,13 +261,7 @@ def draft_lines(found: Drafted, asked: Asked) -> list[str]:
             "the owner of this table writes in its configuration:",
             *(f"  {each}" for each in found.owner),
         ]
-    lines += [
-        f"warning: values of {each.name} repeat, and K counts rows: if a person has several rows, draft again with "
-        f"`--id {each.name}`"
-        for each in guesses
-        if each.repeats and not asked.ids
-    ]
-    lines += [f"warning: {words}" for each in guesses for words in each.warnings]
+    lines += [f"warning: {words}" for each in guesses for words in _warnings(each, asked)]
     lines += _about_inferences([each.role for each in kept], asked)
     lines.append("warning: domains become public with the job: check every value and range in the file")
     if asked.dp:
@@ -299,7 +293,20 @@ def _kind(drafted: Guess) -> str:
     return ", ".join([str(keys["role"]), *found])
 
 
-def _fields(drafted: Guess) -> dict[str, Any]:
+def _warnings(drafted: Guess, asked: Asked) -> list[str]:
+    """Return the warnings about a column."""
+    if not drafted.repeats or asked.ids:
+        return list(drafted.warnings)
+    counts = "epsilon protects a row" if asked.dp else "K counts rows"
+    repeat = (
+        f"values of {drafted.name} repeat, and {counts}: if a person has several rows, draft again with "
+        f"`--id {drafted.name}`"
+    )
+    return [repeat, *drafted.warnings]
+
+
+def _fields(drafted: Guess, asked: Asked) -> dict[str, Any]:
     """Return a guess for programs."""
     kind = {} if drafted.keys is None else {"role": drafted.role}
-    return {**kind, "why": drafted.why, "not_written": list(drafted.told), "warnings": list(drafted.warnings)}
+    warnings = _warnings(drafted, asked)
+    return {**kind, "why": drafted.why, "not_written": list(drafted.told), "warnings": warnings}

@@ -227,6 +227,18 @@ def test_people_count_where_ids_repeat(name: str, tmp_path: Path) -> None:
     assert f"draft again with `--id {name}`" in ran.out
 
 
+@pytest.mark.parametrize(("model", "counts"), [("lkc", "K counts rows"), ("dp", "epsilon protects a row")])
+def test_programs_read_of_ids_that_repeat(tmp_path: Path, model: str, counts: str) -> None:
+    """As the owner reads it on the console; a DP job has no K."""
+    rows = [{"pid": f"p{i % 100}", "town": ["Bonn", "Köln"][i % 2]} for i in range(400)]
+    table = written(tmp_path / "visits.csv", rows)
+    command = ("draft", table, "--model", model, "--out")
+    warning = f"values of pid repeat, and {counts}: if a person has several rows, draft again with `--id pid`"
+    assert f"warning: {warning}\n" in succeeded(*command, tmp_path / "a.yaml").out
+    ran = succeeded(*command, tmp_path / "b.yaml", "--format", "json")
+    assert json.loads(ran.out)["columns"]["pid"]["warnings"] == [warning]
+
+
 def test_people_count_by_every_column_of_ids(tmp_path: Path) -> None:
     """One patient sees 12 of 30 physicians."""
     rows = [
