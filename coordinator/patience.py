@@ -146,15 +146,15 @@ class Readiness:
         """Wait until all owners have approved the job, and for the turn at every party; the turns are put on a stack.
 
         The wait goes on while a party restarts, or cannot be reached for a while. The first call that all parties
-        hear hands the job over; later calls ask for the decisions alone. Raises PartyError for a denial, and the last
-        obstacle when the time is over.
+        hear hands the job over; later calls ask for the decisions alone. If an approval has ended meanwhile, the job
+        is handed over again. Raises PartyError for a denial, and the last obstacle when the time is over.
         """
         note, handed_over = _unrepeated(self._note), False
         while True:
             try:
                 answers = await propose(self._task, self._config, ask=handed_over)
                 answers.require_heard()
-                handed_over = True
+                handed_over = "unknown" not in answers.states().values()
                 obstacle = _unapproved(answers)
                 if obstacle is None:
                     await turns.enter_async_context(self._turns(until, note))

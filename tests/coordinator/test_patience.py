@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from coordinator.progress import Voice
 from jobs.errors import PartyError, Problem
 from jobs.options import NO_OPTIONS
 from jointcut.api.voices import Silent
+from party.owner.approvals import Approvals, terms_of
 from tests.support.commands import invoke
 from tests.support.hostile import answer, conducting, submission
 from tests.support.house import House
@@ -202,6 +204,33 @@ def test_a_wait_for_owners_ends(net: Network, denied: bool) -> None:
 
     problem = asyncio.run(scenario())
     assert problem.error_id == ("approval-denied" if denied else "approval-waiting")
+
+
+def test_an_approval_that_ends_during_the_wait_is_asked_for_again(net: Network) -> None:
+    """Two runs of the job wait for the last owner. One takes the approved run of the first owner."""
+    net.change(A, lambda fields: fields["policy"].pop("approval"))
+    net.change(C, lambda fields: fields["policy"].pop("approval"))
+    config, now = net.config(A), datetime.now(UTC)
+    approvals = Approvals(config.state_dir)
+
+    async def scenario() -> None:
+        run = Run(net)
+        async with serving(net):
+            task = run.begin(wait_s=GUARD_S)
+            await run.has(lambda note: note.get("parties") == [A, C])
+            await decided(net, A, "approve")
+            await run.has(lambda note: note.get("parties") == [C])
+            terms = terms_of(config, net.task, "coordinator")
+            approvals.begin(net.task.digest, "coordinator", terms, bytes(16), now)
+            async with asyncio.timeout(GUARD_S):
+                while not approvals.waiting(now):
+                    await asyncio.sleep(0.01)
+            await decided(net, A, "approve")
+            await decided(net, C, "approve")
+            await task
+        assert (run.folder / "anonymized.csv").is_file()
+
+    asyncio.run(scenario())
 
 
 def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
