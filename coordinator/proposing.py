@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coordinator.conduct import not_approved
+from coordinator.conduct import not_approved, root_cause
 from jobs.errors import JobFailed, PartyError, Problem
 from jobs.task import Task
 from party.net.client import Calls
@@ -40,14 +40,14 @@ class Answers:
         return states | {name: problem.error_id for name, problem in self.problems.items()}
 
     def require_decided(self) -> None:
-        """Raise JobFailed if a party gave no decision."""
+        """Raise JobFailed if a party gave no decision. A refusal counts before an absent party."""
         if self.problems:
-            raise JobFailed(next(iter(self.problems.values())))
+            raise JobFailed(root_cause(list(self.problems.values()), ()))
 
     def require_heard(self) -> None:
-        """Raise JobFailed if a party gave no decision, or denied the job."""
-        self.require_decided()
+        """Raise JobFailed if a party denied the job, or gave no decision."""
         self._require("denied")
+        self.require_decided()
 
     def require_approved(self) -> None:
         """Raise JobFailed unless all owners have approved the job."""

@@ -233,6 +233,32 @@ def test_an_approval_that_ends_during_the_wait_is_asked_for_again(net: Network) 
     asyncio.run(scenario())
 
 
+def test_a_denial_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
+    net.change(C, lambda fields: fields["policy"].pop("approval"))
+
+    async def scenario() -> Problem:
+        run = Run(net)
+        async with serving(net, only=[B, C]):
+            task = run.begin(wait_s=GUARD_S)
+            await run.has(lambda note: note.get("event") == "absent")
+            await decided(net, C, "deny", "--reason", "too fine")
+            return await problem_of(task)
+
+    assert asyncio.run(scenario()).error_id == "approval-denied"
+
+
+def test_a_refusal_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
+    net.change(C, lambda fields: fields["policy"].update(min_k=50))
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[B, C]):
+            return await problem_of(Run(net).begin(wait_s=GUARD_S))
+
+    assert asyncio.run(scenario()).error_id == "policy-refused"
+
+
 def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
     net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
 
