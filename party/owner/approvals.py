@@ -475,8 +475,14 @@ def _unknown(digits: str) -> ConfigError:
 def _standing(
     connection: sqlite3.Connection, digest: bytes, coordinator: str, terms: Terms, now: datetime
 ) -> Standing:
+    """Return the state of a coordinator's job. Once an approval holds again, nobody asks for it any more."""
     proposal = _found(connection, digest.hex(), coordinator)
-    return UNKNOWN if proposal is None else proposal.standing(terms, now)
+    if proposal is None:
+        return UNKNOWN
+    standing = proposal.standing(terms, now)
+    if standing.state == "approved":
+        connection.execute("DELETE FROM asked WHERE decision = ?", (proposal.last_decision,))
+    return standing
 
 
 def _found(connection: sqlite3.Connection, job_sha256: str, coordinator: str) -> Proposal | None:

@@ -147,6 +147,23 @@ def test_a_lapsed_job_that_is_asked_for_again_waits(approvals: Approvals, tmp_pa
     assert noted == [2, 4]
 
 
+@pytest.mark.parametrize("runs", [False, True])
+def test_an_approval_that_held_again_is_asked_for_again(approvals: Approvals, runs: bool) -> None:
+    """A certificate changes, is put back, and the approval ends again: each time the owner is told."""
+    decide(approvals)
+    other = replace(TERMS, version="0.3")
+    assert state(approvals, other) == "unknown"
+    assert approvals.ask_again(TASK, "coordinator", NOW)
+    assert state(approvals, other) == "waiting"
+    assert state(approvals) == "approved"
+    if runs:
+        begin(approvals, 1)
+    terms = TERMS if runs else other
+    assert (state(approvals, terms), approvals.waiting(NOW)) == ("unknown", [])
+    assert approvals.ask_again(TASK, "coordinator", NOW)
+    assert state(approvals, terms) == "waiting"
+
+
 def test_a_decision_on_what_was_decided_meanwhile_is_refused(approvals: Approvals) -> None:
     (looked,) = approvals.all(NOW)
     decide(approvals, replace(YES, approved=False, reason="no"))
