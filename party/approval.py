@@ -61,7 +61,7 @@ class Automatic:
         # The owner can read and deny the job. Nobody is told, and a full store is no error: nothing waits.
         noted = partial(self.listener.note, self.task, self.coordinator)
         with suppress(PolicyError):
-            self.approvals.propose(self.task, self.coordinator, _now(), noted)
+            self.approvals.propose(self.task, self.coordinator, _now(), noted, told=False)
 
     def standing(self) -> Standing:
         kept = self.approvals.exactly(self.task.digest.hex(), self.coordinator, _now())

@@ -73,6 +73,9 @@ CREATE TABLE IF NOT EXISTS asked (
 CREATE TABLE IF NOT EXISTS unnoted (
     decision INTEGER PRIMARY KEY
 );
+CREATE TABLE IF NOT EXISTS untold (
+    proposal INTEGER PRIMARY KEY
+);
 CREATE INDEX IF NOT EXISTS decisions_of_proposals ON decisions (proposal);
 CREATE INDEX IF NOT EXISTS runs_of_decisions ON begun (decision)
 """
@@ -261,11 +264,18 @@ class Approvals:
         self._path = state_dir / APPROVALS
 
     def propose(
-        self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
+        self,
+        task: Task,
+        coordinator: str,
+        now: datetime,
+        noted: Callable[[], object] = lambda: None,
+        *,
+        told: bool = True,
     ) -> bool:
         """Keep a proposal; return False if the same job of the coordinator is kept already.
 
         noted:  called before a new proposal is kept. If it raises, nothing is kept.
+        told:   False if no owner is told, because the policy asks for no decision.
 
         Raises PolicyError if too many proposals of the coordinator wait.
         """
@@ -278,25 +288,35 @@ class Approvals:
                 raise PolicyError(
                     "proposals-full", f"too many proposals of {coordinator} wait for a decision"
                 )
-            connection.execute(
+            made = connection.execute(
                 "INSERT INTO proposals (job_sha256, coordinator, job, bundle, proposed) VALUES (?, ?, ?, ?, ?)",
                 (task.digest.hex(), coordinator, task.job.name, bundle, time_as_text(now)),
-            )
+            ).lastrowid
+            if not told:
+                connection.execute("INSERT INTO untold VALUES (?)", (made,))
             noted()
         return True
 
     def ask_again(
         self, task: Task, coordinator: str, now: datetime, noted: Callable[[], object] = lambda: None
     ) -> bool:
-        """Let a job wait again whose approval has lapsed; return False if the job waits already.
+        """Let a job wait again whose approval has lapsed, or that needed no decision until now; return False if the
+        job waits already.
 
         noted:  called before the job waits. If it raises, nothing changes.
         """
         with self._changed(now) as connection:
             kept = _found(connection, task.digest.hex(), coordinator)
-            if kept is None or kept.decision is None or kept.decision.asked is not None:
+            if kept is None:
                 return False
-            connection.execute("INSERT INTO asked VALUES (?, ?)", (kept.last_decision, time_as_text(now)))
+            untold = connection.execute("DELETE FROM untold WHERE proposal = ?", (kept.number,)).rowcount
+            if kept.decision is None:
+                if not untold:
+                    return False
+            elif kept.decision.asked is not None:
+                return False
+            else:
+                connection.execute("INSERT INTO asked VALUES (?, ?)", (kept.last_decision, time_as_text(now)))
             noted()
         return True
 
@@ -496,7 +516,8 @@ def _forget(connection: sqlite3.Connection, now: datetime) -> None:
     last decision has the greatest number and stays, so that no number comes back.
     """
     connection.execute(_FORGET, (time_as_text(now), MOST_OVER))
-    connection.execute("DELETE FROM decisions WHERE proposal NOT IN (SELECT id FROM proposals)")
+    for table in ("decisions", "untold"):
+        connection.execute(f"DELETE FROM {table} WHERE proposal NOT IN (SELECT id FROM proposals)")  # noqa: S608 (constants)
 
 
 def _proposals(connection: sqlite3.Connection, where: str, given: Sequence[str] = ()) -> list[Proposal]:

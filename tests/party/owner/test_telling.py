@@ -200,3 +200,19 @@ def test_an_owner_is_told_of_each_proposal_once(tmp_path: Path, caplog: pytest.L
             assert house.coordinator("propose").code == 0
         assert house.run("out").code == 4
     assert soon(told) == f"{house.digest}\n"
+
+
+def test_an_owner_is_told_of_a_job_that_needed_no_decision_before(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    told = tmp_path / "told"
+    program = script(tmp_path / "notify", f'cat >> "{told}"')
+    net.change(A, lambda fields: fields.update(on_proposal=[str(program)]))
+    write_job(tmp_path, joint_job())
+    house = House(net)
+    with served(net):
+        assert house.coordinator("propose").code == 0
+        net.change(A, lambda fields: fields["policy"].pop("approval"))
+        for _ in range(2):
+            assert house.states()[A] == "waiting"
+            assert house.coordinator("propose").code == 0
+    assert soon(told) == f"{house.digest}\n"
