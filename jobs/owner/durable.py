@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 _BUSY_S = 30
+"""Longest wait for another process that uses the file."""
+_PART_S = 0.1
+"""Longest wait in SQLite, which no signal ends, before the transaction begins."""
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -36,13 +40,26 @@ def transaction(
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600)
     try:
-        with closing(sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)) as connection:
-            # The removal of the journal commits. FULL leaves the removal to the next sync of the folder.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(path, timeout=_PART_S, isolation_level=None)) as connection:
+            _begin(connection)
             for statement in schema.split(";"):
                 connection.execute(statement)
             yield connection
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise failed(error) from error
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Begin a transaction. A signal can end the wait for another process."""
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            # The removal of the journal commits. FULL leaves the removal to the next sync of the folder.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")
