@@ -279,7 +279,7 @@ class Answering:
         A stopping party also tells the coordinator, and the coordinator's cancellation may arrive first. The
         cancellation is noted then.
         """
-        where = problem.party or ""
+        where = problem.named or ""
         where = self._ledger.asker if problem.error_id == "cancelled" else where
         for number in self._counted:
             self._answers.note(number, problem.error_id)

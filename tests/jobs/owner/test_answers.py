@@ -191,6 +191,15 @@ def test_nobody_is_named_for_what_another_passed_on(ledger: PrivacyLedger, n_tel
     assert [(entry.ended, entry.ended_at) for entry in ledger.entries()] == [("io-failed", at)]
 
 
+def test_the_end_is_noted_at_the_party_that_a_peer_lost(ledger: PrivacyLedger) -> None:
+    """A peer tells of the loss before the party notices the loss."""
+    number = ledger.reserve(charged_job(TASK), None)
+    lost = Problem("peer-lost", f"{PARTIES[1]} went away", PARTIES[1])
+    said = Problem.told(lost.for_others(), PARTIES[2])
+    Answering(Charged(number), ledger, policy(), TASK).ended(said)
+    assert [(entry.ended, entry.ended_at) for entry in ledger.entries()] == [("peer-lost", PARTIES[1])]
+
+
 @pytest.mark.parametrize(("opened", "state"), [(False, "returned"), (True, "opened")])
 def test_an_ended_run_keeps_no_charge_that_is_not_final(
     ledger: PrivacyLedger, opened: bool, state: str
