@@ -31,7 +31,7 @@ class Result:
     """Release in a folder. `repr` and the page in a notebook show what anybody with the release may see."""
 
     def __init__(self, task: Task, folder: Path, notes: tuple[str, ...]) -> None:
-        self._task, self._folder, self._notes = task, folder, notes
+        self._task, self._folder, self._notes = task, folder.absolute(), notes
 
     @property
     def folder(self) -> Path:
@@ -46,13 +46,13 @@ class Result:
     @cached_property
     def report(self) -> dict[str, Any]:
         """Report of the release (docs/report.md)."""
-        found: dict[str, Any] = json.loads((self._folder / REPORT).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(self._read(REPORT))
         return found
 
     @property
     def page(self) -> str:
         """Page of the release for people, as HTML text."""
-        return (self._folder / PAGE).read_text(encoding="utf-8")
+        return self._read(PAGE).decode("utf-8")
 
     @property
     def owner_page(self) -> str | None:
@@ -63,7 +63,22 @@ class Result:
     @property
     def digest(self) -> str:
         """Digest of the release, hexadecimal; `verify` compares a folder with the digest."""
-        return release_digest((self._folder / SUMS).read_bytes()).hex()
+        return release_digest(self._read(SUMS)).hex()
+
+    @told()
+    def _read(self, name: str) -> bytes:
+        """Return a file of the release. Raises Error if the folder is gone."""
+        self._require_folder()
+        return (self._folder / name).read_bytes()
+
+    def _require_folder(self) -> None:
+        if not self._folder.is_dir():
+            raise ConfigError(
+                "file-missing",
+                "the folder of the release is gone",
+                cause=str(self._folder),
+                remedy="run the job again; `result.save(FOLDER)` keeps a release elsewhere",
+            )
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -97,6 +112,7 @@ class Result:
     @told()
     def to_arrow(self, name: str | None = None) -> pa.Table:
         """Return a table of the release for Arrow. name: one of `tables`; default the first. Raises Error."""
+        self._require_folder()
         name = self.tables[0] if name is None else name
         if name not in self.tables:
             raise ConfigError(
@@ -121,6 +137,7 @@ class Result:
         Raises Error if the folder exists.
         """
         target = path_of(folder)
+        self._require_folder()
         refuse_existing(target)
         shutil.copytree(self._folder, target, ignore=shutil.ignore_patterns(OWN, OWN_PAGE))
         return target

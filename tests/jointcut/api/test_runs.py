@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from threading import Thread
@@ -103,6 +105,34 @@ def test_a_temporary_release_lives_as_long_as_the_result() -> None:
     assert folder.is_dir()
     del result
     assert not folder.parent.exists()
+
+
+def test_a_result_is_read_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = jc.anonymize(visits(), visits_job(), "out")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(result.table) == len(visits())
+    assert rows_of(result.save("kept")) == rows_of(tmp_path / "out")
+
+
+def test_a_result_whose_folder_is_gone_says_so(tmp_path: Path) -> None:
+    result = jc.anonymize(visits(), visits_job(), tmp_path / "out")
+    shutil.rmtree(tmp_path / "out")
+    uses: list[Callable[[], object]] = [
+        result.to_pandas,
+        result.to_arrow,
+        lambda: result.report,
+        lambda: result.page,
+        lambda: result.digest,
+        lambda: result.save(tmp_path / "kept"),
+    ]
+    for use in uses:
+        with pytest.raises(jc.Error, match="the folder of the release is gone") as gone:
+            use()
+        assert gone.value.id == "file-missing"
+        assert str(tmp_path / "out") in gone.value.private
+    assert not (tmp_path / "kept").exists()
 
 
 def test_a_changed_release_is_refused() -> None:
