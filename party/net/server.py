@@ -235,9 +235,11 @@ class PartyServer:
     async def _refresh(self) -> PartyConfig:
         """Take over changes before a job."""
         settings = await asyncio.to_thread(self._in_force.refresh)
-        if self._status is not None and settings is not self._told:
-            self._status.write(settings)
-            self._told = settings
+        if self._status is not None:
+            await asyncio.to_thread(self._status.require_held, self._config.name)
+            if settings is not self._told:
+                self._status.write(settings)
+                self._told = settings
         return settings.config
 
 

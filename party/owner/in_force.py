@@ -209,6 +209,21 @@ class Status:
             os.pwrite(self._file, text, 0)
             os.ftruncate(self._file, len(text))
 
+    def require_held(self, name: str) -> None:
+        """Raise ConfigError if the folder of the file was moved or replaced: a new ledger would begin there."""
+        if self._file is not None and not self._is_ours(self._file):
+            cause = f"`state_dir` {self._path.parent} is not the folder of this daemon any more: stop the daemon, "
+            raise _not_in_force(
+                name, ConfigError("config-changed", f"{cause}put the folder back, start again")
+            )
+
+    def _is_ours(self, file: int) -> bool:
+        """Return True if the file that we hold is still at its place."""
+        try:
+            return os.path.samestat(os.fstat(file), os.stat(self._path))
+        except OSError:
+            return False
+
     def release(self) -> None:
         """Leave the file."""
         if self._file is not None:
@@ -218,7 +233,8 @@ class Status:
     def remove(self) -> None:
         """Release and remove the file."""
         if self._file is not None:
-            self._path.unlink(missing_ok=True)
+            if self._is_ours(self._file):
+                self._path.unlink(missing_ok=True)
             self.release()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -317,6 +318,42 @@ def test_one_daemon_per_state_dir(net: Network) -> None:
     with pytest.raises(ConfigError) as caught:
         run(scenario())
     assert "a second daemon runs with `state_dir`" in caught.value.problem.message
+
+
+def test_a_state_dir_that_is_moved_stops_jobs_until_it_is_back(
+    net: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new folder would have a new ledger, without the charges of the moved one."""
+    state = net.config(B).state_dir
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            await job(net, tmp_path / "before")
+            state.rename(tmp_path / "moved")
+            problem = await refusal(net, tmp_path / "refused")
+            assert not (state / "privacy.sqlite").exists()
+            shutil.rmtree(state, ignore_errors=True)
+            (tmp_path / "moved").rename(state)
+            await job(net, tmp_path / "after")
+            return problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party) == ("config-changed", B)
+    assert str(state) not in json.dumps(problem.shared())
+    assert any("is not the folder of this daemon any more" in r.getMessage() for r in caplog.records)
+
+
+def test_a_daemon_that_stops_leaves_the_status_of_another(net: Network, tmp_path: Path) -> None:
+    """The folder was moved, and a second daemon was started on a new one."""
+    state, settings = net.config(A).state_dir, InForce(net.config(A), net.config_path(A)).settings
+    first, second = Status(state), Status(state)
+    first.hold(settings)
+    state.rename(tmp_path / "moved")
+    second.hold(settings)
+    first.remove()
+    assert (state / STATUS).is_file()
+    second.remove()
+    assert not (state / STATUS).exists()
 
 
 def test_a_state_dir_that_cannot_be_written_is_found_at_the_start(net: Network) -> None:
