@@ -48,7 +48,7 @@ class Check:
 
 def checks_of_state(state_dir: Path) -> Iterator[Check]:
     """Check that a daemon can write its folder durably, and how much space is left."""
-    folder = next(each for each in (state_dir, *state_dir.parents) if each.exists())
+    folder = next(each for each in (state_dir, *state_dir.parents) if os.path.lexists(each))
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0")

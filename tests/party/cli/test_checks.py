@@ -170,3 +170,11 @@ def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (found,) = checks_of_state(tmp_path / "file" / "state")
     assert found.status == "FAIL"
     assert "cannot be written" in found.words
+
+
+def test_a_state_folder_behind_a_link_to_nothing_fails(tmp_path: Path) -> None:
+    """The disk that the link leads to is not mounted: the daemon does not start."""
+    (tmp_path / "state").symlink_to(tmp_path / "nowhere")
+    (found,) = checks_of_state(tmp_path / "state")
+    assert (found.status, found.about) == ("FAIL", "state folder")
+    assert f"{tmp_path / 'state'} cannot be written" in found.words
