@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,25 @@ def test_a_test_that_fails_without_the_fault_catches_nothing(
     assert survivors([mutant], library, {}) == [mutant.name]
     assert ran == [(mutant.tests, True), (("tests/test_x.py::test_broken",), False)]
     assert f"BROKEN  {mutant.name}: tests/test_x.py::test_broken fails" in capsys.readouterr().out
+
+
+def test_a_fault_of_equal_length_is_seen_and_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a second: compiled code of one text is not taken for that of the other."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "one.py"
+    file.write_text("X = 1\n")
+
+    def read() -> int:
+        found: dict[str, int] = {}
+        exec(SourceFileLoader("one", str(file)).get_code("one"), found)  # type: ignore[arg-type]  # noqa: S102 (own text)
+        return found["X"]
+
+    seen = [read()]
+    for text in ("X = 2\n", "X = 3\n", "X = 1\n"):
+        with running._changed(file, text):
+            seen.append(read())
+        seen.append(read())
+    assert seen == [1, 2, 1, 3, 1, 1, 1]
 
 
 def test_a_run_that_cannot_begin_catches_nothing(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -23,6 +24,8 @@ _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesi
 _TESTS = "not slow and not install"
 CAUGHT = 1
 """The exit code of pytest where a test failed. Any other says that nothing was tested."""
+
+_TIMES = count(1)
 
 
 def survivors(mutants: Sequence[Mutant], sources: Sources, caught: dict[str, str]) -> list[str]:
@@ -82,10 +85,7 @@ class Copy:
 
     def run(self, tests: Sequence[str], path: str | None = None, text: str = "") -> Done:
         """Run tests, with another text of the file ``path`` if one is given; leave the copy as it was."""
-        original = "" if path is None else (self.folder / path).read_text("utf-8")
-        if path is not None:
-            (self.folder / path).write_text(text, "utf-8")
-        try:
+        with nullcontext() if path is None else _changed(self.folder / path, text):
             # All cases, and the same examples each time: a mutant is caught always or never.
             options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing", "-m", _TESTS)
             printed, failed = self.folder / "printed", self.folder / "failed"
@@ -102,9 +102,22 @@ class Copy:
             self.forking.stdin.flush()
             code = int(self.forking.stdout.readline())
             return Done(code, printed.read_text("utf-8", "replace")[-4000:], failed.read_text("utf-8"))
-        finally:
-            if path is not None:
-                (self.folder / path).write_text(original, "utf-8")
+
+
+@contextmanager
+def _changed(file: Path, text: str) -> Iterator[None]:
+    """Give a file another text, and a time that no other text of the file has.
+
+    Python takes compiled code for that of a source with equal time, in seconds, and equal length.
+    """
+    original, status = file.read_text("utf-8"), file.stat()
+    file.write_text(text, "utf-8")
+    os.utime(file, (0, next(_TIMES)))
+    try:
+        yield
+    finally:
+        file.write_text(original, "utf-8")
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 @contextmanager
