@@ -52,6 +52,14 @@ class Prospect(Protocol):
         """Return the candidate. Options count from 1 and are ignored for fixed children."""
         ...
 
+    @property
+    def finest(self) -> Candidate | None:
+        """Candidate with a child for each part; None if the last part may be the first child of an option.
+
+        The counts of all its children but the last give the counts of the first child of every option.
+        """
+        ...
+
     def admits(self, candidate: Candidate) -> bool:
         """Return True if the prospect may become the given specialization of the cut."""
         ...
@@ -85,6 +93,10 @@ class Fixed(_OfChildren):
     def specialized(self, option: int) -> Candidate:
         return Candidate(self.column, self.node, self.children)
 
+    @property
+    def finest(self) -> Candidate:
+        return self.specialized(0)
+
     def admits(self, candidate: Candidate) -> bool:
         return candidate == self.specialized(0)
 
@@ -113,6 +125,10 @@ class Split:
     def specialized(self, option: int) -> Candidate:
         return Candidate(self.column, self.node, interval_children(self.node, option))
 
+    @property
+    def finest(self) -> Candidate:
+        return Candidate(self.column, self.node, self.parts)
+
     def admits(self, candidate: Candidate) -> bool:
         return (self.column, self.node) == (candidate.column, candidate.node)
 
@@ -135,6 +151,10 @@ class AnyChild(_OfChildren):
 
     def specialized(self, option: int) -> Candidate:
         return Candidate(self.column, self.node, (self.children[option - 1], self.rests[option - 1]))
+
+    @property
+    def finest(self) -> None:
+        return None
 
     def admits(self, candidate: Candidate) -> bool:
         return (self.column, self.node) == (candidate.column, candidate.node)

@@ -1,11 +1,13 @@
 """Shares of the counts of public candidates, given to the pair before a candidate is taken.
 
 A party shares its records per (refined entry, child but the last). An entry is shared once, as long as no
-specialization refines the entry. Shares open nothing.
+specialization refines the entry. Of an interval whose split point is not public, the counts of all cells are shared:
+shares of the counts of either side are sums of these. Shares open nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,12 +15,13 @@ import numpy as np
 from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate, Order
 from anonymize.table import Ints
+from anonymize.taxonomy import Node
 from crypto.encoding import Words
 
 
 @dataclass(frozen=True)
 class _Given:
-    """Counts of a candidate that all parties have shared.
+    """Counts of a candidate that all parties have shared; of an interval, of the candidate of all its cells.
 
     stamps:  of the refined entries, ascending by entry: int64, shape (n_entries,).
     words:   own shares: uint64, shape (n_entries, n_children - 1); None outside the pair.
@@ -27,6 +30,17 @@ class _Given:
     candidate: Candidate
     stamps: Ints = field(repr=False)
     words: Words | None = field(repr=False)
+
+    def words_of(self, children: Sequence[Node]) -> Words:
+        """Return own shares of the counts of children that are runs of own children: uint64, shape (n_entries,
+        n_children - 1).
+        """
+        assert self.words is not None, "at the pair"
+        if children == self.candidate.children:
+            return self.words
+        firsts = np.array([child.first for child in self.candidate.children[:-1]])
+        within = [(child.first <= firsts) & (firsts < child.last) for child in children[:-1]]
+        return np.stack([self.words[:, cells].sum(axis=1, dtype=np.uint64) for cells in within], axis=1)
 
 
 class Ahead:
@@ -57,9 +71,8 @@ class Ahead:
         words[missing] = share
         if not missing.all():
             given = self._given[candidate.order]
-            assert given.words is not None, "at the pair"
             # Entries that stay as they were keep their numbers, so their order.
-            words[~missing] = given.words[np.isin(given.stamps, stamps)]
+            words[~missing] = given.words_of(candidate.children)[np.isin(given.stamps, stamps)]
         return words
 
     def drop(self, applied: Candidate) -> None:

@@ -144,12 +144,12 @@ class Referee(Protocol):
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
         """Enter nodes as candidates. Return the public ones: opened by the score, otherwise those with fixed
-        children.
+        children, and of every interval the candidate of all its cells.
         """
         ...
 
     def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Prepare for any of the candidates to be judged. ``candidates``: all public ones; holder: ourselves."""
+        """Prepare for any of the candidates to be judged. ``candidates``: from :meth:`propose`; holder: ourselves."""
         ...
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
@@ -299,7 +299,8 @@ class _Party:
             sums = [each.of(counts) for each, counts in zip(wanted, counted, strict=True)]
             yield from self._referee.renew(wanted, sums)
         candidate = yield from self._referee.best(self)
-        self._open = [other for other in self._open if other != candidate]
+        if candidate is not None:
+            self._open = [other for other in self._open if other.order != candidate.order]
         self._referee.ledger.reveal("candidate", candidate, "all")
         return candidate
 

@@ -94,12 +94,13 @@ def anonymize_sealed(
                     (``request.linked``) all counts are by block. With the scores `added` and `tdr` candidates and
                     split points are opened as soon as a node appears. When no candidate is left, for nodes whose
                     children leave separately, the child with all records, if any. Leader and deputy together could
-                    open everything, also the counts of public candidates that are never taken.
+                    open everything, also the counts of public candidates that are never taken, and of cells of
+                    intervals.
     Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
                     more for every applied candidate, 3 for every discarded one, 2 for every skipped interval (goal
                     general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next candidate. A
-                    public next candidate without side counts at stake takes 1 less with more parties, as its counts
-                    are shared before: any of `added` and `tdr`, and with other scores one with fixed children.
+                    candidate without side counts at stake takes 1 less with more parties, as its counts are shared
+                    before, if they are at most MOST_AHEAD numbers. An interval counts by all cells.
                     Batches side by side of more chunks of instances than may be under way at once
                     (:func:`crypto.batch.more_rounds`) take 2 more for every further so many of them, as wide grids
                     with many classes do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores
@@ -229,7 +230,7 @@ class SealedReferee:
         splits = yield from self._pool.add(nodes, parts)
         if self._request.goal.wants_sums:
             return (yield from self._opened(nodes, splits))
-        return [node.prospect.specialized(1) for node in nodes if not node.has_options]
+        return [finest for node in nodes if (finest := node.prospect.finest) is not None]
 
     def _opened(self, nodes: Sequence[Profiled], splits: Sequence[int]) -> Rounds[Sequence[Candidate]]:
         """Open to all the candidates that the pair found, and their split points."""
@@ -240,11 +241,20 @@ class SealedReferee:
         return opened_candidates(nodes, told.tolist(), deputy, step)
 
     def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Share the counts of all candidates that are not shared yet: no candidate then waits for its counts."""
+        """Share the counts of candidates that are not shared yet: these candidates do not wait for their counts.
+
+        Two parties never wait. A candidate of many counts waits: its counts would take longer than a round.
+        """
+        if not self._shares.contributors:
+            return
         every = [
             (each, stamps := holder.stamps(each), self._ahead.missing(each, stamps)) for each in candidates
         ]
-        asked = [(each, stamps, missing) for each, stamps, missing in every if missing.any()]
+        asked = [
+            (each, stamps, missing)
+            for each, stamps, missing in every
+            if 0 < np.count_nonzero(missing) * (len(each.children) - 1) <= MOST_AHEAD
+        ]
         own = holder.counted_in([(each, missing) for each, _, missing in asked])
         shares = yield from self._share_each([counts[:, :-1] for counts in own], self._share_bits)
         for number, (each, stamps, missing) in enumerate(asked):
@@ -376,6 +386,9 @@ def _encode_found(found: Found) -> bytes:
     skipped, candidate = found
     return skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
 
+
+MOST_AHEAD = 1 << 13
+"""Most counts of a candidate that are shared before the candidate is taken."""
 
 MANY_CASES = 64
 """Largest number of a criterion's cases inside the circuit of the root check; more cases are tested side by side."""
