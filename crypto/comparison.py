@@ -75,7 +75,7 @@ def secure_compare(
     Output, each:   m booleans.
     Leakage:        m, width.
     Rounds:         3, as :meth:`crypto.two_party.GarblerSession.run`.
-    Bytes:          about 32 * width * m + 16 * m sent by the garbler, 16 * width * m by the evaluator.
+    Bytes:          about 32 * width * m + 16 * m sent by the garbler, 4 * width * m by the evaluator.
     Assumes:        as there.
     Source:         Yao's millionaires; the comparator of Kolesnikov, Sadeghi, Schneider (CANS 2009), 1 AND
                     gate a bit.
@@ -101,7 +101,7 @@ def secure_maximum(
     Leakage:        counts, widths.
     Rounds:         3, as :meth:`crypto.two_party.GarblerSession.run`.
     Bytes:          32 for every AND gate sent by the garbler, about 4 · p · q gates for each candidate but
-                    one (numerators of p, denominators of q bits); 16 for every bit of the evaluator's
+                    one (numerators of p, denominators of q bits); 4 for every bit of the evaluator's
                     candidates sent by the evaluator.
     Assumes:        as there.
     Source:         tournament of comparisons by cross-multiplication; [T] 5.6, with garbled circuits.

@@ -58,7 +58,7 @@ def check_class(
     Output, each:   nothing; DataError for different vectors.
     Leakage:        the bit; to the leader, the parties with a vector different from its own.
     Rounds:         3 ("two_party/..."), 1 ("vertical/agree").
-    Bytes:          about 8 KiB by the leader and 4 KiB to it for every other party, for any number of records; 1 by
+    Bytes:          about 8 KiB by the leader and 6 KiB to it for every other party, for any number of records; 1 by
                     the leader to each.
     Assumes:        semi-honest parties; SHA-256 collision resistant.
     Source:         digests compared inside a garbled circuit: a digest of a few class values could be guessed.

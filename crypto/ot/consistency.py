@@ -8,8 +8,10 @@ digest of h(t_1), ..., h(t_128). The sender compares this digest with the digest
 h is GHASH, the hash inside AES-GCM: a polynomial over GF(2^128) with the row as coefficients, at the point that the
 cipher derives from the challenge. Two rows of n transfers have the same hash with probability at most
 (n/128 + 3) / 2^128. Except with that probability, different rows x have different hashes. So a receiver that used
-different choices in k of the groups passes only if it knows all bits of Δ there; a guess is caught with probability
-1 − 16^−k. The challenge is the digest of the message (Fiat and Shamir), so the check costs no round.
+different choices in k of the groups passes only if it knows all bits of Δ there. A bit of Δ is public, so a guess
+is caught with probability 1 − 2·16^−k or more. The challenge is the digest of the message and of the trees (Fiat and
+Shamir), so the check costs no round. Without the trees the challenge of a later message would be known before the
+trees are made, and a receiver could search for trees whose streams hide other choices from h.
 
 h(x) says nothing of the choices: the last two words of x are coins without further use, multiplied by a power of
 the point, which is not 0. (Two hashes have four words of coins; two different points turn these into two uniform
@@ -55,11 +57,13 @@ def padded(width: int, hashes: int = 1) -> int:
     return width + hashes * _COINS + width % 2
 
 
-def challenge(session_key: bytes, position: int, corrections: memoryview, hashes: int = 1) -> Hashing:
+def challenge(key: bytes, position: int, corrections: memoryview, hashes: int = 1) -> Hashing:
     """Derive the hash, or several hashes used side by side, from the receiver's message and its place in the
     session.
+
+    key:  public, of the session. Once it is known, the receiver cannot change its streams.
     """
-    digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little")).update(corrections)
+    digest = blake3(b"jointcut/ot/check" + key + position.to_bytes(8, "little")).update(corrections)
     keys = digest.digest(BLOCK_BYTES * hashes)
     return tuple(AESGCM(keys[i : i + BLOCK_BYTES]) for i in range(0, len(keys), BLOCK_BYTES))
 

@@ -105,6 +105,7 @@ class OtSender(_End):
         self._seeds = seeds
         self._streams: engine.Keystreams = Keystreams(seeds[:0])
         self._due = punctured.MESSAGE_BYTES  # of the trees, before the first transfers
+        self._trees = b""  # their message's digest
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64)).reshape(_ROWS)
         self._work = GroupWork(consistency.padded(words_for(CHUNK)))
 
@@ -116,6 +117,7 @@ class OtSender(_End):
         bits = bits_of(self.delta)
         leaves = punctured.puncture(self._seeds, bits, message, self.session_key, self.peer, step)
         self._streams = engine.in_force().keystreams(leaves.reshape(-1, 2))
+        self._trees = punctured.digest_of(message)
         self._due = 0
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
@@ -129,12 +131,13 @@ class OtSender(_End):
         expect_length(payload, due + extension_bytes(count), self.peer, step)
         if due:
             self.open(payload[:due], step)
-        checked, check = memoryview(payload)[: -consistency.CHECK_BYTES], payload[-consistency.CHECK_BYTES :]
+        corrections = memoryview(payload)[due : -consistency.CHECK_BYTES]
+        check = payload[-consistency.CHECK_BYTES :]
         rows, _ = self._work.sums(self._streams, 1, width)
-        received = np.frombuffer(checked[due:], dtype="<u8").reshape(punctured.GROUPS, width)
+        received = np.frombuffer(corrections, dtype="<u8").reshape(punctured.GROUPS, width)
         rows ^= received & self._row_masks
         q = rows.reshape(BLOCK_BITS, width)
-        challenge = consistency.challenge(self.session_key, self.position, checked)
+        challenge = consistency.challenge(self._trees, self.position, corrections)
         if not consistency.holds(challenge, q, self._row_masks.reshape(-1, 1), check):
             raise RemoteProtocolError(self.peer, step, "the choices of the transfers differ between columns")
         self.position += width
@@ -147,6 +150,7 @@ class OtReceiver(_End):
     def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes) -> None:
         super().__init__(peer, session_key)
         leaves, self._opening = punctured.grow(pairs, session_key)
+        self._trees = punctured.digest_of(self._opening)
         self._streams = engine.in_force().keystreams(leaves.reshape(-1, 2))
         self._coins = stream_of(derive_key(encode_blocks(np.concatenate(pairs, axis=1)), b"ot/coins"))
         self._work = GroupWork(consistency.padded(words_for(CHUNK)))
@@ -166,12 +170,12 @@ class OtReceiver(_End):
         row = np.concatenate([choices, coins])
         rows, corrections = self._work.sums(self._streams, 0, width)
         corrections ^= row
-        sent = b"".join((self.opening(), octets_of(corrections)))
         t = rows.reshape(BLOCK_BITS, width)
-        challenge = consistency.challenge(self.session_key, self.position, memoryview(sent))
+        octets = octets_of(corrections)
+        challenge = consistency.challenge(self._trees, self.position, octets)
         check = consistency.proof(challenge, t, row.reshape(1, -1))
         self.position += width
-        return sent + check, self._work.transpose(t)[:count]
+        return b"".join((self.opening(), octets, check)), self._work.transpose(t)[:count]
 
 
 def extension_bytes(count: int) -> int:
@@ -259,7 +263,7 @@ def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
                     the sender.
     Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; BLAKE3, for trees and for the check, a
                     random oracle. A receiver whose choices differ in k groups is stopped with probability
-                    1 − 16^−k (:mod:`crypto.ot.consistency`).
+                    1 − 2·16^−k (:mod:`crypto.ot.consistency`).
     Source:         Roy (CRYPTO 2022), without the final hash.
 
     Raises LocalProtocolError for a negative count. Raises RemoteProtocolError if the peer's messages have a wrong

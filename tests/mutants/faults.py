@@ -1879,8 +1879,8 @@ MUTANTS = (
     Mutant(
         "a-challenge-without-the-trees",
         "OtSender.extend",
-        "self.position, checked)",
-        "self.position, checked[due:])",
+        "challenge(self._trees,",
+        "challenge(self.session_key,",
         _EXTENSION,
     ),
     # set intersection of two

@@ -95,7 +95,7 @@ def release_aligned(
                     the job and the number of records, known to both since the alignment. Toward the peer, who knows
                     the ids, the relation is substitution of a record: 2ε.
     Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
-    Bytes:          32 for every AND gate and 16 for every coin; those of
+    Bytes:          32 for every AND gate and 4 for every coin; those of
                     :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
     Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
                     leader of the roster garbles.

@@ -111,8 +111,8 @@ def anonymize_sealed(
                     a node replaced by a child counts as an applied candidate. With looked-up scores of classes, 2
                     more (two parties 1) for every batch of scored nodes, and those of the missing unit vectors
                     (:class:`crypto.lookup.LookUps`).
-    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for every AND
-                    gate, 16 for every input bit of a shared number (each chunk rounded up to 64 of them), 24 and one
+    Bytes:          between the pair 8,272 once; those of look-ups; for every batch of circuits 16, 32 for every AND
+                    gate, 4 for every input bit of a shared number (each chunk rounded up to 64 of them), 24 and one
                     bit for every bit opened to both; 8 for every opened count. From each other party 16 once, and 2,
                     4 or 8, by their width, for every shared number; its consents are empty. To each other party 8 for
                     every opened count; from the deputy 24 for every candidate and 1 for every verdict, from the

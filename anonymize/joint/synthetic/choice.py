@@ -77,7 +77,7 @@ def chosen_forest(
     Output, each:   the numbers.
     Leakage:        these.
     Rounds:         4 before the opening of the first winner, then 1, and 2 for every other winner; 4 without winners.
-    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 24 for every bit of a winner.
+    Bytes:          32 for every AND gate, 4 for every coin and every bit of a count, 24 for every bit of a winner.
     Assumes:        as :meth:`crypto.two_party.GarblerSession.run`.
     Source:         report noisy max ([T] 6.3, semantics §8.2), once for all picks (docs/dp.md).
 

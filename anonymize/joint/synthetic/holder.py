@@ -70,7 +70,7 @@ class JointHolder:
     Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to inform the
                     parties outside the pair; 1 more at the end for the last opening; more for batches of many chunks
                     (:meth:`crypto.two_party.GarblerSession.run`).
-    Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 24 for every
+    Bytes:          between the pair 32 for every AND gate, 4 for every coin and every bit of a count, 24 for every
                     opened bit; those of the tables; to each party outside the pair from the leader 8 for every noisy
                     count and 4 for every edge, from the deputy 16 a call.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels.

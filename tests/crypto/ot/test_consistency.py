@@ -141,7 +141,7 @@ def guessing_check(seed: object, corrections: bytes, guess: dict[int, tuple[int,
     t_rows, row = rows
     for group, bits in guess.items():
         t_rows[group::GROUPS, 0] ^= np.array(bits, dtype=np.uint64) << np.uint64(3)
-    return original(consistency.challenge(receiver.session_key, 0, corrections), t_rows, row)
+    return original(consistency.challenge(receiver._trees, 0, corrections), t_rows, row)
 
 
 def test_a_check_of_another_message_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -251,13 +252,18 @@ def test_softspoken_follows_the_paper(counts: list[int]) -> None:
         assert expected_q == [x ^ (b * offset) for x, b in zip(expected_t, r.tolist(), strict=True)]
 
 
-def first_messages() -> tuple[OtSender, OtReceiver, bytes, Blocks]:
-    """A session without trees at the sender, and the receiver's first message."""
-    rng = SeededRng("first")
+def first_ends(seed: object = "first") -> tuple[OtSender, OtReceiver]:
+    """A session without trees at the sender."""
+    rng = SeededRng(seed)
     zero, one = random_blocks(rng, 2 * 128).reshape(128, 2, 2).swapaxes(0, 1)
     delta = random_blocks(rng, 1)[0]
     chosen = np.where(bits_of(delta)[:, np.newaxis] == 1, one, zero)
-    sender, receiver = OtSender("r", delta, chosen, bytes(16)), OtReceiver("s", (zero, one), bytes(16))
+    return OtSender("r", delta, chosen, bytes(16)), OtReceiver("s", (zero, one), bytes(16))
+
+
+def first_messages() -> tuple[OtSender, OtReceiver, bytes, Blocks]:
+    """A session without trees at the sender, and the receiver's first message."""
+    sender, receiver = first_ends()
     payload, t = receiver.extend(pack_bits(coins(70)), 70)
     return sender, receiver, payload, t
 
@@ -290,20 +296,31 @@ def test_no_transfer_without_the_trees() -> None:
         assert sender.position == 0
 
 
-def test_the_challenge_is_of_the_trees_too() -> None:
-    """The trees cannot be chosen after the challenge."""
+@pytest.mark.parametrize("messages", [1, 2])
+def test_every_challenge_is_of_the_trees_too(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver that made its trees after a later message could fit the streams to the challenge of this message."""
     seen = []
-    original = consistency.challenge
+    plain = consistency.AESGCM
+    monkeypatch.setattr(consistency, "AESGCM", lambda key: seen.append(key) or plain(key))
+    for seed in (0, 1):
+        sender, receiver = first_ends(seed)
+        for number in range(messages):
+            payload, _ = receiver.extend(pack_bits(coins(70)), 70)
+            if number == messages - 1:
+                payload = payload[: -transfer_bytes(70)] + bytes(transfer_bytes(70))
+            with contextlib.suppress(RemoteProtocolError):
+                sender.extend(payload, 70, "step")
+        assert sender.position == 4 * (messages - 1)
+    first, second = seen[2 * messages - 1 :: 2 * messages]
+    assert first != second
 
-    def kept(key: bytes, position: int, message: memoryview, hashes: int = 1) -> consistency.Hashing:
-        seen.append(bytes(message))
-        return original(key, position, message, hashes)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(consistency, "challenge", kept)
-        sender, _, payload, _ = first_messages()
-        sender.extend(payload, 70, "step")
-    assert seen == [payload[:-48]] * 2
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_changed_sum_of_a_tree_is_refused_even_if_it_is_not_used(side: int) -> None:
+    sender, _, payload, _ = first_messages()
+    place = 16 * GROUPS * side
+    with pytest.raises(RemoteProtocolError):
+        sender.extend(payload[:place] + bytes([payload[place] ^ 1]) + payload[place + 1 :], 70, "step")
 
 
 def test_random_messages_are_hashes_of_the_correlated_ones() -> None:
