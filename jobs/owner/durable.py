@@ -37,7 +37,6 @@ def transaction(
     schema:  statements that make the tables where missing, with ``;`` between.
     failed:  makes the exception of an error of SQLite.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600)
     try:
         with closing(sqlite3.connect(path, timeout=_PART_S, isolation_level=None)) as connection:

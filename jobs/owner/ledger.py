@@ -231,7 +231,6 @@ class PrivacyLedger:
 
     def accept(self) -> None:
         """Take the ledger as it is, on the owner's word, whatever the count beside the ledger says."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         with ledger_count.locked(self._path), self._connected() as connection:
             ledger_count.note(self._path, ledger_count.counted(connection))
 
@@ -243,7 +242,6 @@ class PrivacyLedger:
         cannot be written.
         """
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             with ledger_count.locked(self._path):
                 before = ledger_count.noted(self._path)
                 with self._connected() as connection:

@@ -72,7 +72,7 @@ def keep_opening(folder: Path, job: str, run: bytes, opening: Opening) -> None:
 
     Raises PartyError if an opening of the run exists: nothing is overwritten.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     said = {"job": job, "run": run.hex(), "salt": opening.salt.hex(), "commitment": opening.commitment.hex()}
     try:
         write_for_owner(folder / f"{run.hex()}.json", json.dumps(said, indent=1) + "\n")

@@ -192,7 +192,8 @@ def write_own_account(folder: Path, fields: Mapping[str, Any]) -> Path:
 
     Raises OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     return place_for_owner(folder / OWN_ACCOUNT, as_json(fields))
 
 

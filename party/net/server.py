@@ -38,7 +38,7 @@ from party.owner.config import PartyConfig, credentials_of, trusted_peers
 from party.owner.counts import Counts, Jobs, Watched
 from party.owner.current import CurrentJob
 from party.owner.identity import Peer, fingerprint
-from party.owner.in_force import InForce, Refresh, Settings, Status
+from party.owner.in_force import InForce, Refresh, Settings
 from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc
 
@@ -137,7 +137,6 @@ class PartyServer:
     ) -> None:
         self._config = config
         self._in_force = InForce(config, path)
-        self._status = Status(config.state_dir) if path else None
         self._told = self._in_force.settings
         self._daemon = daemon(config, _Outgoing, self._refresh)
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
@@ -168,12 +167,11 @@ class PartyServer:
         secure = grpc.dynamic_ssl_server_credentials(
             _accepting(settings), renewal, require_client_authentication=True
         )
-        if self._status is not None:
-            self._status.hold(settings)
+        self._in_force.status.hold(settings)
         try:
             port = self._server.add_secure_port(self._config.listen, secure)
         except RuntimeError as error:
-            self._leave()
+            self._in_force.status.remove()
             raise ConfigError(
                 "config-invalid",
                 f"cannot listen on {self._config.listen}: the address is in use, or not ours",
@@ -192,7 +190,7 @@ class PartyServer:
         await asyncio.gather(*(attendance.close() for attendance in self._attendances))
         await self._strangers.close()
         await self._daemon.ended()
-        self._leave()
+        self._in_force.status.remove()
 
     @property
     def idle(self) -> bool:
@@ -228,18 +226,12 @@ class PartyServer:
         """Return the job that runs now."""
         return self._daemon.current()
 
-    def _leave(self) -> None:
-        if self._status is not None:
-            self._status.remove()
-
     async def _refresh(self) -> PartyConfig:
         """Take over changes before a job."""
         settings = await asyncio.to_thread(self._in_force.refresh)
-        if self._status is not None:
-            await asyncio.to_thread(self._status.require_held, self._config.name)
-            if settings is not self._told:
-                self._status.write(settings)
-                self._told = settings
+        if settings is not self._told:
+            self._in_force.status.write(settings)
+            self._told = settings
         return settings.config
 
 

@@ -126,7 +126,6 @@ class Audit:
     def _locked(self) -> Iterator[int]:
         """Yield the open file, for this process alone. Turns errors of the operating system into PartyError."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)

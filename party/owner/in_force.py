@@ -58,6 +58,7 @@ class InForce:
         self._path = path
         self._lock = threading.Lock()
         self._settings = _loaded(config, _digest_of_loaded(config, path))
+        self.status = Status(config.state_dir)
 
     @property
     def settings(self) -> Settings:
@@ -67,7 +68,8 @@ class InForce:
     def refresh(self) -> Settings:
         """Take over changes in the files; return the settings in force from now on.
 
-        Raises ConfigError for invalid files, and IdentityError if our own certificate has expired.
+        Raises ConfigError for invalid files and for a state folder that is gone, and IdentityError if our own
+        certificate has expired.
         """
         with self._lock:
             before = self._settings
@@ -77,6 +79,7 @@ class InForce:
                 raise _not_in_force(before.config.name, error) from error
         if self._settings is not before:
             log.info("policy of %s in force", in_words(self._settings.since))
+        self.status.require_held(before.config.name)
         own = self._settings.credentials.certificate
         check_validity(
             own,

@@ -49,7 +49,7 @@ class ProblemBook:
 
         place:  the place in our code, for bugs.
         """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         now = datetime.now(UTC)
         fields = {
             "time": now.isoformat(timespec="seconds"),

@@ -426,6 +426,7 @@ def test_a_removed_peer_hides_no_job(net: Network) -> None:
 
 def test_only_so_many_proposals_wait(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(party.owner.approvals, "MOST_WAITING", 2)
+    net.config(A).state_dir.mkdir()
     approvals, now = Approvals(net.config(A).state_dir), datetime.now(UTC)
     for k in (2, 3):
         approvals.propose(task_of(k), "coordinator", now)

@@ -100,6 +100,7 @@ def test_heads_of_one_stand_with_the_others(net: Network, tmp_path: Path) -> Non
         assert ran.code == 0
     path = audit_of(net, A).path
     kept = path.read_bytes()
+    (tmp_path / "rewritten").mkdir()
     rewritten = Audit(tmp_path / "rewritten", SystemRng())
     for line in audit_of(net, A).lines():  # a chain of its own, in order, without one reveal
         if line.event != "charge":

@@ -282,6 +282,7 @@ def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
     net: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The note waits for a thread while the stream is cancelled, as when the coordinator's process dies."""
+    net.config(PARTIES[0]).state_dir.mkdir()
 
     class Junk:
         async def get(self) -> Start:
@@ -314,6 +315,7 @@ def test_the_same_refusal_of_the_same_peer_is_told_once_a_minute(
     net: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     """10,000 refusals of a peer that may start no jobs: two lines, and the second has their number."""
+    net.config(PARTIES[0]).state_dir.mkdir()
     told: list[control.Event] = []
 
     class Silent:

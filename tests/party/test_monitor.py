@@ -97,6 +97,11 @@ def test_a_probe_says_what_is_wrong_with_the_own_daemon(net: Network) -> None:
         until(lambda: _answers(address))
         ran = probed(net, "readyz")
         assert (ran.code, json.loads(ran.out)) == (0, {"name": A, "readyz": "ok"})
+        state = net.config(A).state_dir
+        state.rename(net.root / "moved")
+        assert "config-changed" in probed(net, "readyz").problem["message"]
+        (net.root / "moved").rename(state)
+        assert probed(net, "readyz").code == 0
         net.change(A, lambda fields: fields.update(listen="127.0.0.1:1"))
         ran = probed(net, "readyz")
         assert (ran.code, ran.problem["error"]) == (Exit.UNREACHABLE, "daemon-not-ready")
@@ -265,6 +270,7 @@ def test_a_proposal_waits_where_the_policy_asks_for_a_decision(
     net: Network, counts: Counts, address: str, approval: str, n_waiting: int
 ) -> None:
     net.change(A, lambda fields: fields["policy"].update(approval=approval))
+    net.config(A).state_dir.mkdir(exist_ok=True)
     assert Approvals(net.config(A).state_dir).propose(net.task, "coordinator", datetime.now(UTC))
     assert alone(net, counts, address, lambda: metrics(address))["jointcut_proposals_waiting"] == n_waiting
 

@@ -44,7 +44,9 @@ class Site:
         return self.folder / f"{party}.csv"
 
     def ledger(self, party: str) -> PrivacyLedger:
-        return PrivacyLedger(self.folder / party / "privacy.sqlite", party)
+        place = self.folder / party
+        place.mkdir(parents=True, exist_ok=True)
+        return PrivacyLedger(place / "privacy.sqlite", party)
 
     def run(self, **how: Any) -> Any:
         """Run the job under new accounts; return results and transcript. ``how``: of `run_local`."""

@@ -89,7 +89,9 @@ class Site:
         return open_task(self.bundle)
 
     def ledger(self, party: str) -> PrivacyLedger:
-        return PrivacyLedger(self.folder / party / "privacy.sqlite", party)
+        place = self.folder / party
+        place.mkdir(parents=True, exist_ok=True)
+        return PrivacyLedger(place / "privacy.sqlite", party)
 
     def run(
         self,

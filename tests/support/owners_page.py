@@ -18,6 +18,7 @@ from jobs.loading import open_task
 from jobs.task import Task
 from party.owner.approvals import Approvals
 from party.owner.current import CurrentJob
+from party.owner.in_force import InForce
 from party.web.server import WebServer
 from party.web.signing_in import SignIns
 from tests.support import jobs
@@ -135,12 +136,15 @@ def served_page(net: Network) -> Iterator[Site]:
     started: Future[Callable[[], object]] = Future()
 
     async def serve() -> None:
+        in_force = InForce(net.config(ME), net.config_path(ME))
+        in_force.status.hold(in_force.settings)  # as a daemon does, before it shows a page
         server = WebServer(net.config(ME), site.listen, lambda: net.config(ME), lambda: site.current)
         server.start()
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         started.set_result(lambda: loop.call_soon_threadsafe(stop.set))
         await stop.wait()
         await server.stop()
+        in_force.status.remove()
 
     with ThreadPoolExecutor(1) as thread:
         work = thread.submit(asyncio.run, serve())

@@ -31,7 +31,7 @@ def job(epsilon: Fraction = Fraction(1), name: str = "flu", digest: bytes = b"\x
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "privacy.sqlite"
+    return tmp_path / "privacy.sqlite"
 
 
 @pytest.fixture
@@ -259,7 +259,6 @@ def test_the_key_of_table_digests_is_made_once_and_is_the_owners(ledger: Privacy
 
 def test_a_ledger_of_an_earlier_version_is_read_and_goes_on(path: Path, ledger: PrivacyLedger) -> None:
     """It knew entries alone."""
-    path.parent.mkdir()
     with sqlite3.connect(path) as old:
         old.execute(
             "CREATE TABLE entries (id INTEGER PRIMARY KEY, data TEXT NOT NULL, job_sha256 TEXT NOT NULL, job TEXT "
@@ -339,7 +338,6 @@ def test_runs_that_a_killed_daemon_left_are_given_an_end(path: Path) -> None:
 
 def test_a_file_that_is_no_ledger(path: Path, ledger: PrivacyLedger) -> None:
     """Without a ledger nothing may be released: it is not started anew."""
-    path.parent.mkdir()
     path.write_bytes(b"no database" * 100)
     for attempt in (
         ledger.entries,

@@ -24,6 +24,7 @@ JOB = ChargedJob("dp", "counts", bytes(32), Fraction(1))
 def path(tmp_path: Path) -> Path:
     """Return a ledger with two entries, beside a copy of it with one."""
     made = tmp_path / "state" / "privacy.sqlite"
+    made.parent.mkdir()
     ledger = PrivacyLedger(made, "patients")
     ledger.reserve(JOB, None)
     shutil.copy(made, tmp_path / "older")
@@ -98,6 +99,7 @@ def test_a_damaged_count_is_told(path: Path, content: bytes) -> None:
 def test_an_owner_accepts_it_on_the_command_line(tmp_path: Path) -> None:
     net = sample_network(tmp_path / "net")
     config = ("--config", net.config_path(PARTIES[0]))
+    net.config(PARTIES[0]).state_dir.mkdir()
     net.config(PARTIES[0]).ledger.reserve(JOB, None)
     (net.root / PARTIES[0] / "state" / "privacy.sqlite").unlink()
     ran = invoke("party", "budget", *config)

@@ -91,7 +91,7 @@ def test_the_same_table_has_another_commitment_in_every_run(tables: Mapping[str,
 
 
 def test_an_opening_is_kept_for_its_owner(tmp_path: Path, tables: Mapping[str, Loaded]) -> None:
-    opening, folder = openings(tables)[A], tmp_path / "state" / "openings"
+    opening, folder = openings(tables)[A], tmp_path / "openings"
     keep_opening(folder, "sample", RUN, opening)
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -24,7 +24,9 @@ A = PARTIES[0]
 
 @pytest.fixture
 def net(tmp_path: Path) -> Network:
-    return sample_network(tmp_path / "net")
+    made = sample_network(tmp_path / "net")
+    made.config(A).state_dir.mkdir()
+    return made
 
 
 def audit_of(net: Network) -> Audit:

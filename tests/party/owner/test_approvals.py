@@ -39,7 +39,7 @@ TASK = task()
 
 @pytest.fixture
 def approvals(tmp_path: Path) -> Approvals:
-    found = Approvals(tmp_path / "state")
+    found = Approvals(tmp_path)
     found.propose(TASK, "coordinator", NOW)
     return found
 
@@ -58,7 +58,7 @@ def begin(approvals: Approvals, run: int, terms: Terms = TERMS, now: datetime = 
 
 
 def test_nobody_but_the_owner_reads_the_file(approvals: Approvals, tmp_path: Path) -> None:
-    assert (tmp_path / "state" / APPROVALS).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / APPROVALS).stat().st_mode & 0o777 == 0o600
 
 
 def test_the_last_decision_counts(approvals: Approvals) -> None:
@@ -464,6 +464,8 @@ def test_no_answer_changes_when_proposals_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     tasks = [of_name(name, k) for name in ("monthly", "yearly") for k in (2, 3, 4, 5)]
+    for name in ("whole", "bounded"):
+        (tmp_path / name).mkdir()
     *whole, n_whole = answers(tmp_path / "whole", seed, tasks)
     monkeypatch.setattr(store, "MOST_OVER", 0)
     *bounded, n_bounded = answers(tmp_path / "bounded", seed, tasks)

@@ -25,7 +25,7 @@ from tests.support.rng import SeededRng
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Audit:
-    found = Audit(tmp_path / "state", SeededRng("audit"))
+    found = Audit(tmp_path, SeededRng("audit"))
     for i in range(6):
         found.note("start", {"job": f"job-{i}", "parties": ("a", "b")})
     return found

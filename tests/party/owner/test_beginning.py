@@ -46,6 +46,7 @@ def test_a_store_that_is_killed_while_it_keeps_a_beginning(tmp_path: Path) -> No
     """The beginning is kept, or none is: the next start keeps it."""
     for statement in range(20):
         folder = tmp_path / str(statement)
+        folder.mkdir()
         done = killed_at(statement, lambda folder=folder: Beginnings(folder).keep(ONE))
         assert Beginnings(folder).last() == (ONE if done else "")
         assert Beginnings(folder).keep(ONE) == ONE

@@ -209,6 +209,7 @@ def test_a_link_to_the_table_is_no_new_budget(tmp_path: Path) -> None:
     for name in ("table.csv", "other.csv"):
         (tmp_path / name).write_text("patient\n1\n")
     (tmp_path / "link.csv").symlink_to("table.csv")
+    (tmp_path / "state").mkdir()
     loaded(tmp_path).ledger.reserve(ChargedJob("dp", "flu", bytes(32), Fraction(1)), Fraction(1))
     spent = {
         name: loaded(tmp_path, data={"csv": {"path": name}}).ledger.spent()

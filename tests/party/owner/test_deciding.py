@@ -26,8 +26,8 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Network:
 
 @pytest.fixture
 def proposal(net: Network, tmp_path: Path) -> Proposal:
-    net.change(A, lambda fields: fields.update(state_dir=str(tmp_path / "state")))
-    approvals = Approvals(tmp_path / "state")
+    net.change(A, lambda fields: fields.update(state_dir=str(tmp_path)))
+    approvals = Approvals(tmp_path)
     approvals.propose(net.task, "coordinator", NOW)
     (found,) = approvals.all(NOW)
     return found

@@ -30,10 +30,8 @@ PROBLEM = Problem(
 
 
 def test_a_problem_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
-    path = ProblemBook(tmp_path / "state").keep(
-        PROBLEM, FailedJob("flu", "ab" * 32, "cd" * 16, "coordinator")
-    )
-    assert path == tmp_path / "state" / FOLDER / f"flu-{'cd' * 6}.json"
+    path = ProblemBook(tmp_path).keep(PROBLEM, FailedJob("flu", "ab" * 32, "cd" * 16, "coordinator"))
+    assert path == tmp_path / FOLDER / f"flu-{'cd' * 6}.json"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     fields = json.loads(path.read_text())

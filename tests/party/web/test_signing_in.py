@@ -18,7 +18,7 @@ MOMENT = timedelta(microseconds=1)
 
 @pytest.fixture
 def sign_ins(tmp_path: Path) -> SignIns:
-    return SignIns(tmp_path / "state", SeededRng("sign-ins"))
+    return SignIns(tmp_path, SeededRng("sign-ins"))
 
 
 def signed_in(sign_ins: SignIns) -> str:
@@ -72,7 +72,7 @@ def test_signing_out_ends_one_session(sign_ins: SignIns) -> None:
 
 def test_the_file_signs_nobody_in(sign_ins: SignIns, tmp_path: Path) -> None:
     token, cookie = sign_ins.token(NOW), signed_in(sign_ins)
-    file = tmp_path / "state" / WEB
+    file = tmp_path / WEB
     assert file.stat().st_mode & 0o777 == 0o600
     content = file.read_bytes()
     for secret in (token, cookie):
@@ -95,8 +95,7 @@ def test_tokens_of_forms_are_of_a_session_and_a_path() -> None:
 
 
 def test_a_broken_file_is_an_error_with_its_path_for_the_owner(sign_ins: SignIns, tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / WEB).write_bytes(b"no database" * 100)
+    (tmp_path / WEB).write_bytes(b"no database" * 100)
     with pytest.raises(PartyError) as caught:
         sign_ins.token(NOW)
     assert caught.value.problem.error_id == "io-failed"
