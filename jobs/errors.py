@@ -255,7 +255,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "daemon-not-ready": Kind(
         Exit.UNREACHABLE,
-        "`party probe`: the daemon on this machine does not answer, or says no",
+        "`party probe`, `party web`: the daemon on this machine does not answer, or says no",
         "look at the daemon's log; if no daemon runs, start one: party serve",
     ),
     "version": Kind(

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from crypto.rng import SystemRng
-from jobs.errors import ConfigError
+from jobs.errors import ConfigError, TransportError
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.owner.config import PartyConfig, load_config
+from party.owner.in_force import running
 from party.web.signing_in import TOKEN_LASTS, SignIns
 
 
@@ -29,6 +30,14 @@ def web_command(config: Path) -> None:
             "usage",
             f"{config} configures no page",
             remedy="write `web: {listen: 127.0.0.1:7480}` into the file, and restart the daemon",
+        )
+    daemon = running(settings, config)
+    if daemon is None or "web" in daemon.restart_for:
+        verb = "start" if daemon is None else "restart"
+        raise TransportError(
+            "daemon-not-ready",
+            f"no daemon shows a page at {settings.web.listen} (`web.listen`)",
+            remedy=f"{verb} the daemon: party serve",
         )
     now = datetime.now(UTC)
     token = SignIns(settings.state_dir, SystemRng()).token(now)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ConfigError
+from jobs.errors import ConfigError, Exit
 from party.cli import serve
 from party.web.server import WebServer
 from tests.support.commands import invoke
@@ -52,6 +52,19 @@ def test_a_daemon_without_a_page_opens_no_port(net: Network) -> None:
     assert refused.code == 2
     assert "configures no page" in refused.err
     assert "web: {listen: 127.0.0.1:7480}" in refused.err
+    assert not (net.config(ME).state_dir / "web.sqlite").exists()
+
+
+def test_no_link_leads_to_a_page_that_no_daemon_shows(net: Network) -> None:
+    """Before the daemon is started; after `web` was added, and before the daemon is started anew."""
+    with processes(net, only=[ME]):
+        listen = with_page(net)
+        ran = invoke("party", "web", "--config", net.config_path(ME), "--format", "json")
+        assert (ran.code, ran.problem["error"]) == (Exit.UNREACHABLE, "daemon-not-ready")
+        assert ran.problem["message"] == f"no daemon shows a page at {listen} (`web.listen`)"
+        assert ran.problem["remedy"] == "restart the daemon: party serve"
+    ran = invoke("party", "web", "--config", net.config_path(ME), "--format", "json")
+    assert (ran.code, ran.problem["remedy"]) == (Exit.UNREACHABLE, "start the daemon: party serve")
     assert not (net.config(ME).state_dir / "web.sqlite").exists()
 
 
