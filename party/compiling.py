@@ -29,7 +29,12 @@ ENOUGH_GATES = 1 << 18
 def compile_where_it_pays() -> None:
     """Begin to compile once circuits came to ``ENOUGH_GATES``, if the package is there."""
     if importlib.util.find_spec(_PACKAGE) is not None:
-        engine.after(ENOUGH_GATES, lambda: threading.Thread(target=_compile, name="compiling").start())
+        engine.after(ENOUGH_GATES, _begin)
+
+
+def _begin() -> None:
+    """Compile beside the work. A process waits for this at its end: LLVM ends a process that ends beside it."""
+    threading.Thread(target=_compile, name="compiling", daemon=False).start()
 
 
 def prepare() -> None:

@@ -75,6 +75,24 @@ def test_a_process_that_prepares_compiles_before_its_first_circuit(
     assert engine.in_force() is not reference or isinstance(compiled(), str)
 
 
+def test_a_process_that_ends_waits_for_the_compiler(
+    reference: engine.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM ended a daemon with SIGABRT that was stopped meanwhile, whoever began to compile."""
+    waited_for: list[bool] = []
+
+    def noted() -> str:
+        waited_for.append(not threading.current_thread().daemon)
+        return "no such instruction"
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(party.compiling, "_compiled", noted)
+    compile_where_it_pays()
+    prepare()
+    finished()
+    assert waited_for == [True]
+
+
 def test_what_fails_leaves_numpy_with_one_line(
     reference: engine.Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
