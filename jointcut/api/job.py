@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -106,7 +106,7 @@ class Job:
             self._set(written(keys), path_of(folder), _UNNAMED, anywhere=False)
 
     def _set(self, fields: Any, folder: Path, label: str, *, anywhere: bool) -> None:
-        self._fields, self._folder, self._label, self._anywhere = fields, folder, label, anywhere
+        self._fields, self._folder, self._label, self._anywhere = fields, folder.absolute(), label, anywhere
         self.settings = parse_job(_completed(fields), str(self))
 
     @classmethod
@@ -181,7 +181,7 @@ class Job:
         fields = _completed(self._fields)
         fields = changed(fields, changes) if changes else fields
         read = read_text if self._anywhere else reader_below(self._folder)
-        return task_of(fields, self._folder / self._label, read)
+        return task_of(fields, Path(str(self)), read)
 
     @told()
     def check(self) -> list[str]:
@@ -228,7 +228,10 @@ class Job:
 
     def __str__(self) -> str:
         """Return the place of the job, for errors."""
-        return str(self._folder / self._label)
+        path = self._folder / self._label
+        with suppress(OSError, ValueError):  # the current folder is gone, or is elsewhere
+            return str(path.relative_to(Path.cwd()))
+        return str(path)
 
     def __repr__(self) -> str:
         job = self.settings

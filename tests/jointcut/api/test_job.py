@@ -165,6 +165,26 @@ def test_a_change_names_keys_or_takes_a_place() -> None:
     assert job != fewer
 
 
+def test_the_folder_of_a_job_stays_when_the_current_folder_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, region in (("one", "North"), ("other", "South")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cities.csv").write_text(f"Bonn;{region};*\nKiel;{region};*\nRome;Italy;*\n")
+    monkeypatch.chdir(tmp_path / "one")
+    job = jc.Job(
+        name="trips",
+        partition="single",
+        model=jc.Lkc(L=1, K=2, C=1),
+        goal="general",
+        columns={"city": jc.Column(role="qid", taxonomy="cities.csv")},
+    )
+    said, digest = str(job), job.load().digest
+    monkeypatch.chdir(tmp_path / "other")
+    assert job.load().digest == digest
+    assert (said, str(job)) == ("job", str(tmp_path / "one" / "job"))
+
+
 def test_files_are_found_from_the_folder(tmp_path: Path) -> None:
     (tmp_path / "place.csv").write_text("north;any\nsouth;any\neast;any\n")
     named = {**columns(), "place": jc.Column(role="qid", taxonomy="place.csv")}
