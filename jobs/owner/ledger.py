@@ -231,8 +231,11 @@ class PrivacyLedger:
 
     def accept(self) -> None:
         """Take the ledger as it is, on the owner's word, whatever the count beside the ledger says."""
-        with ledger_count.locked(self._path), self._connected() as connection:
-            ledger_count.note(self._path, ledger_count.counted(connection))
+        try:
+            with ledger_count.locked(self._path), self._connected() as connection:
+                ledger_count.note(self._path, ledger_count.counted(connection))
+        except OSError as error:
+            raise self._failed(error) from error
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:

@@ -99,6 +99,8 @@ def test_a_damaged_count_is_told(path: Path, content: bytes) -> None:
 def test_an_owner_accepts_it_on_the_command_line(tmp_path: Path) -> None:
     net = sample_network(tmp_path / "net")
     config = ("--config", net.config_path(PARTIES[0]))
+    ran = invoke("party", "budget", "--accept", *config)
+    assert (ran.code, "the privacy ledger cannot be read" in ran.err) == (Exit.BUDGET, True)
     net.config(PARTIES[0]).state_dir.mkdir()
     net.config(PARTIES[0]).ledger.reserve(JOB, None)
     (net.root / PARTIES[0] / "state" / "privacy.sqlite").unlink()
