@@ -33,8 +33,8 @@ CODES = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["2
 JOBS: dict[str, dict[str, Any]] = {
     "all cells": dp_single({"specializations": "3"}),
     "sets": dp_single({"specializations": "3"}, columns=columns(codes=CODES)),
-    "threshold": dp_single({"specializations": "3", "max_cells": "4"}),
-    # With less noise, since the noise is real: with an epsilon of 1 no cell may come above the threshold.
+    # With less noise, since the noise is real: with an epsilon of 1 none or all cells may be above the threshold.
+    "threshold": dp_single({"specializations": "3", "max_cells": "4", "epsilon": "4"}),
     "sets beyond the limit": dp_single(
         {"specializations": "3", "max_cells": "4", "epsilon": "4"}, columns=columns(codes=CODES)
     ),
