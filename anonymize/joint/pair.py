@@ -135,7 +135,7 @@ def open_pair(roster: Roster, job_hash: bytes, rng: Rng, observer: Observer) -> 
     Input, each:    roster and ``job_hash``: public and equal for all.
     Output, each:   :class:`Pair`.
     Leakage:        none beyond the roster.
-    Rounds:         2. Bytes: as there.
+    Rounds:         3. Bytes: as there.
     Assumes:        as there.
     Source:         as there.
 
@@ -144,12 +144,13 @@ def open_pair(roster: Roster, job_hash: bytes, rng: Rng, observer: Observer) -> 
     pair = ComputePair(roster.leader, roster.deputy)
     if roster.leader == roster.deputy or not {roster.leader, roster.deputy} <= set(roster.parties):
         raise LocalProtocolError("leader and deputy must be two different parties of the roster")
-    session: GarblerSession | EvaluatorSession | None = None
+    # Seeds come first, though this takes a round: a party that is lost before its seed costs nobody a charge.
+    shares = yield from setup_shares(roster.me, roster.parties, pair, job_hash, rng)
+    session: GarblerSession | EvaluatorSession
     if roster.leads:
         session = yield from open_garbler(roster.me, roster.deputy, rng)
     elif roster.me == roster.deputy:
         session = yield from open_evaluator(roster.me, roster.leader, rng)
-    # The deputy waits for no seed before its first message.
-    shares = yield from setup_shares(roster.me, roster.parties, pair, job_hash, rng)
-    engine = None if session is None else Engine(session, observer, LookUps(session.transfers, rng))
-    return Pair(roster, shares, engine)
+    else:
+        return Pair(roster, shares, None)
+    return Pair(roster, shares, Engine(session, observer, LookUps(session.transfers, rng)))

@@ -230,7 +230,7 @@ def most_rounds(
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
-    base, per_applied, per_discarded = (9, 6, 2) if n == 2 else (10, 8, 3)
+    base, per_applied, per_discarded = (10, 6, 2) if n == 2 else (11, 8, 3)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
     usual += (2 if n == 2 else 4) * asked + look_up_rounds(transcript, n)

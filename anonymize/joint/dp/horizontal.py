@@ -61,7 +61,7 @@ def release_horizontally(
     Output, each:   the same :class:`JointDpOutcome`.
     Leakage:        to all: the chosen specializations and the noisy counts. Sizes of messages and circuits follow
                     from these and the job. Leader and deputy together could open everything.
-    Rounds:         at most 5 + 6·h for two parties, 8 + 6·h for more.
+    Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
     Bytes:          between the pair 32 for every AND gate and 4 for every coin; once, from each other party, 4 or 8
                     for every class count by leaf and every cell; to each of these, besides the leader's messages,
                     from the deputy 16 for every specialization and for the counts.

@@ -94,7 +94,7 @@ def anonymize_kd_sealed(
                     open group, and the criteria's counts on its left; the cells of the final groups. With several
                     blocks all counts are by block. All except a failed root check follow from the output, as do the
                     sizes of circuits. Leader and deputy together could open everything.
-    Rounds:         2 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at most 6, 2
+    Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at most 6, 2
                     for every batch of tests of one rule and width and of zero tests of one width, 1 for every rule of
                     zeros, and 1 for every level of a tree over the tests of one candidate; those of
                     :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every further

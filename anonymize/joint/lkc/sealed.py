@@ -96,9 +96,9 @@ def anonymize_sealed(
                     children leave separately, the child with all records, if any. Leader and deputy together could
                     open everything, also the counts of public candidates that are never taken, and of cells of
                     intervals.
-    Rounds:         at most 10, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
+    Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`, 8
                     more for every applied candidate, 3 for every discarded one, 2 for every skipped interval (goal
-                    general); with two parties 9, 6, 2, 2. A discarded candidate comes with the next candidate. A
+                    general); with two parties 10, 6, 2, 2. A discarded candidate comes with the next candidate. A
                     candidate without side counts at stake takes 1 less with more parties, as its counts are shared
                     before, if they are at most MOST_AHEAD numbers. An interval counts by all cells.
                     Batches side by side of more chunks of instances than may be under way at once

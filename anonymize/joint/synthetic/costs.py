@@ -77,8 +77,9 @@ class Rows:
         self.most_records = n_parties * max_rows
         self._outside = n_parties - 2
         self._waits = int(self._outside > 0)
-        # The first shares go along.
-        self.setup = Cost(0, _BASE_BYTES + SEED_BYTES * (n_parties - 1), 2 - self._waits)
+        self.setup = Cost(
+            0, _BASE_BYTES + SEED_BYTES * (n_parties - 1), 3 - self._waits
+        )  # first shares go along
 
     def shared(self, marginals: Sequence[Marginal], bits: int) -> Cost:
         width = width_for((1 << bits) - 1)

@@ -37,7 +37,7 @@ def synthesize_horizontally(
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
     Leakage:        to all: the noisy marginals and the chosen pairs. Sizes of messages and circuits follow from these
                     and the job. Leader and deputy together could open everything.
-    Rounds:         at most 11 + 2·T for two parties, 16 + 2·T for more, if T ≥ 1 pairs are measured, else 7 and 10;
+    Rounds:         at most 12 + 2·T for two parties, 17 + 2·T for more, if T ≥ 1 pairs are measured, else 8 and 11;
                     more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
     Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`SharedRows`; before
                     a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.

@@ -87,7 +87,7 @@ def suppress_sealed(
                     a bit: kept in the table of that time; the table. Finer than the table are the bits of sequences
                     lost in a later sweep, and the sweep of the loss. To the leader the number of records of each
                     party. Sizes of circuits follow from these. Leader and deputy together could open everything.
-    Rounds:         at most 2 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every size of
+    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every size of
                     every sweep, and of :func:`crypto.mixing.mix_rows`.
     Bytes:          as :func:`open_pair`, :func:`open_root`; :func:`kept_sequences` for every tested sequence;
                     :func:`mix_rows` with rows of :attr:`RowCoding.width`.

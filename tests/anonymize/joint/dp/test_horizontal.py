@@ -153,7 +153,7 @@ def test_rounds_and_bytes_are_what_the_docstring_says(n: int, noise: str) -> Non
     table, h = people(), 4
     request = request_for(table.schema, specializations=h, noise=noise)
     results, transcript = run_horizontal(thirds(table, n), request)
-    most = 5 + 6 * h if n == 2 else 8 + 6 * h
+    most = 6 + 6 * h if n == 2 else 9 + 6 * h
     assert most - 3 * h <= transcript.rounds <= most
     cells = results["p0"].released.table.n_cells
     words = 2 * (8 + 5 + 2)

@@ -98,7 +98,7 @@ def test_rounds_are_what_the_docstrings_say(edges: int) -> None:
     table = people()
     request = request_for(table.schema, edges=edges)
     for n in (2, 3, 4):
-        most = 7 + 3 * (n > 2) if edges == 0 else 11 + 5 * (n > 2) + 2 * edges
+        most = 8 + 3 * (n > 2) if edges == 0 else 12 + 5 * (n > 2) + 2 * edges
         assert run_rows(thirds(table, n), request)[1].rounds == most
     for first in ([0], [0, 1]):
         most = 7 if edges == 0 else 11 + 2 * edges + 2 * (3 - len(first))
