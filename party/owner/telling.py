@@ -11,6 +11,7 @@ import subprocess
 import threading
 from dataclasses import dataclass
 from email.message import EmailMessage
+from time import sleep
 from typing import Protocol
 
 log = logging.getLogger("party")
@@ -18,12 +19,15 @@ log = logging.getLogger("party")
 _PATIENCE_S = 30.0
 """Longest time that a command or a relay may take."""
 
+_PAUSES_S = 60.0, 600.0, 3600.0
+"""Pauses before further tries, after a failure."""
+
 
 class Telling(Protocol):
     """Way of telling the owner that a job waits."""
 
-    def tell(self, job_sha256: str) -> None:
-        """Tell the owner, and log a failure. Waits for the command or the relay."""
+    def tell(self, job_sha256: str) -> bool:
+        """Tell the owner; return False after a failure, which is logged. Waits for the command or the relay."""
         ...
 
 
@@ -31,8 +35,8 @@ class Telling(Protocol):
 class TellingNobody:
     """Owner who looks for waiting jobs with `party jobs`."""
 
-    def tell(self, job_sha256: str) -> None:
-        return
+    def tell(self, job_sha256: str) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class TellingByCommand:
 
     words: tuple[str, ...]
 
-    def tell(self, job_sha256: str) -> None:
+    def tell(self, job_sha256: str) -> bool:
         try:
             ran = subprocess.run(
                 self.words,
@@ -57,9 +61,10 @@ class TellingByCommand:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             log.error("the command of `on_proposal` failed: %s", type(error).__name__)
-            return
+            return False
         if ran.returncode:
             log.error("the command of `on_proposal` ended with code %d", ran.returncode)
+        return ran.returncode == 0
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,14 @@ class TellingByMail:
     recipient: str
     relay: tuple[str, int]
 
-    def tell(self, job_sha256: str) -> None:
+    def tell(self, job_sha256: str) -> bool:
         try:
             with smtplib.SMTP(*self.relay, timeout=_PATIENCE_S) as relay:
                 relay.send_message(self._message(job_sha256))
         except (OSError, smtplib.SMTPException) as error:
             log.error("the mail of `on_proposal` could not be sent: %s", type(error).__name__)
+            return False
+        return True
 
     def _message(self, job_sha256: str) -> EmailMessage:
         message = EmailMessage()
@@ -101,9 +108,13 @@ class Teller:
         self._turn = threading.Lock()
 
     def tell(self, telling: Telling, job_sha256: str) -> None:
-        """Let an owner be told. Returns at once."""
+        """Let an owner be told, if need be in several tries. Returns at once."""
         threading.Thread(target=self._tell, args=(telling, job_sha256), daemon=True).start()
 
     def _tell(self, telling: Telling, job_sha256: str) -> None:
-        with self._turn:
-            telling.tell(job_sha256)
+        for pause in (0.0, *_PAUSES_S):
+            sleep(pause)
+            with self._turn:
+                if telling.tell(job_sha256):
+                    return
+        log.error("`on_proposal` is not tried again: `party jobs` lists the jobs that wait")

@@ -128,13 +128,14 @@ def test_one_is_told_after_the_other() -> None:
     done = threading.Semaphore(0)
 
     class Slow:
-        def tell(self, job_sha256: str) -> None:
+        def tell(self, job_sha256: str) -> bool:
             nonlocal at_once, most
             at_once += 1
             most = max(most, at_once)
             time.sleep(0.01)
             at_once -= 1
             done.release()
+            return True
 
     teller = Teller()
     for _ in range(10):
@@ -142,6 +143,32 @@ def test_one_is_told_after_the_other() -> None:
     for _ in range(10):
         assert done.acquire(timeout=30)
     assert most == 1
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (2, 3), (3, 4), (9, 4)])
+def test_an_owner_who_was_not_told_is_told_again(
+    failures: int, tries: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After pauses, three times at most; other owners are told meanwhile."""
+    pauses: list[float] = []
+    n_tried = 0
+
+    class Failing:
+        def tell(self, job_sha256: str) -> bool:
+            nonlocal n_tried
+            n_tried += 1
+            return n_tried > failures
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        assert not teller._turn.locked()
+
+    monkeypatch.setattr(telling, "sleep", pause)
+    teller = Teller()
+    teller._tell(Failing(), DIGEST)
+    assert n_tried == tries
+    assert pauses == [0, 60, 600, 3600][:tries]
+    assert ("`on_proposal` is not tried again" in caplog.text) == (failures == 9)
 
 
 @pytest.mark.parametrize(
