@@ -185,7 +185,10 @@ def read_signatures(fields: Any, job: bytes, roster: Sequence[str]) -> list[Sign
         whole = whole and _are_digests(tables, tables) and _is_digest(fields["result"])
         if not whole or not isinstance(fields["run"], str):
             raise ValueError("another shape")
-        return [_signed(party, fields, job, roster) for party in roster]
+        signed = [_signed(party, fields, job, roster) for party in roster]
+        if signature_fields(signed) != fields:
+            raise ValueError("more than was signed")
+        return signed
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
         raise PartyError("verification-failed", "the signatures of the report are malformed") from error
 

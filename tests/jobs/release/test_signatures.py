@@ -252,6 +252,8 @@ def _ways() -> list[tuple[str, ...]]:
         lambda f: f["parties"]["a"].update(signature="no base64!"),
         lambda f: f["parties"]["a"].update(certificate=3),
         lambda f: f.update(parties=3),
+        lambda f: f.update(note="checked by the regulator"),
+        lambda f: f["parties"]["a"].update(note="checked by the regulator"),
     ],
 )
 def test_malformed_signatures_of_a_report(change: Callable[[Any], object]) -> None:
