@@ -32,9 +32,9 @@ from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.file.clusters import MAX_CLUSTERS, ClusterModel
 from jobs.file.job import check_compared
-from jobs.file.key_errors import remedy_of
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.lkc.single import anonymized, rows_kept
+from jobs.loading import invalid_job
 from jobs.reading import load_table
 from jobs.release.csv import REPORT
 from jobs.release.folder import refuse_existing
@@ -98,14 +98,14 @@ def fit(
     """
     set_up_logs("WARNING")
     library("sklearn")
-    task = _without_clusters(job)
+    written = parse_yaml(read_text(job.path), str(job))
+    task = _without_clusters(job, written)
     if task.model.name != "lkc" or task.job.partition == "vertical":
         raise ConfigError("usage", "clusters are for LKC jobs, single or horizontal")
     try:
         check_compared(task.job)
     except ValueError as error:
-        remedy = remedy_of(str(error), task.job.model_dump(exclude_none=True))
-        raise ConfigError("job-invalid", f"{job}: {error}", remedy=remedy) from None
+        raise invalid_job(error, str(job), written) from None
     for name in columns:
         if name not in task.job.names("qid"):
             raise ConfigError("usage", f"--columns {name}: the job has no quasi-identifier {name}")
@@ -128,9 +128,8 @@ def fit(
     say([*lines, PUBLIC], fields | {"sha256": model.digest, counted: sizes.tolist()})
 
 
-def _without_clusters(job: JobFile) -> Task:
+def _without_clusters(job: JobFile, fields: Any) -> Task:
     """Return the task of a job file without its clusters, because the model may not exist yet."""
-    fields = parse_yaml(read_text(job.path), str(job))
     looks = isinstance(fields, Mapping) and fields.get("goal") == "clusters"
     return job.load(WITHOUT_CLUSTERS if looks else None)
 

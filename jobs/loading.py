@@ -236,14 +236,19 @@ def parse_job(fields: Any, where: str) -> Job:
         model.check(job)
         mode = mode_of(model, job)
     except ValueError as error:
-        from jobs.file.key_errors import path_named, place_of, remedy_of
-
-        place = place_of(where, path_named(str(error), fields), fields)
-        raise ConfigError("job-invalid", f"{place}: {error}", remedy=remedy_of(str(error), fields)) from None
+        raise invalid_job(error, where, fields) from None
     if len(job.roster) < mode.least:
         message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
         raise ConfigError("job-too-few-parties", message)
     return job
+
+
+def invalid_job(error: ValueError, where: str, fields: Any) -> ConfigError:
+    """Return the error for keys of a job that a check refused, with the line of the key and what to write instead."""
+    from jobs.file.key_errors import path_named, place_of, remedy_of
+
+    place = place_of(where, path_named(str(error), fields), fields)
+    return ConfigError("job-invalid", f"{place}: {error}", remedy=remedy_of(str(error), fields))
 
 
 def _advice_on(keys: Sequence[str], job: Any) -> str:

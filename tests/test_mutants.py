@@ -249,7 +249,9 @@ def test_a_fault_of_equal_length_is_seen_and_gone(tmp_path: Path, monkeypatch: p
 
     def read() -> int:
         found: dict[str, int] = {}
-        exec(SourceFileLoader("one", str(file)).get_code("one"), found)  # type: ignore[arg-type]  # noqa: S102 (own text)
+        code = SourceFileLoader("one", str(file)).get_code("one")
+        assert code is not None
+        exec(code, found)  # noqa: S102 (own text)
         return found["X"]
 
     seen = [read()]

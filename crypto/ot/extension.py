@@ -104,8 +104,7 @@ class OtSender(_End):
         self.delta = delta
         self._seeds = seeds
         self._streams: engine.Keystreams = Keystreams(seeds[:0])
-        self._due = punctured.MESSAGE_BYTES  # of the trees, before the first transfers
-        self._trees = b""  # their message's digest
+        self._trees = b""  # digest of their message; nothing before it
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64)).reshape(_ROWS)
         self._work = GroupWork(consistency.padded(words_for(CHUNK)))
 
@@ -118,7 +117,6 @@ class OtSender(_End):
         leaves = punctured.puncture(self._seeds, bits, message, self.session_key, self.peer, step)
         self._streams = engine.in_force().keystreams(leaves.reshape(-1, 2))
         self._trees = punctured.digest_of(message)
-        self._due = 0
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
@@ -127,7 +125,7 @@ class OtSender(_End):
         :meth:`open`.
         """
         width = consistency.padded(words_for(count))
-        due = self._due
+        due = 0 if self._trees else punctured.MESSAGE_BYTES
         expect_length(payload, due + extension_bytes(count), self.peer, step)
         if due:
             self.open(payload[:due], step)

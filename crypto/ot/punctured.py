@@ -15,7 +15,6 @@ Source of the check: Roy, *SoftSpokenOT* (CRYPTO 2022), section 6.2.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
 
 import numpy as np
 from blake3 import blake3
@@ -115,7 +114,7 @@ def _ends(nodes: Blocks, key: bytes) -> tuple[Blocks, Words]:
 def _hashed(nodes: Blocks, context: bytes, n_bytes: int) -> Words:
     """Return ``n_bytes`` of each node."""
     octets = encode_words(nodes)
-    parts: Iterable[bytes] = (octets[i : i + BLOCK_BYTES] for i in range(0, len(octets), BLOCK_BYTES))
+    parts = (octets[i : i + BLOCK_BYTES] for i in range(0, len(octets), BLOCK_BYTES))
     hashed = b"".join(blake3(context + part).digest(n_bytes) for part in parts)
     return np.frombuffer(hashed, dtype="<u8").astype(np.uint64)
 

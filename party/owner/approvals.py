@@ -309,14 +309,12 @@ class Approvals:
             kept = _found(connection, task.digest.hex(), coordinator)
             if kept is None:
                 return False
-            untold = connection.execute("DELETE FROM untold WHERE proposal = ?", (kept.number,)).rowcount
-            if kept.decision is None:
-                if not untold:
-                    return False
-            elif kept.decision.asked is not None:
-                return False
-            else:
+            untold = connection.execute("DELETE FROM untold WHERE proposal = ?", (kept.number,)).rowcount > 0
+            lapsed = kept.decision is not None and kept.decision.asked is None
+            if lapsed:
                 connection.execute("INSERT INTO asked VALUES (?, ?)", (kept.last_decision, time_as_text(now)))
+            elif kept.decision is not None or not untold:
+                return False
             noted()
         return True
 

@@ -43,6 +43,12 @@ def net(tmp_path: Path) -> Network:
     return made
 
 
+@pytest.fixture
+def hasty(net: Network) -> None:
+    """Let the coordinator soon take a party for absent."""
+    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
+
+
 @dataclass
 class Run:
     """Run of the job of a network, with the notes that it gives."""
@@ -233,8 +239,8 @@ def test_an_approval_that_ends_during_the_wait_is_asked_for_again(net: Network) 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_denial_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
-    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
     net.change(C, lambda fields: fields["policy"].pop("approval"))
 
     async def scenario() -> Problem:
@@ -248,8 +254,8 @@ def test_a_denial_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
     assert asyncio.run(scenario()).error_id == "approval-denied"
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_refusal_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
-    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
     net.change(C, lambda fields: fields["policy"].update(min_k=50))
 
     async def scenario() -> Problem:
@@ -259,9 +265,8 @@ def test_a_refusal_ends_the_wait_for_a_party_that_is_away(net: Network) -> None:
     assert asyncio.run(scenario()).error_id == "policy-refused"
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
-    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
-
     async def scenario() -> None:
         run = Run(net)
         async with serving(net, only=[A, B]):
@@ -277,9 +282,9 @@ def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_party_that_is_away_for_a_while_is_waited_for(net: Network) -> None:
     """First while the owners decide, then before its turn: no attempt is used up."""
-    net.change("coordinator", lambda fields: fields.update(timeouts={"connect_s": 0.3}))
     net.change(A, lambda fields: fields["policy"].pop("approval"))
 
     async def scenario() -> None:

@@ -1873,7 +1873,7 @@ MUTANTS = (
         "trees-counted-as-there-before-they-are-checked",
         "OtSender.open",
         "bits = bits_of(self.delta)\n",
-        "self._due, bits = 0, bits_of(self.delta)\n",
+        "self._trees, bits = punctured.digest_of(message), bits_of(self.delta)\n",
         _EXTENSION,
     ),
     Mutant(
